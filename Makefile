@@ -1,0 +1,53 @@
+# The front door. Every target first installs what is missing (scripts/setup, apt).
+.DEFAULT_GOAL := all
+.PHONY: all check demo bench lint asan tsan fuzz install setup clean
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+JOBS ?= $(shell nproc)
+
+setup:
+	@scripts/setup
+
+# $(call build,DIR,MESON OPTIONS): configures once, compiles, and lays the programs out as an
+# installation has them: DIR/bin, DIR/lib/ferry.
+define build
+	@[ -f $(1)/build.ninja ] || meson setup $(1) $(2) >/dev/null || { cat $(1)/meson-logs/meson-log.txt; exit 1; }
+	@ninja -C $(1) -j $(JOBS) >$(1)/ninja.log 2>&1 || { cat $(1)/ninja.log; exit 1; }
+	@scripts/stage $(1)
+endef
+
+all: setup
+	$(call build,build,-Dbuildtype=release)
+
+asan: setup
+	$(call build,build-asan,-Db_sanitize=address$(comma)undefined -Db_lundef=false)
+
+tsan: setup
+	$(call build,build-tsan,-Db_sanitize=thread -Db_lundef=false)
+	scripts/run-tests build-tsan --suite unit --suite threads
+
+check: asan
+	scripts/run-tests build-asan
+
+demo: all
+	scripts/demo build
+
+lint: setup
+	tools/lint
+
+bench: all
+	bench/run build
+
+fuzz: setup
+	tools/fuzz
+
+install: setup
+	@[ -f build/build.ninja ] || meson setup build -Dbuildtype=release --prefix=$(PREFIX) >/dev/null
+	@meson configure build -Dprefix=$(PREFIX) && ninja -C build -j $(JOBS) >/dev/null
+	DESTDIR=$(DESTDIR) meson install -C build --no-rebuild
+
+clean:
+	rm -rf build build-*
+
+comma := ,

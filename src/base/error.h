@@ -1,0 +1,48 @@
+/* Errors by value: what went wrong, what class of trouble it is, in words an operator can use.
+ *
+ * A function that can fail takes `struct ferry_error *err` last and returns 0 (or a count, a
+ * descriptor) on success and the negative class on failure. `err` is set once, at the failure; it
+ * is untouched on success; NULL means "not interested". Nothing here allocates, so nothing can
+ * fail. Callers add what they were doing with ferry_wrap(); only the top of a call chain logs. */
+#pragma once
+
+#include <stdarg.h>
+
+enum ferry_class {
+    FERRY_OK = 0,
+    FERRY_RETRY,     /* may work later: peer away, timeout, busy */
+    FERRY_CONFLICT,  /* somebody else changed it first */
+    FERRY_NOT_FOUND, /* the named thing is not there */
+    FERRY_INVALID,   /* input that can never work */
+    FERRY_DENIED,    /* not allowed */
+    FERRY_CANCELLED, /* asked to stop */
+    FERRY_PEER,      /* the other side broke a rule */
+    FERRY_FATAL,     /* this process cannot go on with it */
+    FERRY_CLASS_COUNT
+};
+
+enum { FERRY_ERROR_TEXT = 512 };
+
+struct ferry_error {
+    enum ferry_class cls;
+    int sys;  /* errno when a system call failed, else 0 */
+    int http; /* HTTP status when a server answered, else 0 */
+    char msg[FERRY_ERROR_TEXT];
+};
+
+/* Fills `err`, returns -cls. */
+int ferry_fail(struct ferry_error *err, enum ferry_class cls, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As ferry_fail, with ": " and the text of `errnum` appended; the class follows from `errnum`. */
+int ferry_fail_errno(struct ferry_error *err, int errnum, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "fmt: " in front of the message already in `err`, returns -err->cls (-FERRY_FATAL for NULL).
+ */
+int ferry_wrap(struct ferry_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* "retry", "conflict", ... */
+const char *ferry_class_name(enum ferry_class cls);
+
+enum ferry_class ferry_class_of_errno(int errnum);

@@ -1,0 +1,175 @@
+#include "base/str.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void out_of_memory(void)
+{
+    fputs("out of memory\n", stderr);
+    abort();
+}
+
+void *ferry_xcalloc(size_t count, size_t size)
+{
+    void *p = calloc(count ? count : 1, size ? size : 1);
+
+    if (!p) {
+        out_of_memory();
+    }
+    return p;
+}
+
+void *ferry_xrealloc(void *p, size_t count, size_t size)
+{
+    void *q = reallocarray(p, count ? count : 1, size ? size : 1);
+
+    if (!q) {
+        out_of_memory();
+    }
+    return q;
+}
+
+char *ferry_strdup(const char *s)
+{
+    return s ? ferry_strndup(s, strlen(s)) : NULL;
+}
+
+char *ferry_strndup(const char *s, size_t n)
+{
+    size_t len = strnlen(s, n);
+    char *copy = ferry_xcalloc(len + 1, 1);
+
+    memcpy(copy, s, len);
+    return copy;
+}
+
+char *ferry_asprintf(const char *fmt, ...)
+{
+    char *s = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    if (n < 0) {
+        out_of_memory();
+    }
+    return s;
+}
+
+bool ferry_streq(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool ferry_str_empty(const char *s)
+{
+    return !s || !*s;
+}
+
+bool ferry_str_starts(const char *s, const char *prefix)
+{
+    return s && strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool ferry_str_ends(const char *s, const char *suffix)
+{
+    if (!s) {
+        return false;
+    }
+    size_t n = strlen(s), m = strlen(suffix);
+
+    return n >= m && strcmp(s + n - m, suffix) == 0;
+}
+
+int ferry_parse_int(const char *s, long long min, long long max, long long *ret,
+                    struct ferry_error *err)
+{
+    char *end = NULL;
+
+    errno = 0;
+    long long v = s && *s ? strtoll(s, &end, 10) : 0;
+    if (!end || *end || errno) {
+        return ferry_fail(err, FERRY_INVALID, "'%s' is not a whole number", s ? s : "");
+    }
+    if (v < min || v > max) {
+        return ferry_fail(err, FERRY_INVALID, "%lld is not between %lld and %lld", v, min, max);
+    }
+    *ret = v;
+    return 0;
+}
+
+void ferry_buf_reserve(struct ferry_buf *b, size_t extra)
+{
+    size_t need = b->len + extra + 1;
+
+    if (need <= b->cap) {
+        return;
+    }
+    size_t cap = b->cap ? b->cap : 64;
+    while (cap < need) {
+        cap *= 2;
+    }
+    b->data = ferry_xrealloc(b->data, cap, 1);
+    b->cap = cap;
+    b->data[b->len] = '\0';
+}
+
+void ferry_buf_append(struct ferry_buf *b, const void *data, size_t n)
+{
+    ferry_buf_reserve(b, n);
+    if (n) {
+        memcpy(b->data + b->len, data, n);
+    }
+    b->len += n;
+    b->data[b->len] = '\0';
+}
+
+int ferry_buf_append_capped(struct ferry_buf *b, const void *data, size_t n, size_t max,
+                            struct ferry_error *err)
+{
+    if (n > max || b->len > max - n) {
+        return ferry_fail(err, FERRY_INVALID, "more than %zu bytes", max);
+    }
+    ferry_buf_append(b, data, n);
+    return 0;
+}
+
+void ferry_buf_puts(struct ferry_buf *b, const char *s)
+{
+    ferry_buf_append(b, s, strlen(s));
+}
+
+void ferry_buf_printf(struct ferry_buf *b, const char *fmt, ...)
+{
+    va_list ap, again;
+
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    ferry_buf_reserve(b, 64);
+    size_t room = b->cap - b->len;
+    int n = vsnprintf(b->data + b->len, room, fmt, ap);
+    va_end(ap);
+    if (n > 0 && (size_t)n >= room) {
+        ferry_buf_reserve(b, (size_t)n);
+        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+    }
+    b->len += n > 0 ? (size_t)n : 0;
+    va_end(again);
+}
+
+void ferry_buf_done(struct ferry_buf *b)
+{
+    free(b->data);
+    *b = (struct ferry_buf){0};
+}
+
+char *ferry_buf_take(struct ferry_buf *b)
+{
+    ferry_buf_reserve(b, 0);
+    char *s = b->data;
+
+    *b = (struct ferry_buf){0};
+    return s;
+}

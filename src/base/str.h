@@ -1,0 +1,43 @@
+/* Owned strings and growing buffers. Running out of memory for small control-plane data aborts the
+ * process: the API holds the state and a restart goes on. Data whose size a peer chooses goes
+ * through ferry_buf_append_capped(). */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+void *ferry_xcalloc(size_t count, size_t size);
+void *ferry_xrealloc(void *p, size_t count, size_t size);
+char *ferry_strdup(const char *s); /* NULL stays NULL */
+char *ferry_strndup(const char *s, size_t n);
+char *ferry_asprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+bool ferry_streq(const char *a, const char *b); /* NULL equals NULL only */
+bool ferry_str_empty(const char *s);            /* NULL or "" */
+bool ferry_str_starts(const char *s, const char *prefix);
+bool ferry_str_ends(const char *s, const char *suffix);
+
+/* Whole of `s` as a number in [min, max]. */
+int ferry_parse_int(const char *s, long long min, long long max, long long *ret,
+                    struct ferry_error *err);
+
+struct ferry_buf {
+    char *data; /* always NUL-terminated once anything was added */
+    size_t len, cap;
+};
+
+void ferry_buf_reserve(struct ferry_buf *b, size_t extra);
+void ferry_buf_append(struct ferry_buf *b, const void *data, size_t n);
+int ferry_buf_append_capped(struct ferry_buf *b, const void *data, size_t n, size_t max,
+                            struct ferry_error *err);
+void ferry_buf_puts(struct ferry_buf *b, const char *s);
+void ferry_buf_printf(struct ferry_buf *b, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void ferry_buf_done(struct ferry_buf *b);
+char *ferry_buf_take(struct ferry_buf *b); /* the string, never NULL; `b` is empty after */
+
+#define ferry_cleanup_buf ferry_cleanup(ferry_buf_done)

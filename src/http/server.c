@@ -1,0 +1,551 @@
+/* Theory of operation. libmicrohttpd runs one thread per connection. It calls `on_request` several
+ * times for a request: first with an empty state, then per piece of body, then once more to answer.
+ * What is known of the peer is found once per connection and kept in the socket context. */
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+enum {
+    DEFAULT_MAX_BODY = 1 << 20,
+    DEFAULT_MAX_CONNECTIONS = 512,
+    IDLE_TIMEOUT_S = 300,
+    MAX_HEADERS = 8
+};
+
+struct http_server {
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+    char *name;
+    bool tls;
+    size_t max_body;
+    void (*handle)(struct http_exchange *x, void *ctx);
+    void *ctx;
+    atomic_bool stopping;
+};
+
+struct connection_state {
+    bool known;
+    struct http_peer peer;
+};
+
+struct http_exchange {
+    struct http_server *server;
+    struct MHD_Connection *connection;
+    char *method, *path;
+    struct ferry_buf body;
+    bool too_large, answered;
+    struct http_peer peer;
+    struct {
+        char *name, *value;
+    } headers[MAX_HEADERS];
+    size_t n_headers;
+    enum MHD_Result result;
+};
+
+/* ---- the peer ---------------------------------------------------------------------------------
+ */
+
+static void fill_address(struct http_peer *peer, const struct sockaddr *sa)
+{
+    if (sa && sa->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)sa;
+
+        inet_ntop(AF_INET, &in->sin_addr, peer->address, sizeof(peer->address));
+    } else if (sa && sa->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)sa;
+
+        inet_ntop(AF_INET6, &in6->sin6_addr, peer->address, sizeof(peer->address));
+    } else {
+        snprintf(peer->address, sizeof(peer->address), "unix");
+    }
+}
+
+static void fill_names(struct http_peer *peer, gnutls_x509_crt_t crt)
+{
+    size_t size = sizeof(peer->common_name);
+
+    if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, 0, peer->common_name,
+                                      &size) < 0) {
+        peer->common_name[0] = '\0';
+    }
+    for (unsigned i = 0; i < HTTP_GROUPS_MAX; i++) {
+        size = HTTP_NAME_MAX;
+        if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_ORGANIZATION_NAME, i, 0,
+                                          peer->groups[i], &size) < 0) {
+            break;
+        }
+        peer->n_groups = i + 1;
+    }
+    unsigned char serial[24];
+    size = sizeof(serial);
+    if (gnutls_x509_crt_get_serial(crt, serial, &size) == 0) {
+        for (size_t i = 0; i < size; i++) {
+            snprintf(peer->serial + 2 * i, 3, "%02x", serial[i]);
+        }
+    }
+}
+
+static void refuse_certificate(struct http_peer *peer, const char *why)
+{
+    snprintf(peer->tls_error, sizeof(peer->tls_error), "%s", why);
+}
+
+static void verify_certificate(struct http_peer *peer, gnutls_session_t session)
+{
+    gnutls_typed_vdata_st usage = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                   .data = (unsigned char *)(uintptr_t)GNUTLS_KP_TLS_WWW_CLIENT};
+    unsigned status = 0, n = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &n);
+
+    if (!chain || n == 0) {
+        return; /* anonymous */
+    }
+    int rc = gnutls_certificate_verify_peers(session, &usage, 1, &status);
+    if (rc < 0) {
+        refuse_certificate(peer, gnutls_strerror(rc));
+        return;
+    }
+    if (status != 0) {
+        gnutls_datum_t text = {0};
+
+        if (gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &text, 0) == 0) {
+            refuse_certificate(peer, (const char *)text.data);
+            gnutls_free(text.data);
+        } else {
+            refuse_certificate(peer, "the client certificate does not verify");
+        }
+        return;
+    }
+    gnutls_x509_crt_t crt;
+    if (gnutls_x509_crt_init(&crt) < 0) {
+        refuse_certificate(peer, "out of memory");
+        return;
+    }
+    if (gnutls_x509_crt_import(crt, &chain[0], GNUTLS_X509_FMT_DER) == 0) {
+        fill_names(peer, crt);
+        peer->certificate = true;
+    } else {
+        refuse_certificate(peer, "the client certificate cannot be read");
+    }
+    gnutls_x509_crt_deinit(crt);
+}
+
+static void find_peer(struct http_server *s, struct MHD_Connection *c, struct http_peer *peer)
+{
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *addr =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    int family = 0;
+    socklen_t len = sizeof(family);
+
+    fill_address(peer, addr ? addr->client_addr : NULL);
+    if (fd && getsockopt(fd->connect_fd, SOL_SOCKET, SO_DOMAIN, &family, &len) == 0 &&
+        family == AF_UNIX) {
+        struct ferry_peer cred;
+
+        if (ferry_unix_peer(fd->connect_fd, &cred, NULL) == 0) {
+            peer->local = true;
+            peer->uid = cred.uid;
+            peer->gid = cred.gid;
+            peer->pid = cred.pid;
+        }
+        snprintf(peer->address, sizeof(peer->address), "unix");
+    }
+    if (s->tls) {
+        const union MHD_ConnectionInfo *tls =
+            MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+        if (tls) {
+            verify_certificate(peer, tls->tls_session);
+        }
+    }
+}
+
+static void on_connection(void *cls, struct MHD_Connection *c, void **socket_context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    (void)cls;
+    (void)c;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *socket_context = ferry_xcalloc(1, sizeof(struct connection_state));
+    } else {
+        free(*socket_context);
+        *socket_context = NULL;
+    }
+}
+
+static void load_peer(struct http_exchange *x)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct connection_state *state = info ? info->socket_context : NULL;
+
+    if (!state) {
+        find_peer(x->server, x->connection, &x->peer);
+        return;
+    }
+    if (!state->known) {
+        find_peer(x->server, x->connection, &state->peer);
+        state->known = true;
+    }
+    x->peer = state->peer;
+}
+
+/* ---- the request ------------------------------------------------------------------------------
+ */
+
+const char *http_method(const struct http_exchange *x)
+{
+    return x->method;
+}
+
+const char *http_path(const struct http_exchange *x)
+{
+    return x->path;
+}
+
+const char *http_query(const struct http_exchange *x, const char *name)
+{
+    const char *value = NULL;
+    size_t len = 0;
+
+    if (MHD_lookup_connection_value_n(x->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name),
+                                      &value, &len) != MHD_YES) {
+        return NULL;
+    }
+    return value ? value : "";
+}
+
+const char *http_header(const struct http_exchange *x, const char *name)
+{
+    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+const char *http_body(const struct http_exchange *x, size_t *ret_len)
+{
+    if (ret_len) {
+        *ret_len = x->body.len;
+    }
+    return x->body.data ? x->body.data : "";
+}
+
+const struct http_peer *http_peer(const struct http_exchange *x)
+{
+    return &x->peer;
+}
+
+struct http_server *http_exchange_server(const struct http_exchange *x)
+{
+    return x->server;
+}
+
+/* ---- the answer -------------------------------------------------------------------------------
+ */
+
+void http_add_header(struct http_exchange *x, const char *name, const char *value)
+{
+    if (x->n_headers < MAX_HEADERS) {
+        x->headers[x->n_headers].name = ferry_strdup(name);
+        x->headers[x->n_headers].value = ferry_strdup(value);
+        x->n_headers++;
+    }
+}
+
+static void queue_response(struct http_exchange *x, int status, const char *content_type,
+                           struct MHD_Response *response)
+{
+    if (content_type) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    }
+    for (size_t i = 0; i < x->n_headers; i++) {
+        MHD_add_response_header(response, x->headers[i].name, x->headers[i].value);
+    }
+    x->result = MHD_queue_response(x->connection, (unsigned)status, response);
+    x->answered = true;
+    MHD_destroy_response(response);
+}
+
+void http_answer(struct http_exchange *x, int status, const char *content_type, const void *body,
+                 size_t len)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(len, (void *)(uintptr_t)body, MHD_RESPMEM_MUST_COPY);
+
+    if (response) {
+        queue_response(x, status, content_type, response);
+    }
+}
+
+void http_answer_json(struct http_exchange *x, int status, const char *json)
+{
+    http_answer(x, status, "application/json", json, strlen(json));
+}
+
+int http_status_of_class(enum ferry_class cls)
+{
+    switch (cls) {
+    case FERRY_OK:
+        return 200;
+    case FERRY_INVALID:
+        return 400;
+    case FERRY_DENIED:
+        return 403;
+    case FERRY_NOT_FOUND:
+        return 404;
+    case FERRY_CONFLICT:
+    case FERRY_CANCELLED:
+        return 409;
+    case FERRY_PEER:
+        return 502;
+    case FERRY_RETRY:
+        return 503;
+    case FERRY_FATAL:
+    case FERRY_CLASS_COUNT:
+        break;
+    }
+    return 500;
+}
+
+static void put_json_string(struct ferry_buf *b, const char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '"' || c == '\\') {
+            ferry_buf_printf(b, "\\%c", c);
+        } else if (c < 0x20) {
+            ferry_buf_printf(b, "\\u%04x", c);
+        } else {
+            ferry_buf_append(b, s, 1);
+        }
+    }
+}
+
+void http_answer_error(struct http_exchange *x, int status, const struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    if (status == 0) {
+        status = http_status_of_class(err->cls);
+    }
+    ferry_buf_printf(&b, "{\"code\":%d,\"message\":\"", status);
+    put_json_string(&b, err->msg);
+    ferry_buf_printf(&b, "\",\"retry\":%s}\n", err->cls == FERRY_RETRY ? "true" : "false");
+    http_answer_json(x, status, b.data);
+}
+
+struct stream_state {
+    struct http_stream stream;
+    struct http_server *server;
+};
+
+static ssize_t stream_read(void *cls, uint64_t pos, char *buf, size_t max)
+{
+    struct stream_state *st = cls;
+
+    (void)pos;
+    if (http_server_stopping(st->server)) {
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    ssize_t n = st->stream.read(st->stream.ctx, buf, max);
+    return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
+}
+
+static void stream_done(void *cls)
+{
+    struct stream_state *st = cls;
+
+    if (st->stream.done) {
+        st->stream.done(st->stream.ctx);
+    }
+    free(st);
+}
+
+void http_answer_stream(struct http_exchange *x, int status, const char *content_type,
+                        const struct http_stream *stream)
+{
+    struct stream_state *st = ferry_xcalloc(1, sizeof(*st));
+
+    st->stream = *stream;
+    st->server = x->server;
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 64 * 1024,
+                                                                      stream_read, st, stream_done);
+    if (!response) {
+        stream_done(st);
+        return;
+    }
+    queue_response(x, status, content_type, response);
+}
+
+/* ---- the daemon -------------------------------------------------------------------------------
+ */
+
+static void exchange_free(struct http_exchange *x)
+{
+    for (size_t i = 0; i < x->n_headers; i++) {
+        free(x->headers[i].name);
+        free(x->headers[i].value);
+    }
+    free(x->method);
+    free(x->path);
+    ferry_buf_done(&x->body);
+    free(x);
+}
+
+static enum MHD_Result answer_request(struct http_exchange *x)
+{
+    load_peer(x);
+    if (x->too_large) {
+        struct ferry_error err;
+
+        ferry_fail(&err, FERRY_INVALID, "request body larger than %zu bytes", x->server->max_body);
+        http_answer_error(x, 413, &err);
+    } else {
+        x->server->handle(x, x->server->ctx);
+    }
+    if (!x->answered) {
+        struct ferry_error err;
+
+        ferry_fail(&err, FERRY_FATAL, "no answer to %s %s", x->method, x->path);
+        http_answer_error(x, 500, &err);
+    }
+    return x->answered ? x->result : MHD_NO;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url,
+                                  const char *method, const char *version, const char *upload_data,
+                                  size_t *upload_size, void **request_state)
+{
+    struct http_server *s = cls;
+    struct http_exchange *x = *request_state;
+
+    (void)version;
+    if (!x) {
+        x = ferry_xcalloc(1, sizeof(*x));
+        x->server = s;
+        x->connection = c;
+        x->method = ferry_strdup(method);
+        x->path = ferry_strdup(url);
+        *request_state = x;
+        return MHD_YES;
+    }
+    if (*upload_size > 0) {
+        if (x->too_large ||
+            ferry_buf_append_capped(&x->body, upload_data, *upload_size, s->max_body, NULL) < 0) {
+            x->too_large = true;
+            ferry_buf_done(&x->body);
+        }
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    return answer_request(x);
+}
+
+static void on_completed(void *cls, struct MHD_Connection *c, void **request_state,
+                         enum MHD_RequestTerminationCode code)
+{
+    (void)cls;
+    (void)c;
+    (void)code;
+    if (*request_state) {
+        exchange_free(*request_state);
+        *request_state = NULL;
+    }
+}
+
+static void on_log(void *cls, const char *fmt, va_list ap)
+{
+    struct http_server *s = cls;
+    char text[256];
+
+    if (!ferry_log_on(FERRY_LOG_DEBUG)) {
+        return;
+    }
+    vsnprintf(text, sizeof(text), fmt, ap);
+    text[strcspn(text, "\n")] = '\0';
+    ferry_debug("http server", F_STR("server", s->name), F_STR("says", text));
+}
+
+static struct MHD_Daemon *start_daemon(struct http_server *s, const struct http_server_config *cfg)
+{
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
+                     MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cfg->cert_pem},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)cfg->key_pem},
+        {MHD_OPTION_HTTPS_MEM_TRUST, 0, (void *)(uintptr_t)cfg->ca_pem},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0,
+         (void *)(uintptr_t) "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
+
+    if (s->tls) {
+        flags |= MHD_USE_TLS;
+    }
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, s,
+        MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_LIMIT,
+        cfg->max_connections ? cfg->max_connections : (unsigned)DEFAULT_MAX_CONNECTIONS,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)(1 << 20), MHD_OPTION_ARRAY, s->tls ? tls : none, MHD_OPTION_END);
+}
+
+int http_server_start(const struct http_server_config *cfg, struct http_server **ret,
+                      struct ferry_error *err)
+{
+    struct http_server *s = ferry_xcalloc(1, sizeof(*s));
+
+    s->name = ferry_strdup(cfg->name);
+    s->listen_fd = cfg->listen_fd;
+    s->tls = cfg->cert_pem != NULL;
+    s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
+    s->handle = cfg->handle;
+    s->ctx = cfg->ctx;
+    s->daemon = start_daemon(s, cfg);
+    if (!s->daemon) {
+        int saved = errno;
+
+        close(s->listen_fd);
+        ferry_fail(err, FERRY_FATAL, "starting the HTTP server '%s': %s", s->name,
+                   s->tls ? "the certificate, key or CA cannot be used" : strerror(saved));
+        free(s->name);
+        free(s);
+        return -(int)FERRY_FATAL;
+    }
+    *ret = s;
+    return 0;
+}
+
+bool http_server_stopping(const struct http_server *s)
+{
+    return atomic_load(&s->stopping);
+}
+
+void http_server_stop(struct http_server *s)
+{
+    if (!s) {
+        return;
+    }
+    atomic_store(&s->stopping, true);
+    MHD_stop_daemon(s->daemon); /* closes the listening socket */
+    free(s->name);
+    free(s);
+}

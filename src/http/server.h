@@ -1,0 +1,82 @@
+/* HTTP/1.1 server on a listening socket (unix or TCP, plain or TLS), over libmicrohttpd.
+ *
+ * Each connection has a thread of its own; the handler runs on it and may block. It must answer
+ * each exchange exactly once before it returns. Over TLS the client's certificate is verified here,
+ * per connection (libmicrohttpd does not do it by itself): chain to `ca_pem`, time, usage
+ * clientAuth. A client without a certificate is served as anonymous; one with a bad certificate
+ * too, with the reason in `tls_error`: the handler decides. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct http_server;
+struct http_exchange;
+
+enum { HTTP_NAME_MAX = 256, HTTP_GROUPS_MAX = 8 };
+
+struct http_peer {
+    bool local; /* came over a unix socket: uid, gid, pid are set */
+    uid_t uid;
+    gid_t gid;
+    pid_t pid;
+    bool certificate; /* verified client certificate: common_name and groups are set */
+    char common_name[HTTP_NAME_MAX];
+    char groups[HTTP_GROUPS_MAX][HTTP_NAME_MAX]; /* organisations (O) of the subject */
+    size_t n_groups;
+    char serial[64];               /* of the certificate, hex */
+    char tls_error[HTTP_NAME_MAX]; /* why a presented certificate was not accepted, or "" */
+    char address[64];              /* numeric, for logs */
+};
+
+struct http_server_config {
+    const char *name;                        /* for logs */
+    int listen_fd;                           /* taken, also on failure */
+    const char *cert_pem, *key_pem, *ca_pem; /* all NULL = plain; copied */
+    size_t max_body;                         /* larger requests get 413; 0 = 1 MiB */
+    unsigned max_connections;                /* 0 = 512 */
+    void (*handle)(struct http_exchange *x, void *ctx);
+    void *ctx;
+};
+
+int http_server_start(const struct http_server_config *cfg, struct http_server **ret,
+                      struct ferry_error *err);
+/* Stops listening, ends streams (their `read` sees http_server_stopping), waits for handlers. */
+void http_server_stop(struct http_server *s);
+bool http_server_stopping(const struct http_server *s);
+
+/* The request. Strings live as long as the exchange. */
+const char *http_method(const struct http_exchange *x);
+const char *http_path(const struct http_exchange *x); /* percent-decoded, without the query */
+const char *http_query(const struct http_exchange *x,
+                       const char *name); /* "" if given without value, NULL if absent */
+const char *http_header(const struct http_exchange *x, const char *name);
+const char *http_body(const struct http_exchange *x,
+                      size_t *ret_len); /* NUL-terminated, never NULL */
+const struct http_peer *http_peer(const struct http_exchange *x);
+struct http_server *http_exchange_server(const struct http_exchange *x);
+
+/* The answer. */
+void http_add_header(struct http_exchange *x, const char *name, const char *value);
+void http_answer(struct http_exchange *x, int status, const char *content_type, const void *body,
+                 size_t len);
+void http_answer_json(struct http_exchange *x, int status, const char *json);
+/* {"code": status, "message": err->msg, "retry": bool}; the status follows from the class when 0.
+ */
+void http_answer_error(struct http_exchange *x, int status, const struct ferry_error *err);
+/* Status that fits an error class: 400, 403, 404, 409, 500, 503, ... */
+int http_status_of_class(enum ferry_class cls);
+
+/* An answer of unknown length. `read` runs on the connection's thread: it returns bytes written to
+ * `buf`, 0 for "nothing yet" (it must itself wait, at most about a second), or -1 for the end.
+ * `done` runs once, when the connection is finished with it. */
+struct http_stream {
+    ssize_t (*read)(void *ctx, char *buf, size_t max);
+    void (*done)(void *ctx);
+    void *ctx;
+};
+void http_answer_stream(struct http_exchange *x, int status, const char *content_type,
+                        const struct http_stream *stream);

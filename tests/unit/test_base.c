@@ -1,0 +1,172 @@
+/* Tables for src/base. */
+#include <cmocka.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/proc.h"
+#include "base/str.h"
+
+static void errors_carry_class_and_words(void **state)
+{
+    struct ferry_error err;
+
+    (void)state;
+    assert_int_equal(ferry_fail(&err, FERRY_INVALID, "field %s", "a"), -FERRY_INVALID);
+    assert_int_equal(ferry_wrap(&err, "object %d", 7), -FERRY_INVALID);
+    assert_string_equal(err.msg, "object 7: field a");
+    assert_int_equal(ferry_fail_errno(&err, ENOENT, "opening x"), -FERRY_NOT_FOUND);
+    assert_int_equal(err.sys, ENOENT);
+    assert_string_equal(err.msg, "opening x: No such file or directory");
+    assert_int_equal(ferry_fail(NULL, FERRY_RETRY, "nobody listens"), -FERRY_RETRY);
+}
+
+static void whole_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        int rc;
+        long long value;
+    } cases[] = {
+        {"0", 0, 0},
+        {"100", 0, 100},
+        {"-1", -FERRY_INVALID, 0},
+        {"101", -FERRY_INVALID, 0},
+        {"", -FERRY_INVALID, 0},
+        {"1x", -FERRY_INVALID, 0},
+        {"99999999999999999999", -FERRY_INVALID, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        long long v = 0;
+
+        assert_int_equal(ferry_parse_int(cases[i].text, 0, 100, &v, NULL), cases[i].rc);
+        assert_int_equal(v, cases[i].value);
+    }
+}
+
+static void times(void **state)
+{
+    char buf[FERRY_RFC3339_SIZE];
+
+    (void)state;
+    assert_string_equal(ferry_rfc3339(0, buf), "1970-01-01T00:00:00Z");
+    assert_string_equal(ferry_rfc3339_micro(1700000000123, buf), "2023-11-14T22:13:20.123000Z");
+}
+
+static void capped_buffers_refuse(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    (void)state;
+    assert_int_equal(ferry_buf_append_capped(&b, "12345", 5, 8, NULL), 0);
+    assert_int_equal(ferry_buf_append_capped(&b, "6789", 4, 8, NULL), -FERRY_INVALID);
+    assert_string_equal(b.data, "12345");
+    assert_int_equal(ferry_buf_append_capped(&b, "x", SIZE_MAX, 8, NULL), -FERRY_INVALID);
+}
+
+static void sockets_at_any_depth(void **state)
+{
+    char top[] = "/tmp/ferry-test-XXXXXX";
+    ferry_cleanup_buf struct ferry_buf path = {0};
+    struct ferry_error err;
+    struct ferry_peer peer;
+
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    ferry_buf_puts(&path, top);
+    for (int i = 0; i < 20; i++) {
+        ferry_buf_puts(&path, "/a-directory");
+    }
+    assert_int_equal(ferry_mkdir_p(path.data, 0700, &err), 0);
+    ferry_buf_puts(&path, "/x.sock");
+    ferry_cleanup_fd int listener = ferry_unix_listen(path.data, 0600, 1, &err);
+    assert_true(listener >= 0);
+    ferry_cleanup_fd int client =
+        ferry_unix_connect(path.data, ferry_now_ns() + FERRY_NS_PER_S, &err);
+    assert_true(client >= 0);
+    assert_int_equal(ferry_unix_peer(client, &peer, &err), 0);
+    assert_int_equal(peer.uid, getuid());
+    /* a second listener takes the place of the stale one */
+    ferry_cleanup_fd int again = ferry_unix_listen(path.data, 0600, 1, &err);
+    assert_true(again >= 0);
+    assert_int_equal(ferry_remove_tree(top, &err), 0);
+    assert_int_equal(access(top, F_OK), -1);
+    assert_int_equal(ferry_remove_tree(top, &err), 0);
+}
+
+static void files_are_replaced_whole(void **state)
+{
+    char path[] = "/tmp/ferry-test-file-XXXXXX";
+    ferry_cleanup_fd int fd = mkstemp(path);
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    struct ferry_error err;
+    struct stat st;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(ferry_write_file(path, "new", 3, 0640, &err), 0);
+    assert_int_equal(ferry_read_file(path, 100, &b, &err), 0);
+    assert_string_equal(b.data, "new");
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0640);
+    ferry_buf_done(&b);
+    assert_int_equal(ferry_read_file(path, 2, &b, &err), -FERRY_INVALID);
+    unlink(path);
+    assert_int_equal(ferry_read_file(path, 100, &b, &err), -FERRY_NOT_FOUND);
+}
+
+static void processes(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    struct ferry_error err;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(
+        ferry_run((const char *const[]){"sh", "-c", "echo a; echo b >&2", NULL}, &out, &err), 0);
+    assert_string_equal(out.data, "a\nb\n");
+    assert_int_equal(
+        ferry_run((const char *const[]){"sh", "-c", "echo bad luck; exit 3", NULL}, NULL, &err),
+        -FERRY_FATAL);
+    assert_non_null(strstr(err.msg, "ended with code 3: bad luck"));
+    assert_int_equal(ferry_run((const char *const[]){"no-such-program-here", NULL}, NULL, &err),
+                     -FERRY_NOT_FOUND);
+
+    const char *const sleeper[] = {"sleep", "1000", NULL};
+    assert_int_equal(ferry_spawn(&(struct ferry_spawn){.argv = sleeper, .out_fd = -1}, &pid, &err),
+                     0);
+    uint64_t started = ferry_proc_start_time(pid);
+    assert_true(started > 0);
+    assert_int_equal(ferry_proc_end(pid, started + 1, 1000, &err),
+                     0); /* another process: left alone */
+    assert_int_equal(ferry_proc_start_time(pid), started);
+    assert_int_equal(ferry_proc_end(pid, started, 1000, &err), 0);
+    assert_int_equal(ferry_proc_start_time(pid), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_carry_class_and_words),
+        cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(times),
+        cmocka_unit_test(capped_buffers_refuse),
+        cmocka_unit_test(sockets_at_any_depth),
+        cmocka_unit_test(files_are_replaced_whole),
+        cmocka_unit_test(processes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
