@@ -1,13 +1,7 @@
 /* Tables for src/base. */
-#include <cmocka.h>
+#include "lib/unit.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,7 +42,7 @@ static void whole_numbers(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         long long v = 0;
 
         assert_int_equal(ferry_parse_int(cases[i].text, 0, 100, &v, NULL), cases[i].rc);
