@@ -1,0 +1,203 @@
+/* ferry-init: PID 1 of a pod's sandbox.
+ *
+ * It starts the launcher, reaps whatever is re-parented to it (libvirtd leaves QEMU to it), and
+ * starts the launcher again when it dies by anything but exit 0. It never ends QEMU or libvirtd
+ * because of a dead launcher: the guest runs on and the next launcher finds it. The sandbox ends
+ * only when the launcher exits 0, or when the very first start is impossible: then this process
+ * leaves and the kernel ends everything else in the pid namespace.
+ *
+ * Descriptor 3, the launcher's listening control socket, stays open here and is passed to every
+ * launcher, so callers that connect between two launchers wait instead of failing. The descriptor
+ * of the exit file carries an flock that was taken by the pods agent: it is released when this
+ * process ends, and must therefore not reach any other process. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/proc.h"
+
+#define BACKOFF_MIN_NS (100 * FERRY_NS_PER_MS)
+#define BACKOFF_MAX_NS (5 * FERRY_NS_PER_S)
+/* A launcher that lived this long starts with the shortest back-off again. */
+#define SETTLED_NS (10 * FERRY_NS_PER_S)
+/* Time a launcher started while stopping gets to prepare itself for SIGTERM. */
+#define TERM_DELAY_NS FERRY_NS_PER_S
+
+struct init {
+    const char *const *argv;
+    int exit_fd;
+    pid_t child; /* 0 = none */
+    int64_t started_ns, restart_ns, term_ns, backoff_ns;
+    bool stopping, term_due, ever_ran;
+};
+
+static int finish(struct init *in, int code)
+{
+    struct ferry_error err;
+    char text[16];
+    int n = snprintf(text, sizeof(text), "%d\n", code);
+
+    if (in->exit_fd >= 0 && ferry_write_all(in->exit_fd, text, (size_t)n, &err) < 0) {
+        ferry_error("cannot write the exit code", F_INT("code", code), F_ERR(&err));
+    }
+    return code;
+}
+
+static int start(struct init *in, struct ferry_error *err)
+{
+    const int control = FERRY_LISTEN_FDS_START;
+    bool has_control = fcntl(control, F_GETFD) >= 0;
+    int rc = ferry_spawn(&(struct ferry_spawn){.argv = in->argv,
+                                               .out_fd = -1,
+                                               .pass_fds = &control,
+                                               .n_pass_fds = has_control ? 1 : 0,
+                                               .new_session = true},
+                         &in->child, err);
+
+    in->ever_ran = in->ever_ran || rc == 0;
+    in->started_ns = ferry_now_ns();
+    in->term_due = in->stopping;
+    in->term_ns = in->started_ns + TERM_DELAY_NS;
+    return rc;
+}
+
+static void launcher_died(struct init *in, int code)
+{
+    int64_t now = ferry_now_ns();
+
+    if (now - in->started_ns >= SETTLED_NS) {
+        in->backoff_ns = BACKOFF_MIN_NS;
+    }
+    ferry_warn("the launcher died, starting it again", F_INT("code", code),
+               F_INT("backoffMs", in->backoff_ns / FERRY_NS_PER_MS));
+    in->child = 0;
+    in->restart_ns = now + in->backoff_ns;
+    in->backoff_ns = in->backoff_ns * 2 < BACKOFF_MAX_NS ? in->backoff_ns * 2 : BACKOFF_MAX_NS;
+}
+
+/* True when the launcher ended with exit 0. */
+static bool reap(struct init *in)
+{
+    for (;;) {
+        int status;
+        pid_t pid = waitpid(-1, &status, WNOHANG);
+
+        if (pid <= 0) {
+            return false;
+        }
+        if (pid != in->child) {
+            continue;
+        }
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+            return true;
+        }
+        launcher_died(in, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    }
+}
+
+/* Sleeps until a signal comes or something is due. */
+static int wait_signal(const struct init *in, const sigset_t *set)
+{
+    int64_t due = INT64_MAX;
+
+    if (!in->child) {
+        due = in->restart_ns;
+    } else if (in->term_due) {
+        due = in->term_ns;
+    }
+    if (due == INT64_MAX) {
+        return sigwaitinfo(set, NULL);
+    }
+    int left = ferry_ms_left(due);
+    struct timespec t = {.tv_sec = left / 1000, .tv_nsec = (left % 1000) * FERRY_NS_PER_MS};
+    return sigtimedwait(set, NULL, &t);
+}
+
+static int supervise(struct init *in, const sigset_t *set)
+{
+    struct ferry_error err;
+
+    for (;;) {
+        int64_t now = ferry_now_ns();
+
+        if (!in->child && now >= in->restart_ns && start(in, &err) < 0) {
+            ferry_error("cannot start the launcher", F_ERR(&err));
+            if (!in->ever_ran) {
+                return finish(in, 127);
+            }
+            launcher_died(in, 127); /* a guest may be running: try on */
+        }
+        if (in->child && in->term_due && now >= in->term_ns) {
+            in->term_due = false;
+            kill(in->child, SIGTERM);
+        }
+        int sig = wait_signal(in, set);
+        if (sig == SIGTERM || sig == SIGINT) {
+            in->stopping = true;
+            if (in->child) {
+                kill(in->child, SIGTERM);
+            }
+        }
+        /* Not only on SIGCHLD: several deaths may be folded into one signal. */
+        if (reap(in)) {
+            return finish(in, 0);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct ferry_log_options lo = {0};
+    int exit_fd = 0;
+    struct ferry_error err;
+    const struct ferry_option options[] = {
+        {"exit-fd", 0, FERRY_OPTION_INT, &exit_fd, "N",
+         "open descriptor that gets the exit code when the sandbox ends"},
+        FERRY_LOG_OPTION_ROWS(&lo),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry-init",
+        .usage = "[OPTION]... -- COMMAND [ARGUMENT]...",
+        .summary = "PID 1 of a pod's sandbox: runs COMMAND, starts it again when it dies by\n"
+                   "anything but exit 0, reaps processes, passes SIGTERM on.",
+        .options = options,
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+
+    if (first < 0 || ferry_log_options_apply("ferry-init", &lo, &err) < 0) {
+        return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
+    }
+    if (first == argc) {
+        ferry_fail(&err, FERRY_INVALID, "no command given (see ferry-init --help)");
+        return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
+    }
+    if (exit_fd && fcntl(exit_fd, F_SETFD, FD_CLOEXEC) < 0) {
+        ferry_fail_errno(&err, errno, "--exit-fd %d", exit_fd);
+        return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
+    }
+
+    /* Blocked and waited for: an init without handlers would never see them otherwise. */
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+
+    struct init in = {
+        .argv = (const char *const *)argv + first,
+        .exit_fd = exit_fd ? exit_fd : -1,
+        .backoff_ns = BACKOFF_MIN_NS,
+    };
+    return supervise(&in, &set);
+}
