@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""The test guest notices what it must notice: one flipped bit or one stale page, anywhere.
+
+Runs QEMU with its memory in a file that the test can write to. Argument: heartbeat.elf.
+"""
+import json
+import os
+import re
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PAGE = 4096
+MIB = 1 << 20
+
+
+class Guest:
+    def __init__(self, elf, directory, args, mib=64):
+        self.memory = os.path.join(directory, "memory")
+        self.qmp_path = os.path.join(directory, "qmp")
+        self.process = subprocess.Popen(
+            ["qemu-system-x86_64", "-accel", "tcg", "-m", str(mib), "-nodefaults", "-display", "none",
+             "-object", f"memory-backend-file,id=ram,size={mib}M,mem-path={self.memory},share=on",
+             "-machine", "pc,memory-backend=ram", "-serial", "stdio", "-kernel", elf, "-append", args,
+             "-qmp", f"unix:{self.qmp_path},server=on,wait=off"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.pending = b""
+
+    def line(self, pattern, seconds=20):
+        """The next line that matches; others are skipped."""
+        deadline = time.monotonic() + seconds
+        while True:
+            while b"\n" in self.pending:
+                line, self.pending = self.pending.split(b"\n", 1)
+                match = re.match(pattern, line.decode().strip())
+                if match:
+                    return match
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+                raise AssertionError(f"no line like {pattern!r} in {seconds} s")
+            data = os.read(self.process.stdout.fileno(), 65536)
+            if not data:
+                raise AssertionError(f"the guest ended before a line like {pattern!r}")
+            self.pending += data
+
+    def verify(self):
+        self.process.stdin.write(b"v")
+        self.process.stdin.flush()
+        match = self.line(r"VERIFY pages=(\d+) bad=(\d+)$")
+        return int(match[1]), int(match[2])
+
+    def read(self, address, n):
+        with open(self.memory, "rb") as f:
+            f.seek(address)
+            return f.read(n)
+
+    def write(self, address, data):
+        with open(self.memory, "r+b") as f:
+            f.seek(address)
+            f.write(data)
+
+    def qmp(self, command):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.qmp_path)
+            f = s.makefile("rw")
+            f.readline()
+            for c in ("qmp_capabilities", command):
+                f.write(json.dumps({"execute": c}) + "\n")
+                f.flush()
+                while "return" not in json.loads(f.readline()):
+                    pass
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def check(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def corruption(elf, directory):
+    guest = Guest(elf, directory, "ws=16 rate=0 static=8 fill=word")
+    try:
+        boot = guest.line(r"BOOT magic_ok=1 memKiB=(\d+) ws=16 static=8 ")
+        guest.line("READY")
+        pages, bad = guest.verify()
+        top = (1 << 20) + int(boot[1]) * 1024
+        base = top - pages * PAGE
+        check(bad == 0, f"{bad} bad pages in an untouched guest")
+        check(pages > 60 * 256, f"only {pages} pages of 64 MiB are covered")
+        for where, address in (("working set, first word", base),
+                               ("working set, zeros", base + 7 * PAGE + 2000),
+                               ("static area", base + 20 * MIB + 8),
+                               ("static area, last byte of a page", base + 20 * MIB - 1),
+                               ("blank area", base + 30 * MIB + 1234),
+                               ("firmware area", top - 4 * MIB + 100),
+                               ("last byte", top - 1)):
+            before = guest.read(address, 1)
+            guest.write(address, bytes([before[0] ^ 0x10]))
+            check(guest.verify()[1] == 1, f"a flipped bit was not noticed: {where}")
+            guest.write(address, before)
+            check(guest.verify()[1] == 0, f"still bad after repair: {where}")
+        print("flipped bits are noticed")
+        other = guest.read(base + PAGE, PAGE)
+        mine = guest.read(base, PAGE)
+        guest.write(base, other)
+        check(guest.verify()[1] == 1, "a page in the wrong place was not noticed")
+        guest.write(base, bytes(PAGE))
+        check(guest.verify()[1] == 1, "a missing page was not noticed")
+        guest.write(base, mine)
+        guest.qmp("system_powerdown")
+        guest.line("BYE")
+        check(guest.process.wait(20) == 0, "QEMU did not end well after the power button")
+    finally:
+        guest.close()
+
+
+def staleness(elf, directory):
+    guest = Guest(elf, directory, "ws=4 rate=40 hb=50 fill=rand")
+    try:
+        boot = guest.line(r"BOOT magic_ok=1 memKiB=(\d+) ")
+        guest.line("READY")
+        pages, bad = guest.verify()
+        check(bad == 0, f"{bad} bad pages in a busy guest")
+        base = (1 << 20) + int(boot[1]) * 1024 - pages * PAGE
+        first = int(guest.line(r"HB \d+ t=\d+ gen=(\d+) pg=\d+ bad=0$")[1])
+        old = guest.read(base + 100 * PAGE, PAGE)
+        while int(guest.line(r"HB \d+ t=\d+ gen=(\d+) pg=\d+ bad=0$")[1]) < first + 2:
+            pass
+        guest.write(base + 100 * PAGE, old)
+        guest.line(r"CORRUPT working page=100 ")
+        guest.line(r"HB \d+ t=\d+ gen=\d+ pg=\d+ bad=1$")
+        print("a stale page is noticed before it is rewritten")
+    finally:
+        guest.close()
+
+
+def main():
+    for case in (corruption, staleness):
+        with tempfile.TemporaryDirectory(prefix="ferry-guest-") as directory:
+            case(sys.argv[1], directory)
+
+
+main()
