@@ -46,3 +46,10 @@ int ferry_wrap(struct ferry_error *err, const char *fmt, ...) __attribute__((for
 const char *ferry_class_name(enum ferry_class cls);
 
 enum ferry_class ferry_class_of_errno(int errnum);
+
+#ifdef __clang_analyzer__
+/* The analyser looks at one file at a time: tell it that these never return 0. */
+#define ferry_fail(err, cls, ...) (ferry_fail(err, cls, __VA_ARGS__), -(int)(cls))
+#define ferry_fail_errno(err, errnum, ...) (ferry_fail_errno(err, errnum, __VA_ARGS__), -1)
+#define ferry_wrap(err, ...) (ferry_wrap(err, __VA_ARGS__), -1)
+#endif

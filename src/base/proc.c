@@ -248,8 +248,8 @@ uint64_t ferry_proc_start_time(pid_t pid)
     }
     /* The command name, in parentheses, may itself hold spaces and parentheses. */
     const char *p = b.data ? strrchr(b.data, ')') : NULL;
-    char state;
-    unsigned long long start;
+    char state = 'Z';
+    unsigned long long start = 0;
     if (!p ||
         sscanf(p + 1,
                " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",

@@ -469,7 +469,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **request_sta
     }
 }
 
-static void on_log(void *cls, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *fmt, va_list ap)
 {
     struct http_server *s = cls;
     char text[256];

@@ -7,3 +7,7 @@
  * appended; empties the queue. Entries name formats and algorithms, never key material. */
 int sslerr_fail(struct ferry_error *err, enum ferry_class cls, const char *fmt, ...)
     __attribute__((format(printf, 3, 4), nonnull(3)));
+
+#ifdef __clang_analyzer__
+#define sslerr_fail(err, ...) (sslerr_fail(err, __VA_ARGS__), -1)
+#endif
