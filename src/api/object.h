@@ -30,7 +30,9 @@ struct api_resource {
     enum api_kind kind;
     const char *group, *version, *plural, *singular, *kind_name;
     const char *short_names; /* comma-separated, or "" */
-    bool namespaced, has_status;
+    bool namespaced;
+    bool has_status;    /* there is a "status" subresource */
+    bool status_shared; /* ... and the object itself takes status too (VMI, as KubeVirt has it) */
 };
 const struct api_resource *api_resource_of_kind(enum api_kind kind);
 const struct api_resource *api_resource_find(const char *group, const char *version,
@@ -44,14 +46,16 @@ const struct api_resource *api_resources(void);
 char *api_path(const struct api_resource *r, const char *ns, const char *name,
                const char *subresource);
 
-/* Parses JSON strictly (as api_object_parse) without decoding. Free with yyjson_doc_free(). */
+/* Parses JSON strictly (as api_object_parse, with room for the list around objects) without
+ * decoding. Free with yyjson_doc_free(). */
 int api_json_parse(const char *json, size_t len, yyjson_doc **ret, struct ferry_error *err);
 /* Value at a JSON pointer ("/metadata/name"); NULL when absent or of another type. */
 const char *api_json_str(const yyjson_val *v, const char *pointer);
 bool api_json_bool(const yyjson_val *v, const char *pointer, bool absent);
 int64_t api_json_int(const yyjson_val *v, const char *pointer, int64_t absent);
 
-/* YAML (one or several documents) to JSON texts; calls `each` per document. Errors name the line.
+/* YAML (one or several documents) or one JSON document to JSON texts; calls `each` per document
+ * that is not empty. Anchors, aliases and tags other than !!str are refused. Errors name the line.
  */
 int api_yaml_each(const char *yaml, size_t len,
                   int (*each)(void *ctx, const char *json, size_t json_len,
@@ -60,6 +64,8 @@ int api_yaml_each(const char *yaml, size_t len,
 
 /* "1.5Gi" -> bytes, "500m" cpu -> milli with scale 1000. Rounds up. */
 int api_quantity(const char *text, int64_t scale, int64_t *ret, struct ferry_error *err);
+/* As above from JSON: a string or a number. */
+int api_quantity_val(const yyjson_val *v, int64_t scale, int64_t *ret, struct ferry_error *err);
 int api_time_parse(const char *rfc3339, int64_t *ret_unix_ms, struct ferry_error *err);
 
 /* ---- patches ------------------------------------------------------------------------------------

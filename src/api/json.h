@@ -1,0 +1,29 @@
+/* Strict JSON: what the functions of object.h are made of. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <yyjson.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+enum {
+    API_JSON_DEPTH = 64,         /* of one object */
+    API_JSON_ENVELOPE_DEPTH = 4, /* what a list or a watch event adds around it */
+    API_JSON_MAX_BYTES = 256 << 20,
+};
+
+/* Duplicate keys, NUL characters and nesting over `max_depth` are refused, naming where. */
+int api_json_check(const yyjson_val *v, size_t max_depth, struct ferry_error *err);
+int api_json_parse_depth(const char *json, size_t len, size_t max_depth, yyjson_doc **ret,
+                         struct ferry_error *err);
+
+/* A whole number that fits; false otherwise. */
+bool api_json_get_int(const yyjson_val *v, int64_t *ret);
+
+FERRY_DEFINE_CLEANUP(yyjson_doc *, yyjson_doc_free)
+FERRY_DEFINE_CLEANUP(yyjson_mut_doc *, yyjson_mut_doc_free)
+#define api_cleanup_doc ferry_cleanup(yyjson_doc_freep)
+#define api_cleanup_mut_doc ferry_cleanup(yyjson_mut_doc_freep)

@@ -1,0 +1,92 @@
+/* Which kinds are served, where. */
+#include <ctype.h>
+#include <string.h>
+
+#include "api/object.h"
+#include "base/str.h"
+
+#define KV "kubevirt.io", "v1"
+static const struct api_resource resources[] = {
+    /* kind, group, version, plural, singular, kind name, short names, namespaced, status, shared */
+    {API_KIND_NONE, "", "v1", "namespaces", "namespace", "Namespace", "ns", false, true, false},
+    {API_KIND_NODE, "", "v1", "nodes", "node", "Node", "no", false, true, false},
+    {API_KIND_POD, "", "v1", "pods", "pod", "Pod", "po", true, true, false},
+    {API_KIND_NONE, "", "v1", "events", "event", "Event", "ev", true, false, false},
+    {API_KIND_NONE, "", "v1", "configmaps", "configmap", "ConfigMap", "cm", true, false, false},
+    {API_KIND_NONE, "", "v1", "secrets", "secret", "Secret", "", true, false, false},
+    {API_KIND_LEASE, "coordination.k8s.io", "v1", "leases", "lease", "Lease", "", true, false,
+     false},
+    {API_KIND_VMI, KV, "virtualmachineinstances", "virtualmachineinstance",
+     "VirtualMachineInstance", "vmi,vmis", true, true, true},
+    {API_KIND_MIGRATION, KV, "virtualmachineinstancemigrations", "virtualmachineinstancemigration",
+     "VirtualMachineInstanceMigration", "vmim,vmims", true, true, false},
+    {API_KIND_NONE, KV, "kubevirts", "kubevirt", "KubeVirt", "kv,kvs", true, true, false},
+    {API_KIND_NONE, "migrations.kubevirt.io", "v1alpha1", "migrationpolicies", "migrationpolicy",
+     "MigrationPolicy", "", false, true, false},
+    {.plural = NULL},
+};
+
+const struct api_resource *api_resources(void)
+{
+    return resources;
+}
+
+const struct api_resource *api_resource_of_kind(enum api_kind kind)
+{
+    for (const struct api_resource *r = resources; kind != API_KIND_NONE && r->plural; r++) {
+        if (r->kind == kind) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+const struct api_resource *api_resource_find(const char *group, const char *version,
+                                             const char *plural)
+{
+    for (const struct api_resource *r = resources; r->plural; r++) {
+        if (ferry_streq(r->group, group) && ferry_streq(r->version, version) &&
+            ferry_streq(r->plural, plural)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static void put_segment(struct ferry_buf *b, const char *s)
+{
+    ferry_buf_puts(b, "/");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (isalnum(c) || strchr("-._~", c)) {
+            ferry_buf_append(b, s, 1);
+        } else {
+            ferry_buf_printf(b, "%%%02X", c);
+        }
+    }
+}
+
+char *api_path(const struct api_resource *r, const char *ns, const char *name,
+               const char *subresource)
+{
+    struct ferry_buf b = {0};
+
+    ferry_buf_puts(&b, *r->group ? "/apis" : "/api");
+    if (*r->group) {
+        put_segment(&b, r->group);
+    }
+    put_segment(&b, r->version);
+    if (r->namespaced && ns) {
+        ferry_buf_puts(&b, "/namespaces");
+        put_segment(&b, ns);
+    }
+    put_segment(&b, r->plural);
+    if (name) {
+        put_segment(&b, name);
+    }
+    if (name && subresource) {
+        put_segment(&b, subresource);
+    }
+    return ferry_buf_take(&b);
+}
