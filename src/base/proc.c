@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -107,6 +108,8 @@ static int become_child(const struct ferry_spawn *w, const char *program, char *
             return errno;
         }
     }
+    /* Ours are close-on-exec from birth; what this process itself inherited may not be. */
+    close_range(FERRY_LISTEN_FDS_START + (unsigned)n, ~0U, CLOSE_RANGE_CLOEXEC);
     if (w->drop && (setgroups(0, NULL) < 0 || setresgid(w->gid, w->gid, w->gid) < 0 ||
                     setresuid(w->uid, w->uid, w->uid) < 0)) {
         return errno;

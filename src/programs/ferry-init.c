@@ -12,9 +12,13 @@
  * process ends, and must therefore not reach any other process. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -39,6 +43,33 @@ struct init {
     int64_t started_ns, restart_ns, term_ns, backoff_ns;
     bool stopping, term_due, ever_ran;
 };
+
+/* Becomes `user` for good: no other group, no capability, no way to get any. */
+static int give_up_root(const char *user, struct ferry_error *err)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    unsigned uid, gid;
+    int end = 0;
+
+    if (sscanf(user, "%u:%u%n", &uid, &gid, &end) != 2 || user[end] || uid == 0 || gid == 0) {
+        return ferry_fail(err, FERRY_INVALID, "--user: '%s' is not UID:GID of an ordinary user",
+                          user);
+    }
+    /* One past the last capability that this kernel knows is EINVAL. */
+    for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++) {
+    }
+    if (errno != EINVAL) {
+        return ferry_fail_errno(err, errno, "dropping the capability bounding set");
+    }
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0) {
+        return ferry_fail_errno(err, errno, "becoming user %u:%u", uid, gid);
+    }
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0) {
+        return ferry_fail_errno(err, errno, "dropping capabilities");
+    }
+    return 0;
+}
 
 static int finish(struct init *in, int code)
 {
@@ -158,10 +189,13 @@ int main(int argc, char **argv)
 {
     struct ferry_log_options lo = {0};
     int exit_fd = 0;
+    const char *user = NULL;
     struct ferry_error err;
     const struct ferry_option options[] = {
         {"exit-fd", 0, FERRY_OPTION_INT, &exit_fd, "N",
          "open descriptor that gets the exit code when the sandbox ends"},
+        {"user", 0, FERRY_OPTION_STRING, &user, "UID:GID",
+         "become this user, without any capability, before anything is started"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };
@@ -184,6 +218,9 @@ int main(int argc, char **argv)
     if (exit_fd && fcntl(exit_fd, F_SETFD, FD_CLOEXEC) < 0) {
         ferry_fail_errno(&err, errno, "--exit-fd %d", exit_fd);
         return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
+    }
+    if (user && give_up_root(user, &err) < 0) {
+        return ferry_die("ferry-init", FERRY_EXIT_FAILED, &err);
     }
 
     /* Blocked and waited for: an init without handlers would never see them otherwise. */

@@ -1,0 +1,459 @@
+#include "pods/sandbox.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <yyjson.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/proc.h"
+#include "pods/sandbox_args.h"
+
+/* Device nodes for sandboxes. They cannot live in the pod's directory, because /run is usually
+ * mounted nodev; the directory is closed to all but root, so the nodes themselves may be open. */
+#define DEVICE_DIR "/dev/ferry"
+
+enum { KILLED = 128 + SIGKILL, START_DEADLINE_S = 20 };
+
+bool sandbox_uid_valid(const char *uid)
+{
+    size_t n = uid ? strlen(uid) : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!isalnum((unsigned char)uid[i]) && uid[i] != '-') {
+            return false;
+        }
+    }
+    return n >= 1 && n <= 64;
+}
+
+static char *file_of(const struct sandbox_host *h, const char *uid, const char *name)
+{
+    return ferry_asprintf("%s/%s/%s", h->pods_dir, uid, name);
+}
+
+static long long mtime_ms(const struct stat *st)
+{
+    return (long long)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / FERRY_NS_PER_MS;
+}
+
+/* ---- what is there ----------------------------------------------------------------------------
+ */
+
+struct identity {
+    pid_t pid;       /* of PID 1, as the host sees it */
+    uint64_t pid_ns; /* inode of its pid namespace: tells a re-used pid from the real one */
+};
+
+/* 1 when the file is complete, 0 when there is nothing (yet), or an error. */
+static int read_identity(const struct sandbox_host *h, const char *uid, struct identity *ret,
+                         struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, "sandbox.json");
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    int rc = ferry_read_file(path, 65536, &text, err);
+
+    if (rc < 0) {
+        return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+    }
+    yyjson_doc *doc = text.len ? yyjson_read(text.data, text.len, 0) : NULL;
+    if (!doc) {
+        return 0;
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    ret->pid = (pid_t)yyjson_get_sint(yyjson_obj_get(root, "child-pid"));
+    ret->pid_ns = yyjson_get_uint(yyjson_obj_get(root, "pid-namespace"));
+    yyjson_doc_free(doc);
+    return ret->pid > 1 && ret->pid_ns ? 1 : 0;
+}
+
+/* Whether somebody holds the lock on the exit file; reads the exit code when nobody does. */
+static int probe_exit(const char *path, struct sandbox_probe *p, struct ferry_error *err)
+{
+    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    char text[16] = "";
+
+    if (fd < 0) {
+        return errno == ENOENT ? 0 : ferry_fail_errno(err, errno, "opening %s", path);
+    }
+    if (flock(fd, LOCK_SH | LOCK_NB) < 0) {
+        p->state = SANDBOX_RUNNING;
+        return 0;
+    }
+    p->state = SANDBOX_ENDED;
+    p->exit_code = KILLED;
+    if (fstat(fd, &st) == 0) {
+        p->ended_ms = mtime_ms(&st);
+    }
+    if (read(fd, text, sizeof(text) - 1) > 0) {
+        p->exit_code = atoi(text);
+    }
+    return 0;
+}
+
+int sandbox_probe(const struct sandbox_host *h, const char *uid, struct sandbox_probe *ret,
+                  struct ferry_error *err)
+{
+    ferry_cleanup_free char *exit_path = file_of(h, uid, "exit");
+    ferry_cleanup_free char *info_path = file_of(h, uid, "sandbox.json");
+    struct sandbox_probe p = {.state = SANDBOX_NONE};
+    struct stat st;
+    int rc = probe_exit(exit_path, &p, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    /* Without a pid bubblewrap never got as far as running anything. */
+    if (stat(info_path, &st) == 0 && st.st_size > 0) {
+        p.started_ms = mtime_ms(&st);
+    } else if (p.state == SANDBOX_ENDED) {
+        p.state = SANDBOX_NONE;
+    }
+    *ret = p;
+    return 0;
+}
+
+int sandbox_list(const struct sandbox_host *h, struct ferry_buf *ret, struct ferry_error *err)
+{
+    DIR *d = opendir(h->pods_dir);
+
+    if (!d) {
+        return errno == ENOENT ? 0 : ferry_fail_errno(err, errno, "reading %s", h->pods_dir);
+    }
+    for (struct dirent *e; (e = readdir(d));) {
+        if (sandbox_uid_valid(e->d_name)) {
+            ferry_buf_printf(ret, "%s\n", e->d_name);
+        }
+    }
+    closedir(d);
+    return 0;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------
+ */
+
+static int make_dir(const struct sandbox_host *h, const char *uid, const char *name, uid_t owner,
+                    gid_t group, mode_t mode, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, name);
+
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        return ferry_fail_errno(err, errno, "making directory %s", path);
+    }
+    if (chown(path, owner, group) < 0 || chmod(path, mode) < 0) {
+        return ferry_fail_errno(err, errno, "giving directory %s its owner and mode", path);
+    }
+    return 0;
+}
+
+static int make_dirs(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
+{
+    const struct {
+        const char *name;
+        uid_t owner;
+        gid_t group;
+        mode_t mode;
+    } dirs[] = {
+        {"", 0, 0, 0711},
+        {"m", h->vm_uid, h->relay_gid, 02770},
+        {"libvirt", h->vm_uid, h->relay_gid, 02770},
+        {"console", h->vm_uid, h->relay_gid, 02770},
+        {"state", h->vm_uid, h->vm_gid, 0700},
+        {"home", h->vm_uid, h->vm_gid, 0700},
+        {"home/rt", h->vm_uid, h->vm_gid, 0700},
+        {"home/config", h->vm_uid, h->vm_gid, 0700},
+        {"home/cache", h->vm_uid, h->vm_gid, 0700},
+        {"home/data", h->vm_uid, h->vm_gid, 0700},
+        {"etc", 0, 0, 0755},
+    };
+    int rc = ferry_mkdir_p(h->pods_dir, 0711, err);
+
+    for (size_t i = 0; rc == 0 && i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+        rc = make_dir(h, uid, dirs[i].name, dirs[i].owner, dirs[i].group, dirs[i].mode, err);
+    }
+    return rc;
+}
+
+static int write_text(const struct sandbox_host *h, const char *uid, const char *name,
+                      const char *text, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, name);
+
+    return ferry_write_file(path, text, strlen(text), 0644, err);
+}
+
+/* libvirtd looks up the uid of every client: each of them must be in passwd. */
+static int write_etc(const struct sandbox_host *h, const struct sandbox_pod *pod,
+                     struct ferry_error *err)
+{
+    ferry_cleanup_free char *passwd =
+        ferry_asprintf("root:x:0:0:root:/:/usr/sbin/nologin\n"
+                       "qemu:x:%u:%u:qemu:/var/run/ferry-home:/usr/sbin/nologin\n"
+                       "ferry-relay:x:%u:%u:relay:/:/usr/sbin/nologin\n",
+                       h->vm_uid, h->vm_gid, h->relay_uid, h->relay_gid);
+    ferry_cleanup_free char *group =
+        ferry_asprintf("root:x:0:\nqemu:x:%u:\nferry-relay:x:%u:\n", h->vm_gid, h->relay_gid);
+    ferry_cleanup_free char *hosts =
+        ferry_asprintf("127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %.63s\n", pod->name);
+    const struct {
+        const char *name, *text;
+    } files[] = {
+        {"etc/passwd", passwd},
+        {"etc/group", group},
+        {"etc/hosts", hosts},
+        {"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+    };
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+        rc = write_text(h, pod->uid, files[i].name, files[i].text, err);
+    }
+    return rc;
+}
+
+/* The guest's output, readable by the relay's group; QEMU would make it for itself alone. */
+static int make_serial_log(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, "console/serial.log");
+    ferry_cleanup_fd int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+    if (fd < 0 || fchown(fd, h->vm_uid, h->relay_gid) < 0 || fchmod(fd, 0640) < 0) {
+        return ferry_fail_errno(err, errno, "making %s", path);
+    }
+    return 0;
+}
+
+/* A node like `path`, open to the sandboxes' users; NULL when the host has none. */
+static const char *open_device(const char *path, const char *copy)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0 || !S_ISCHR(st.st_mode)) {
+        return NULL;
+    }
+    if ((mkdir(DEVICE_DIR, 0700) < 0 && errno != EEXIST) ||
+        (mknod(copy, S_IFCHR | 0600, st.st_rdev) < 0 && errno != EEXIST) || chmod(copy, 0666) < 0) {
+        return NULL;
+    }
+    return copy;
+}
+
+/* Only real hardware virtualisation: a /dev/kvm without it costs libvirt seconds of probing and
+ * then does not work. */
+static bool kvm_usable(void)
+{
+    ferry_cleanup_buf struct ferry_buf cpu = {0};
+
+    return access("/dev/kvm", R_OK | W_OK) == 0 &&
+           ferry_read_file("/proc/cpuinfo", 64 << 20, &cpu, NULL) == 0 && cpu.data &&
+           (strstr(cpu.data, " vmx") || strstr(cpu.data, " svm"));
+}
+
+struct start_fds {
+    int control, exit, info, log;
+};
+
+static void start_fds_done(struct start_fds *f)
+{
+    ferry_closep(&f->control);
+    ferry_closep(&f->exit);
+    ferry_closep(&f->info);
+    ferry_closep(&f->log);
+}
+
+static int open_output(const struct sandbox_host *h, const char *uid, const char *name, int flags,
+                       struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0600);
+
+    return fd < 0 ? ferry_fail_errno(err, errno, "opening %s", path) : fd;
+}
+
+static int open_fds(const struct sandbox_host *h, const char *uid, struct start_fds *f,
+                    struct ferry_error *err)
+{
+    ferry_cleanup_free char *socket_path = file_of(h, uid, "launcher.sock");
+
+    f->exit = open_output(h, uid, "exit", O_TRUNC, err);
+    if (f->exit < 0) {
+        return f->exit;
+    }
+    if (flock(f->exit, LOCK_EX | LOCK_NB) < 0) {
+        return ferry_fail(err, FERRY_CONFLICT, "the sandbox of pod %s is running already", uid);
+    }
+    f->log = open_output(h, uid, "log", O_APPEND, err);
+    if (f->log < 0) {
+        return f->log;
+    }
+    f->info = open_output(h, uid, "sandbox.json", O_TRUNC, err);
+    if (f->info < 0) {
+        return f->info;
+    }
+    f->control = ferry_unix_listen(socket_path, 0600, 64, err);
+    return f->control < 0 ? f->control : 0;
+}
+
+/* What bubblewrap said, when it gave up. */
+static int start_failed(const struct sandbox_host *h, const char *uid, int code,
+                        struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, "log");
+    ferry_cleanup_buf struct ferry_buf log = {0};
+    const char *line = "no message";
+
+    if (ferry_read_file(path, 1 << 20, &log, NULL) == 0 && log.len) {
+        log.data[strcspn(log.data, "\n")] = '\0';
+        line = log.data;
+    }
+    return ferry_fail(err, FERRY_RETRY, "starting the sandbox of pod %s: bwrap ended with %d: %s",
+                      uid, code, line);
+}
+
+static int await_identity(const struct sandbox_host *h, const char *uid, pid_t bwrap,
+                          struct ferry_error *err)
+{
+    int64_t deadline = ferry_now_ns() + START_DEADLINE_S * FERRY_NS_PER_S;
+    struct identity id;
+    int status;
+
+    for (;;) {
+        int rc = read_identity(h, uid, &id, err);
+
+        if (rc != 0) {
+            return rc < 0 ? rc : 0;
+        }
+        if (waitpid(bwrap, &status, WNOHANG) == bwrap) {
+            return start_failed(h, uid, WIFEXITED(status) ? WEXITSTATUS(status) : KILLED, err);
+        }
+        if (ferry_ms_left(deadline) == 0) {
+            kill(bwrap, SIGKILL);
+            waitpid(bwrap, &status, 0);
+            return ferry_fail(err, FERRY_RETRY,
+                              "starting the sandbox of pod %s: bwrap did not report in %d s", uid,
+                              START_DEADLINE_S);
+        }
+        ferry_sleep_ms(2);
+    }
+}
+
+int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, pid_t *ret_pid,
+                  struct ferry_error *err)
+{
+    ferry_cleanup(start_fds_done) struct start_fds fds = {-1, -1, -1, -1};
+    ferry_cleanup_free char *dir = ferry_asprintf("%s/%s", h->pods_dir, pod->uid);
+    int rc = make_dirs(h, pod->uid, err);
+
+    if (rc == 0) {
+        rc = write_etc(h, pod, err);
+    }
+    if (rc == 0) {
+        rc = make_serial_log(h, pod->uid, err);
+    }
+    if (rc == 0) {
+        rc = open_fds(h, pod->uid, &fds, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    const struct sandbox_spec spec = {
+        .dir = dir,
+        .hostname = pod->name,
+        .init_path = h->init_path,
+        .launcher_path = h->launcher_path,
+        .guest_dir = h->guest_dir,
+        .uffd_path = open_device("/dev/userfaultfd", DEVICE_DIR "/userfaultfd"),
+        .kvm_path = kvm_usable() ? open_device("/dev/kvm", DEVICE_DIR "/kvm") : NULL,
+        .uid = h->vm_uid,
+        .gid = h->vm_gid,
+        .args = pod->args,
+        .n_args = pod->n_args,
+    };
+    sandbox_args_cleanup struct sandbox_args args;
+    sandbox_args(&spec, &args);
+    const int pass[] = {fds.control, fds.exit, fds.info};
+    rc = ferry_spawn(&(struct ferry_spawn){.argv = (const char *const *)args.argv,
+                                           .out_fd = fds.log,
+                                           .pass_fds = pass,
+                                           .n_pass_fds = 3,
+                                           .new_session = true},
+                     ret_pid, err);
+    if (rc < 0) {
+        return ferry_wrap(err, "starting the sandbox of pod %s", pod->uid);
+    }
+    return await_identity(h, pod->uid, *ret_pid, err);
+}
+
+/* ---- afterwards -------------------------------------------------------------------------------
+ */
+
+int sandbox_wait(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, "exit");
+    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return errno == ENOENT ? 0 : ferry_fail_errno(err, errno, "opening %s", path);
+    }
+    while (flock(fd, LOCK_SH) < 0) {
+        if (errno != EINTR) {
+            return ferry_fail_errno(err, errno, "waiting for the lock on %s", path);
+        }
+    }
+    return 0;
+}
+
+static bool in_namespace(const struct identity *id)
+{
+    char path[64];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)id->pid);
+    return stat(path, &st) == 0 && st.st_ino == id->pid_ns;
+}
+
+int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struct ferry_error *err)
+{
+    struct identity id;
+    int rc = read_identity(h, uid, &id, err);
+
+    if (rc <= 0) {
+        return rc;
+    }
+    /* The descriptor first, the check second: what is signalled is what was checked. */
+    ferry_cleanup_fd int fd = pidfd_open(id.pid, 0);
+    if (fd < 0 || !in_namespace(&id)) {
+        return 0;
+    }
+    if (pidfd_send_signal(fd, sig, NULL, 0) < 0 && errno != ESRCH) {
+        return ferry_fail_errno(err, errno, "signalling the sandbox of pod %s", uid);
+    }
+    return 0;
+}
+
+int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
+{
+    ferry_cleanup_free char *dir = ferry_asprintf("%s/%s", h->pods_dir, uid);
+    struct sandbox_probe p;
+    int rc = sandbox_probe(h, uid, &p, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (p.state == SANDBOX_RUNNING) {
+        return ferry_fail(err, FERRY_CONFLICT, "the sandbox of pod %s is still running", uid);
+    }
+    return ferry_remove_tree(dir, err);
+}

@@ -1,0 +1,68 @@
+/* A pod's sandbox on this host: its directory, its processes, and what is left of it after a
+ * restart of the agent.
+ *
+ * All state is in the pod's directory (docs/contracts.md, Paths) and in the kernel: nothing here is
+ * remembered in memory, so adopting a running sandbox is just probing it. Whether it lives is told
+ * by the flock on `exit`, which ferry-init holds; who it is, by the pid and pid namespace that
+ * bubblewrap wrote to `sandbox.json`. Calls for one pod must not overlap; different pods are
+ * independent. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/str.h"
+
+/* This host, the same for all pods. */
+struct sandbox_host {
+    const char *pods_dir; /* ROOT/run/ferry/pods */
+    const char *init_path, *launcher_path, *guest_dir;
+    uid_t vm_uid; /* who runs launcher, libvirtd and QEMU */
+    gid_t vm_gid;
+    uid_t relay_uid; /* who connects to sockets in m/ and libvirt/ */
+    gid_t relay_gid;
+};
+
+struct sandbox_pod {
+    const char *uid, *name;
+    const char *const *args; /* the launcher's, from the pod */
+    size_t n_args;
+};
+
+enum sandbox_state {
+    SANDBOX_NONE,    /* never started here, or removed */
+    SANDBOX_RUNNING, /* PID 1 lives */
+    SANDBOX_ENDED,
+};
+
+struct sandbox_probe {
+    enum sandbox_state state;
+    int exit_code;                  /* when ended; 137 when it was killed */
+    long long started_ms, ended_ms; /* wall clock, from the files */
+};
+
+/* True for what may be used as a directory name below pods_dir. */
+bool sandbox_uid_valid(const char *uid);
+
+int sandbox_probe(const struct sandbox_host *h, const char *uid, struct sandbox_probe *ret,
+                  struct ferry_error *err);
+
+/* Makes the directory and starts the sandbox. *ret_pid is bubblewrap's own process, a child of the
+ * caller, to be reaped after sandbox_wait(). */
+int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, pid_t *ret_pid,
+                  struct ferry_error *err);
+
+/* Blocks until the sandbox is over. */
+int sandbox_wait(const struct sandbox_host *h, const char *uid, struct ferry_error *err);
+
+/* Signals PID 1: SIGTERM asks the launcher to stop, SIGKILL ends everything inside. Fine when it
+ * is over already. */
+int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struct ferry_error *err);
+
+/* Removes what is left of an ended sandbox. Missing is fine; running is an error. */
+int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_error *err);
+
+/* UIDs of all pods that have a directory here, as lines. */
+int sandbox_list(const struct sandbox_host *h, struct ferry_buf *ret, struct ferry_error *err);
