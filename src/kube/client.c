@@ -1,0 +1,384 @@
+#include "kube/client.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "http/client.h"
+
+enum { CALL_TIMEOUT_MS = 30000, LIST_TIMEOUT_MS = 120000, LIST_PAGE = 500 };
+
+struct kube_client {
+    struct http_client *http;
+    char *namespace_;
+};
+
+/* ---- opening ---------------------------------------------------------------------------------
+ */
+
+int kube_client_new(const struct kube_config *config, struct kube_client **ret,
+                    struct ferry_error *err)
+{
+    struct http_client *http = NULL;
+    int rc = http_client_new(&(struct http_client_config){.base_url = config->server,
+                                                          .ca_pem = config->ca_pem,
+                                                          .cert_pem = config->cert_pem,
+                                                          .key_pem = config->key_pem,
+                                                          .token = config->token},
+                             &http, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    struct kube_client *c = ferry_xcalloc(1, sizeof(*c));
+    c->http = http;
+    c->namespace_ =
+        ferry_strdup(ferry_str_empty(config->namespace_) ? "default" : config->namespace_);
+    *ret = c;
+    return 0;
+}
+
+int kube_client_open(const char *kubeconfig, struct kube_client **ret, struct ferry_error *err)
+{
+    kube_cleanup_config struct kube_config config = {0};
+    int rc = kube_config_load(kubeconfig, &config, err);
+
+    return rc < 0 ? rc : kube_client_new(&config, ret, err);
+}
+
+void kube_client_free(struct kube_client *c)
+{
+    if (!c) {
+        return;
+    }
+    http_client_free(c->http);
+    free(c->namespace_);
+    free(c);
+}
+
+struct http_client *kube_client_http(struct kube_client *c)
+{
+    return c->http;
+}
+
+const char *kube_client_namespace(const struct kube_client *c)
+{
+    return c->namespace_;
+}
+
+/* ---- references ------------------------------------------------------------------------------
+ */
+
+struct kube_ref kube_ref(enum api_kind kind, const char *ns, const char *name)
+{
+    return (struct kube_ref){.resource = api_resource_of_kind(kind), .ns = ns, .name = name};
+}
+
+struct kube_ref kube_ref_of(const struct api_object *o)
+{
+    return kube_ref(o->kind, o->meta->namespace_, o->meta->name);
+}
+
+struct kube_ref kube_ref_status(const struct api_object *o)
+{
+    struct kube_ref ref = kube_ref_of(o);
+
+    ref.subresource = ref.resource->has_status && !ref.resource->status_shared ? "status" : NULL;
+    return ref;
+}
+
+/* ---- answers ---------------------------------------------------------------------------------
+ */
+
+static enum ferry_class class_of_status(int status)
+{
+    switch (status) {
+    case 401:
+    case 403:
+        return FERRY_DENIED;
+    case 404:
+        return FERRY_NOT_FOUND;
+    case 409:
+    case 412:
+        return FERRY_CONFLICT;
+    case 410: /* the version is too old: read again */
+    case 408:
+    case 429:
+        return FERRY_RETRY;
+    default:
+        return status >= 500 ? FERRY_RETRY : FERRY_INVALID;
+    }
+}
+
+int kube_status_error(int status, const char *body, size_t len, const char *what,
+                      struct ferry_error *err)
+{
+    enum ferry_class cls = class_of_status(status);
+    yyjson_doc *doc = len > 0 ? yyjson_read(body, len, 0) : NULL;
+    const char *message = doc ? api_json_str(yyjson_doc_get_root(doc), "/message") : NULL;
+
+    if (!ferry_str_empty(message)) {
+        ferry_fail(err, cls, "%s: %.400s", what, message);
+    } else {
+        ferry_fail(err, cls, "%s: the API server answered %d", what, status);
+    }
+    if (err) {
+        err->http = status;
+    }
+    yyjson_doc_free(doc);
+    return -(int)cls;
+}
+
+/* "patch virtualmachineinstances/status default/web" */
+static char *describe(const char *verb, const struct kube_ref *ref)
+{
+    return ferry_asprintf("%s %s%s%s %s%s%s", verb, ref->resource->plural,
+                          ref->subresource ? "/" : "", ref->subresource ? ref->subresource : "",
+                          ref->ns ? ref->ns : "", ref->ns && ref->name ? "/" : "",
+                          ref->name ? ref->name : "");
+}
+
+/* One exchange; anything but 2xx becomes an error. */
+static int call(struct kube_client *c, const struct kube_ref *ref, const char *verb,
+                struct http_call *how, struct http_reply *ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *what = describe(verb, ref);
+
+    if (!how->timeout_ms) {
+        how->timeout_ms = CALL_TIMEOUT_MS;
+    }
+    how->accept = "application/json";
+    if (http_client_call(c->http, how, ret, err) < 0) {
+        return ferry_wrap(err, "%s", what);
+    }
+    if (ret->warning[0]) {
+        ferry_warn("warning from the API server", F_STR("call", what), F_STR("text", ret->warning));
+    }
+    if (ret->status < 200 || ret->status > 299) {
+        return kube_status_error(ret->status, ret->body.data, ret->body.len, what, err);
+    }
+    return 0;
+}
+
+static int decode(const struct kube_ref *ref, const struct http_reply *reply,
+                  struct api_object **ret, struct ferry_error *err)
+{
+    if (!ret) {
+        return 0;
+    }
+    int rc = api_object_parse(ref->resource->kind, reply->body.data ? reply->body.data : "",
+                              reply->body.len, ret, err);
+
+    return rc < 0 ? ferry_wrap(err, "answer of the API server for %s", ref->resource->plural) : 0;
+}
+
+/* ---- calls -----------------------------------------------------------------------------------
+ */
+
+int kube_client_get(struct kube_client *c, struct kube_ref ref, struct api_object **ret,
+                    struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = api_path(ref.resource, ref.ns, ref.name, ref.subresource);
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = call(c, &ref, "get", &(struct http_call){.method = "GET", .path = path}, &reply, err);
+
+    return rc < 0 ? rc : decode(&ref, &reply, ret, err);
+}
+
+int kube_client_create(struct kube_client *c, struct kube_ref ref, const char *json,
+                       struct api_object **ret, struct ferry_error *err)
+{
+    /* A subresource (binding, eviction) is created under its object's name. */
+    ferry_cleanup_free char *path =
+        api_path(ref.resource, ref.ns, ref.subresource ? ref.name : NULL, ref.subresource);
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = call(
+        c, &ref, "create",
+        &(struct http_call){.method = "POST", .path = path, .body = json, .body_len = strlen(json)},
+        &reply, err);
+
+    return rc < 0 ? rc : decode(&ref, &reply, ret, err);
+}
+
+static const char *patch_media_type(enum kube_patch_type type)
+{
+    switch (type) {
+    case KUBE_PATCH_JSON:
+        return "application/json-patch+json";
+    case KUBE_PATCH_MERGE:
+        return "application/merge-patch+json";
+    case KUBE_PATCH_APPLY:
+        break;
+    }
+    return "application/apply-patch+yaml";
+}
+
+int kube_client_patch(struct kube_client *c, struct kube_ref ref, enum kube_patch_type type,
+                      const char *body, struct api_object **ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *plain = api_path(ref.resource, ref.ns, ref.name, ref.subresource);
+    ferry_cleanup_free char *path = ferry_asprintf(
+        "%s%s", plain, type == KUBE_PATCH_APPLY ? "?fieldManager=ferry&force=true" : "");
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = call(c, &ref, "patch",
+                  &(struct http_call){.method = "PATCH",
+                                      .path = path,
+                                      .content_type = patch_media_type(type),
+                                      .body = body,
+                                      .body_len = strlen(body)},
+                  &reply, err);
+
+    if (rc == -FERRY_INVALID && type == KUBE_PATCH_JSON && reply.status == 422 &&
+        strstr(body, "\"test\"")) {
+        /* kube-apiserver answers 422 without saying more when a `test` does not hold. */
+        if (err) {
+            err->cls = FERRY_CONFLICT;
+        }
+        return -FERRY_CONFLICT;
+    }
+    return rc < 0 ? rc : decode(&ref, &reply, ret, err);
+}
+
+int kube_client_delete(struct kube_client *c, struct kube_ref ref,
+                       const struct kube_delete_options *options, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = api_path(ref.resource, ref.ns, ref.name, ref.subresource);
+    ferry_cleanup_buf struct ferry_buf body = {0};
+    http_cleanup_reply struct http_reply reply = {0};
+
+    ferry_buf_puts(&body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\"");
+    if (options && options->has_grace) {
+        ferry_buf_printf(&body, ",\"gracePeriodSeconds\":%" PRId64, options->grace_s);
+    }
+    if (options && options->uid) {
+        /* UIDs come from the API server: no character that needs escaping. */
+        ferry_buf_printf(&body, ",\"preconditions\":{\"uid\":\"%s\"}", options->uid);
+    }
+    ferry_buf_puts(&body, "}");
+    return call(c, &ref, "delete",
+                &(struct http_call){
+                    .method = "DELETE", .path = path, .body = body.data, .body_len = body.len},
+                &reply, err);
+}
+
+int kube_client_bind(struct kube_client *c, const struct api_object *pod, const char *node,
+                     struct ferry_error *err)
+{
+    struct kube_ref ref = kube_ref_of(pod);
+    ferry_cleanup_free char *body =
+        ferry_asprintf("{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"%s\","
+                       "\"namespace\":\"%s\",\"uid\":\"%s\"},\"target\":{\"apiVersion\":\"v1\","
+                       "\"kind\":\"Node\",\"name\":\"%s\"}}",
+                       pod->meta->name, pod->meta->namespace_, pod->meta->uid, node);
+
+    ref.subresource = "binding";
+    return kube_client_create(c, ref, body, NULL, err);
+}
+
+/* ---- list ------------------------------------------------------------------------------------
+ */
+
+void kube_list_done(struct kube_list *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        api_object_unref(l->items[i]);
+    }
+    free(l->items);
+    free(l->resource_version);
+    *l = (struct kube_list){0};
+}
+
+static char *list_path(const struct kube_ref *ref, const struct kube_list_options *options,
+                       const char *next)
+{
+    ferry_cleanup_free char *plain = api_path(ref->resource, ref->ns, NULL, NULL);
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    const struct {
+        const char *name, *value;
+    } parameters[] = {{"labelSelector", options ? options->label_selector : NULL},
+                      {"fieldSelector", options ? options->field_selector : NULL},
+                      {"continue", next}};
+
+    ferry_buf_printf(&b, "%s?limit=%d", plain, LIST_PAGE);
+    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
+        if (parameters[i].value) {
+            ferry_cleanup_free char *value = http_escape(parameters[i].value);
+
+            ferry_buf_printf(&b, "&%s=%s", parameters[i].name, value);
+        }
+    }
+    return ferry_buf_take(&b);
+}
+
+static void append_items(const struct kube_ref *ref, yyjson_val *items, struct kube_list *l)
+{
+    yyjson_arr_iter it;
+    yyjson_val *item;
+
+    l->items = ferry_xrealloc(l->items, l->n + yyjson_arr_size(items) + 1, sizeof(*l->items));
+    yyjson_arr_iter_init(items, &it);
+    while ((item = yyjson_arr_iter_next(&it))) {
+        struct ferry_error err = {0};
+
+        if (api_object_from_val(ref->resource->kind, item, &l->items[l->n], &err) < 0) {
+            ferry_error("malformed object left out of a list",
+                        F_STR("resource", ref->resource->plural),
+                        F_STR("name", api_json_str(item, "/metadata/name")), F_ERR(&err));
+        } else {
+            l->n++;
+        }
+    }
+}
+
+/* One page; `*next` is its continue token, NULL at the end. */
+static int list_page(struct kube_client *c, const struct kube_ref *ref, const char *path,
+                     struct kube_list *l, char **next, struct ferry_error *err)
+{
+    http_cleanup_reply struct http_reply reply = {0};
+    yyjson_doc *doc = NULL;
+    int rc = call(c, ref, "list",
+                  &(struct http_call){.method = "GET", .path = path, .timeout_ms = LIST_TIMEOUT_MS},
+                  &reply, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = api_json_parse(reply.body.data ? reply.body.data : "", reply.body.len, &doc, err);
+    if (rc < 0) {
+        return ferry_wrap(err, "list of %s", ref->resource->plural);
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *version = api_json_str(root, "/metadata/resourceVersion");
+    const char *token = api_json_str(root, "/metadata/continue");
+
+    append_items(ref, yyjson_obj_get(root, "items"), l);
+    free(l->resource_version);
+    l->resource_version = ferry_strdup(version ? version : "0");
+    *next = ferry_str_empty(token) ? NULL : ferry_strdup(token);
+    yyjson_doc_free(doc);
+    return 0;
+}
+
+int kube_client_list(struct kube_client *c, struct kube_ref ref,
+                     const struct kube_list_options *options, struct kube_list *ret,
+                     struct ferry_error *err)
+{
+    kube_cleanup_list struct kube_list list = {0};
+    ferry_cleanup_free char *token = NULL;
+
+    do {
+        ferry_cleanup_free char *path = list_path(&ref, options, token);
+        char *next = NULL;
+        int rc = list_page(c, &ref, path, &list, &next, err);
+
+        if (rc < 0) {
+            return rc;
+        }
+        free(token);
+        token = next;
+    } while (token);
+    *ret = list;
+    list = (struct kube_list){0};
+    return 0;
+}

@@ -1,0 +1,204 @@
+#include "kube/config.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+#include "api/object.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+enum { CONFIG_MAX = 1 << 20, PEM_MAX = 1 << 20 };
+
+static void secret_free(char *s)
+{
+    if (s) {
+        explicit_bzero(s, strlen(s));
+    }
+    free(s);
+}
+
+void kube_config_done(struct kube_config *c)
+{
+    free(c->server);
+    free(c->ca_pem);
+    free(c->cert_pem);
+    secret_free(c->key_pem);
+    secret_free(c->token);
+    free(c->namespace_);
+    *c = (struct kube_config){0};
+}
+
+static int decode_base64(const char *text, char **ret, struct ferry_error *err)
+{
+    size_t len = strlen(text);
+
+    while (len > 0 && strchr(" \r\n\t", text[len - 1])) {
+        len--;
+    }
+    if (len > PEM_MAX || len % 4 != 0) {
+        return ferry_fail(err, FERRY_INVALID, "not base64");
+    }
+    ferry_cleanup_free unsigned char *out = ferry_xcalloc(1, len / 4 * 3 + 1);
+    int n = EVP_DecodeBlock(out, (const unsigned char *)text, (int)len);
+
+    if (n < 0) {
+        return ferry_fail(err, FERRY_INVALID, "not base64");
+    }
+    for (size_t i = len; i > 0 && text[i - 1] == '=' && n > 0; i--) {
+        n--; /* the decoder counts padding as zero bytes */
+    }
+    out[n] = '\0';
+    *ret = (char *)ferry_take_ptr(out);
+    return 0;
+}
+
+/* Field `name` of the section, in the file itself (name + "-data") or in a file it names. */
+static int load_pem(const char *config_path, const yyjson_val *section, const char *name,
+                    char **ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *data_pointer = ferry_asprintf("/%s-data", name);
+    ferry_cleanup_free char *file_pointer = ferry_asprintf("/%s", name);
+    const char *data = api_json_str(section, data_pointer);
+    const char *file = api_json_str(section, file_pointer);
+
+    if (!ferry_str_empty(data)) {
+        int rc = decode_base64(data, ret, err);
+
+        return rc < 0 ? ferry_wrap(err, "%s: %s-data", config_path, name) : 0;
+    }
+    if (ferry_str_empty(file)) {
+        return 0;
+    }
+    const char *slash = strrchr(config_path, '/');
+    ferry_cleanup_free char *path =
+        file[0] == '/' || !slash
+            ? ferry_strdup(file)
+            : ferry_asprintf("%.*s/%s", (int)(slash - config_path), config_path, file);
+    ferry_cleanup_buf struct ferry_buf pem = {0};
+
+    if (ferry_read_file(path, PEM_MAX, &pem, err) < 0) {
+        return ferry_wrap(err, "%s: %s", config_path, name);
+    }
+    *ret = ferry_buf_take(&pem);
+    return 0;
+}
+
+/* The `member` of the entry called `name` in the list at `list`. */
+static const yyjson_val *named_entry(const yyjson_val *root, const char *list, const char *name,
+                                     const char *member)
+{
+    yyjson_val *items = yyjson_obj_get((yyjson_val *)root, list), *item;
+    yyjson_arr_iter it;
+
+    yyjson_arr_iter_init(items, &it);
+    while ((item = yyjson_arr_iter_next(&it))) {
+        if (ferry_streq(api_json_str(item, "/name"), name)) {
+            return yyjson_obj_get(item, member);
+        }
+    }
+    return NULL;
+}
+
+static int load_user(const char *path, const yyjson_val *user, struct kube_config *c,
+                     struct ferry_error *err)
+{
+    const char *token = api_json_str(user, "/token"), *file = api_json_str(user, "/tokenFile");
+    int rc = load_pem(path, user, "client-certificate", &c->cert_pem, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = load_pem(path, user, "client-key", &c->key_pem, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!c->cert_pem != !c->key_pem) {
+        return ferry_fail(err, FERRY_INVALID, "%s: client-certificate and client-key go together",
+                          path);
+    }
+    if (!ferry_str_empty(token)) {
+        c->token = ferry_strdup(token);
+    } else if (!ferry_str_empty(file)) {
+        ferry_cleanup_buf struct ferry_buf text = {0};
+
+        rc = ferry_read_file(file, 1 << 16, &text, err);
+        if (rc < 0) {
+            return ferry_wrap(err, "%s: tokenFile", path);
+        }
+        c->token = ferry_buf_take(&text);
+        c->token[strcspn(c->token, "\r\n")] = '\0';
+    }
+    return 0;
+}
+
+struct load {
+    const char *path;
+    struct kube_config *config;
+    unsigned documents;
+};
+
+static int load_document(void *ctx, const char *json, size_t len, struct ferry_error *err)
+{
+    struct load *load = ctx;
+    struct kube_config *c = load->config;
+    yyjson_doc *doc = NULL;
+
+    if (load->documents++ > 0) {
+        return ferry_fail(err, FERRY_INVALID, "%s: more than one document", load->path);
+    }
+    int rc = api_json_parse(json, len, &doc, err);
+    if (rc < 0) {
+        return ferry_wrap(err, "%s", load->path);
+    }
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *current = api_json_str(root, "/current-context");
+    const yyjson_val *context = current ? named_entry(root, "contexts", current, "context") : NULL;
+    const yyjson_val *cluster =
+        named_entry(root, "clusters", api_json_str(context, "/cluster"), "cluster");
+    const yyjson_val *user = named_entry(root, "users", api_json_str(context, "/user"), "user");
+    const char *server = api_json_str(cluster, "/server");
+
+    if (!context) {
+        rc = ferry_fail(err, FERRY_INVALID, "%s: current-context names no context", load->path);
+    } else if (ferry_str_empty(server)) {
+        rc = ferry_fail(err, FERRY_INVALID, "%s: context '%s' has no cluster with a server",
+                        load->path, current);
+    } else {
+        c->server = ferry_strdup(server);
+        while (ferry_str_ends(c->server, "/")) {
+            c->server[strlen(c->server) - 1] = '\0';
+        }
+        c->namespace_ = ferry_strdup(api_json_str(context, "/namespace"));
+        rc = load_pem(load->path, cluster, "certificate-authority", &c->ca_pem, err);
+        if (rc == 0 && user) {
+            rc = load_user(load->path, user, c, err);
+        }
+    }
+    yyjson_doc_free(doc);
+    return rc;
+}
+
+int kube_config_load(const char *path, struct kube_config *ret, struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    kube_cleanup_config struct kube_config config = {0};
+    struct load load = {.path = path, .config = &config};
+    int rc = ferry_read_file(path, CONFIG_MAX, &text, err);
+
+    if (rc < 0) {
+        return ferry_wrap(err, "kubeconfig");
+    }
+    rc = api_yaml_each(text.data ? text.data : "", text.len, load_document, &load, err);
+    if (text.data) {
+        explicit_bzero(text.data, text.len);
+    }
+    if (rc < 0) {
+        return ferry_wrap(err, "kubeconfig");
+    }
+    if (!config.server) {
+        return ferry_fail(err, FERRY_INVALID, "kubeconfig %s is empty", path);
+    }
+    *ret = config;
+    config = (struct kube_config){0};
+    return 0;
+}

@@ -1,0 +1,581 @@
+/* Theory of operation.
+ *
+ * The thread runs `follow` in a loop: list when there is no resourceVersion to resume from, then
+ * watch from it until the stream ends. A stream that ends by itself or breaks is resumed from the
+ * last version seen (events and bookmarks carry it); 410, as status or as an ERROR event, clears
+ * the version, so that the next round lists. A round that delivered nothing and failed doubles the
+ * pause before the next one.
+ *
+ * A list is applied as the difference to the cache, so consumers see deltas only: whatever
+ * happened while nobody watched shows up as added, changed or gone. Only the thread writes to the
+ * cache; the lock is for readers, and deltas are called outside it. */
+#include "kube/informer.h"
+
+#include <pthread.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "http/client.h"
+
+enum {
+    WATCH_TIMEOUT_S = 300,  /* the server ends the stream; a resume costs one round trip */
+    WATCH_IDLE_MS = 150000, /* bookmarks come every minute: silence means a dead path */
+    PAUSE_MIN_MS = 100,
+    PAUSE_MAX_MS = 10000,
+};
+static const size_t EVENT_MAX = (size_t)16 << 20;
+
+struct cached {
+    char *key; /* "namespace/name" */
+    struct api_object *object;
+    unsigned round; /* last list that had it */
+};
+
+struct kube_informer {
+    struct kube_informer_config cfg;
+    char *ns, *label_selector, *field_selector;
+    const struct api_resource *resource;
+    pthread_t thread;
+
+    /* The thread's own. */
+    char *version; /* to watch from; NULL = list first */
+    unsigned round;
+    struct ferry_buf partial; /* of a line of the stream */
+    bool progress;            /* the current round delivered something */
+    bool too_old;
+
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t changed;
+    void *cache; /* tsearch tree of struct cached; written by the thread only */
+    size_t n;
+    bool synced, stopping;
+    struct ferry_error last_error;
+};
+
+/* ---- cache -----------------------------------------------------------------------------------
+ */
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct cached *)a)->key, ((const struct cached *)b)->key);
+}
+
+static char *make_key(const char *ns, const char *name)
+{
+    return ferry_asprintf("%s/%s", ns ? ns : "", name);
+}
+
+static void entry_free(void *p)
+{
+    struct cached *e = p;
+
+    free(e->key);
+    api_object_unref(e->object);
+    free(e);
+}
+
+static struct cached *find(struct kube_informer *inf, const char *key)
+{
+    struct cached probe = {.key = (char *)(uintptr_t)key};
+    struct cached **slot = tfind(&probe, &inf->cache, by_key);
+
+    return slot ? *slot : NULL;
+}
+
+static void deliver(struct kube_informer *inf, struct api_object *old, struct api_object *now)
+{
+    if (inf->cfg.on_delta) {
+        inf->cfg.on_delta(inf->cfg.ctx, old, now);
+    }
+}
+
+/* Takes a reference of its own. */
+static void put(struct kube_informer *inf, struct api_object *o)
+{
+    ferry_cleanup_free char *key = make_key(o->meta->namespace_, o->meta->name);
+    api_cleanup_object struct api_object *old = NULL;
+
+    pthread_mutex_lock(&inf->lock);
+    struct cached *e = find(inf, key);
+    bool same = e && ferry_streq(e->object->meta->resource_version, o->meta->resource_version) &&
+                ferry_streq(e->object->meta->uid, o->meta->uid);
+
+    if (!e) {
+        e = ferry_xcalloc(1, sizeof(*e));
+        e->key = ferry_take_ptr(key);
+        if (!tsearch(e, &inf->cache, by_key)) {
+            abort(); /* out of memory */
+        }
+        inf->n++;
+    }
+    e->round = inf->round;
+    if (!same) {
+        old = e->object;
+        e->object = api_object_ref(o);
+    }
+    pthread_mutex_unlock(&inf->lock);
+    if (!same) {
+        deliver(inf, old, o);
+    }
+}
+
+static void drop(struct kube_informer *inf, const char *key)
+{
+    struct api_object *old = NULL;
+
+    pthread_mutex_lock(&inf->lock);
+    struct cached *e = find(inf, key);
+
+    if (e) {
+        tdelete(e, &inf->cache, by_key);
+        inf->n--;
+        old = api_object_ref(e->object);
+        entry_free(e);
+    }
+    pthread_mutex_unlock(&inf->lock);
+    if (old) {
+        deliver(inf, old, NULL);
+        api_object_unref(old);
+    }
+}
+
+struct stale_walk {
+    unsigned round;
+    char **keys;
+    size_t n;
+};
+
+static void collect_stale(const void *node, VISIT which, void *closure)
+{
+    struct stale_walk *w = closure;
+    const struct cached *e = *(struct cached *const *)node;
+
+    if ((which == postorder || which == leaf) && e->round != w->round) {
+        w->keys[w->n++] = ferry_strdup(e->key);
+    }
+}
+
+/* Drops what the last list did not have. */
+static void drop_stale(struct kube_informer *inf)
+{
+    struct stale_walk w = {.round = inf->round, .keys = ferry_xcalloc(inf->n + 1, sizeof(char *))};
+
+    twalk_r(inf->cache, collect_stale, &w); /* the thread reads its own writes: no lock */
+    for (size_t i = 0; i < w.n; i++) {
+        drop(inf, w.keys[i]);
+        free(w.keys[i]);
+    }
+    free(w.keys);
+}
+
+/* ---- list ------------------------------------------------------------------------------------
+ */
+
+static int list(struct kube_informer *inf, struct ferry_error *err)
+{
+    kube_cleanup_list struct kube_list l = {0};
+    struct kube_ref ref = {.resource = inf->resource, .ns = inf->ns};
+    struct kube_list_options options = {.label_selector = inf->label_selector,
+                                        .field_selector = inf->field_selector};
+    int rc = kube_client_list(inf->cfg.client, ref, &options, &l, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    inf->round++;
+    for (size_t i = 0; i < l.n; i++) {
+        put(inf, l.items[i]);
+    }
+    drop_stale(inf);
+    inf->version = ferry_take_ptr(l.resource_version);
+
+    pthread_mutex_lock(&inf->lock);
+    inf->synced = true;
+    pthread_cond_broadcast(&inf->changed);
+    pthread_mutex_unlock(&inf->lock);
+    return 0;
+}
+
+/* ---- watch -----------------------------------------------------------------------------------
+ */
+
+static bool stopping(void *ctx)
+{
+    struct kube_informer *inf = ctx;
+
+    pthread_mutex_lock(&inf->lock);
+    bool s = inf->stopping;
+    pthread_mutex_unlock(&inf->lock);
+    return s;
+}
+
+static void set_version(struct kube_informer *inf, const char *version)
+{
+    if (!ferry_str_empty(version)) {
+        free(inf->version);
+        inf->version = ferry_strdup(version);
+    }
+}
+
+static int apply_object(struct kube_informer *inf, const char *type, yyjson_val *val,
+                        struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *o = NULL;
+    const char *name = api_json_str(val, "/metadata/name");
+
+    if (ferry_str_empty(name)) {
+        return ferry_fail(err, FERRY_PEER, "watch of %s: %s event without a name",
+                          inf->resource->plural, type);
+    }
+    if (strcmp(type, "DELETED") == 0) {
+        ferry_cleanup_free char *key = make_key(api_json_str(val, "/metadata/namespace"), name);
+
+        drop(inf, key);
+    } else if (api_object_from_val(inf->cfg.kind, val, &o, err) < 0) {
+        /* The cache keeps what it had: one malformed object must not stop the others. */
+        ferry_error("malformed object in a watch", F_STR("resource", inf->resource->plural),
+                    F_STR("name", name), F_ERR(err));
+    } else {
+        put(inf, o);
+    }
+    return 0;
+}
+
+/* One line of the stream. An error ends the stream; too_old says that the next round lists. */
+static int apply_event(struct kube_informer *inf, const char *line, size_t len,
+                       struct ferry_error *err)
+{
+    yyjson_doc *doc = NULL;
+    int rc = api_json_parse(line, len, &doc, err);
+
+    if (rc < 0) {
+        return ferry_wrap(err, "watch of %s", inf->resource->plural);
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    yyjson_val *object = yyjson_obj_get(root, "object");
+    const char *type = api_json_str(root, "/type");
+
+    if (!type || !object) {
+        rc = ferry_fail(err, FERRY_PEER, "watch of %s: event without type or object",
+                        inf->resource->plural);
+    } else if (strcmp(type, "ERROR") == 0) {
+        int64_t code = api_json_int(object, "/code", 0);
+        const char *message = api_json_str(object, "/message");
+
+        inf->too_old = code == 410;
+        rc = ferry_fail(err, FERRY_RETRY, "watch of %s: %s", inf->resource->plural,
+                        message ? message : "error event");
+    } else {
+        if (strcmp(type, "BOOKMARK") != 0) {
+            rc = apply_object(inf, type, object, err);
+        }
+        if (rc == 0) {
+            set_version(inf, api_json_str(object, "/metadata/resourceVersion"));
+            inf->progress = true;
+        }
+    }
+    yyjson_doc_free(doc);
+    return rc;
+}
+
+struct watch {
+    struct kube_informer *inf;
+    struct ferry_error *err;
+    int rc;
+};
+
+static bool watch_stop(void *ctx)
+{
+    return stopping(((struct watch *)ctx)->inf);
+}
+
+static bool watch_data(void *ctx, const char *data, size_t n)
+{
+    struct watch *w = ctx;
+    struct ferry_buf *b = &w->inf->partial;
+
+    while (n > 0) {
+        const char *end = memchr(data, '\n', n);
+        size_t part = end ? (size_t)(end - data) : n;
+
+        w->rc = ferry_buf_append_capped(b, data, part, EVENT_MAX, w->err);
+        if (w->rc < 0) {
+            return false;
+        }
+        if (end) {
+            if (b->len > 0) {
+                w->rc = apply_event(w->inf, b->data, b->len, w->err);
+            }
+            b->len = 0;
+            if (w->rc < 0 || stopping(w->inf)) {
+                return false;
+            }
+            part++;
+        }
+        data += part;
+        n -= part;
+    }
+    return true;
+}
+
+static char *watch_path(const struct kube_informer *inf)
+{
+    ferry_cleanup_free char *plain = api_path(inf->resource, inf->ns, NULL, NULL);
+    ferry_cleanup_free char *version = http_escape(inf->version);
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    ferry_buf_printf(&b,
+                     "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%d&resourceVersion=%s",
+                     plain, WATCH_TIMEOUT_S, version);
+    if (inf->label_selector) {
+        ferry_cleanup_free char *s = http_escape(inf->label_selector);
+
+        ferry_buf_printf(&b, "&labelSelector=%s", s);
+    }
+    if (inf->field_selector) {
+        ferry_cleanup_free char *s = http_escape(inf->field_selector);
+
+        ferry_buf_printf(&b, "&fieldSelector=%s", s);
+    }
+    return ferry_buf_take(&b);
+}
+
+static int watch(struct kube_informer *inf, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = watch_path(inf);
+    ferry_cleanup_buf struct ferry_buf body = {0};
+    struct ferry_error inner = {0};
+    struct watch w = {.inf = inf, .err = &inner};
+    int status = 0;
+
+    inf->partial.len = 0;
+    inf->too_old = false;
+    int rc = http_client_stream(kube_client_http(inf->cfg.client),
+                                &(struct http_stream_call){.path = path,
+                                                           .accept = "application/json",
+                                                           .idle_ms = WATCH_IDLE_MS,
+                                                           .on_data = watch_data,
+                                                           .stop = watch_stop,
+                                                           .ctx = &w},
+                                &status, &body, err);
+    if (w.rc < 0) {
+        if (err) {
+            *err = inner;
+        }
+        rc = w.rc;
+    } else if (status != 0 && status != 200) {
+        inf->too_old = status == 410;
+        rc = kube_status_error(status, body.data, body.len, "watch", err);
+    }
+    if (inf->too_old) {
+        free(inf->version);
+        inf->version = NULL;
+    }
+    return rc;
+}
+
+/* ---- thread ----------------------------------------------------------------------------------
+ */
+
+static void pause_ms(struct kube_informer *inf, int64_t ms)
+{
+    int64_t until = ferry_now_ns() + ms * FERRY_NS_PER_MS;
+    struct timespec ts = {.tv_sec = until / FERRY_NS_PER_S, .tv_nsec = until % FERRY_NS_PER_S};
+
+    pthread_mutex_lock(&inf->lock);
+    while (!inf->stopping && ferry_now_ns() < until) {
+        pthread_cond_timedwait(&inf->changed, &inf->lock, &ts);
+    }
+    pthread_mutex_unlock(&inf->lock);
+}
+
+/* List if needed, then one watch. */
+static int follow(struct kube_informer *inf, struct ferry_error *err)
+{
+    if (!inf->version) {
+        int rc = list(inf, err);
+
+        if (rc < 0) {
+            return rc;
+        }
+        inf->progress = true;
+    }
+    return watch(inf, err);
+}
+
+static void note_failure(struct kube_informer *inf, const struct ferry_error *err, bool repeated)
+{
+    enum ferry_log_level level = repeated || inf->too_old ? FERRY_LOG_DEBUG : FERRY_LOG_WARN;
+
+    FERRY_LOG(level, "watching the API server was interrupted",
+              F_STR("resource", inf->resource->plural), F_ERR(err));
+    pthread_mutex_lock(&inf->lock);
+    inf->last_error = *err;
+    pthread_mutex_unlock(&inf->lock);
+}
+
+static void *informer_thread(void *arg)
+{
+    struct kube_informer *inf = arg;
+    unsigned seed = (unsigned)ferry_now_ns() ^ (unsigned)(uintptr_t)inf;
+    int64_t pause = 0;
+
+    while (!stopping(inf)) {
+        struct ferry_error err = {0};
+
+        inf->progress = false;
+        int64_t began = ferry_now_ns();
+        int rc = follow(inf, &err);
+
+        if (stopping(inf)) {
+            break;
+        }
+        if (inf->progress) {
+            pause = 0;
+        }
+        if (rc < 0) {
+            note_failure(inf, &err, pause > 0);
+        } else if (ferry_now_ns() - began > FERRY_NS_PER_S) {
+            continue; /* the server's ordinary end of a stream */
+        }
+        pause = pause ? pause * 2 : PAUSE_MIN_MS;
+        pause = pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
+        pause_ms(inf, pause / 2 + rand_r(&seed) % pause);
+    }
+    return NULL;
+}
+
+/* ---- outside ---------------------------------------------------------------------------------
+ */
+
+static void informer_free(struct kube_informer *inf)
+{
+    tdestroy(inf->cache, entry_free);
+    ferry_buf_done(&inf->partial);
+    free(inf->version);
+    free(inf->ns);
+    free(inf->label_selector);
+    free(inf->field_selector);
+    pthread_cond_destroy(&inf->changed);
+    pthread_mutex_destroy(&inf->lock);
+    free(inf);
+}
+
+int kube_informer_start(const struct kube_informer_config *cfg, struct kube_informer **ret,
+                        struct ferry_error *err)
+{
+    struct kube_informer *inf = ferry_xcalloc(1, sizeof(*inf));
+    pthread_condattr_t attr;
+
+    inf->cfg = *cfg;
+    inf->resource = api_resource_of_kind(cfg->kind);
+    inf->ns = ferry_strdup(cfg->ns);
+    inf->label_selector = ferry_strdup(cfg->label_selector);
+    inf->field_selector = ferry_strdup(cfg->field_selector);
+    pthread_mutex_init(&inf->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&inf->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    int e = pthread_create(&inf->thread, NULL, informer_thread, inf);
+    if (e != 0) {
+        ferry_fail_errno(err, e, "starting to watch %s", inf->resource->plural);
+        informer_free(inf);
+        return err ? -(int)err->cls : -FERRY_FATAL;
+    }
+    *ret = inf;
+    return 0;
+}
+
+void kube_informer_cancel(struct kube_informer *inf)
+{
+    pthread_mutex_lock(&inf->lock);
+    inf->stopping = true;
+    pthread_cond_broadcast(&inf->changed);
+    pthread_mutex_unlock(&inf->lock);
+}
+
+void kube_informer_stop(struct kube_informer *inf)
+{
+    if (!inf) {
+        return;
+    }
+    kube_informer_cancel(inf);
+    pthread_join(inf->thread, NULL);
+    informer_free(inf);
+}
+
+bool kube_informer_synced(struct kube_informer *inf)
+{
+    pthread_mutex_lock(&inf->lock);
+    bool s = inf->synced;
+    pthread_mutex_unlock(&inf->lock);
+    return s;
+}
+
+int kube_informer_wait_synced(struct kube_informer *inf, int64_t deadline_ns,
+                              struct ferry_error *err)
+{
+    struct timespec ts = {.tv_sec = deadline_ns / FERRY_NS_PER_S,
+                          .tv_nsec = deadline_ns % FERRY_NS_PER_S};
+    int rc = 0;
+
+    pthread_mutex_lock(&inf->lock);
+    while (!inf->synced && !inf->stopping && ferry_now_ns() < deadline_ns) {
+        pthread_cond_timedwait(&inf->changed, &inf->lock, &ts);
+    }
+    if (!inf->synced) {
+        const char *why = inf->last_error.msg[0] ? inf->last_error.msg : "no answer yet";
+
+        rc = ferry_fail(err, FERRY_RETRY, "no list of %s from the API server: %.400s",
+                        inf->resource->plural, why);
+    }
+    pthread_mutex_unlock(&inf->lock);
+    return rc;
+}
+
+struct api_object *kube_informer_get(struct kube_informer *inf, const char *ns, const char *name)
+{
+    ferry_cleanup_free char *key = make_key(ns, name);
+
+    pthread_mutex_lock(&inf->lock);
+    const struct cached *e = find(inf, key);
+    struct api_object *o = e ? api_object_ref(e->object) : NULL;
+    pthread_mutex_unlock(&inf->lock);
+    return o;
+}
+
+static void collect(const void *node, VISIT which, void *closure)
+{
+    struct kube_snapshot *s = closure;
+    const struct cached *e = *(struct cached *const *)node;
+
+    if (which == postorder || which == leaf) {
+        s->items[s->n++] = api_object_ref(e->object);
+    }
+}
+
+struct kube_snapshot kube_informer_list(struct kube_informer *inf)
+{
+    struct kube_snapshot s = {0};
+
+    pthread_mutex_lock(&inf->lock);
+    s.items = ferry_xcalloc(inf->n + 1, sizeof(struct api_object *));
+    twalk_r(inf->cache, collect, &s);
+    pthread_mutex_unlock(&inf->lock);
+    return s;
+}
+
+void kube_snapshot_done(struct kube_snapshot *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        api_object_unref(s->items[i]);
+    }
+    free(s->items);
+    *s = (struct kube_snapshot){0};
+}

@@ -1,0 +1,300 @@
+/* Theory of operation.
+ *
+ * kube_record() builds what is known at the call (object, reason, message, time) and appends it to
+ * a bounded list; the recorder's thread writes them one by one. For aggregation the thread keeps
+ * the last events that it created, in a ring: the same object, type, reason and message again
+ * becomes a patch of count and lastTimestamp of that event. */
+#include "kube/recorder.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+
+enum { WAITING_MAX = 512, REMEMBERED = 256, FLUSH_S = 3 };
+
+struct note {
+    struct note *next;
+    char *api_version, *kind, *ns, *name, *uid; /* the object it is about */
+    const char *type;
+    char *reason, *message;
+    int64_t at_ms;
+};
+
+struct remembered {
+    char *identity; /* object, type, reason and message in one */
+    char *ns, *event;
+    int64_t count;
+};
+
+struct kube_recorder {
+    struct kube_client *client;
+    char *component, *host;
+    pthread_t thread;
+    const struct api_resource *events;
+
+    struct remembered ring[REMEMBERED]; /* the thread's own */
+    size_t next;
+
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t changed;
+    struct note *first, *last;
+    size_t waiting;
+    bool stopping;
+    int64_t flush_until_ns;
+};
+
+static void note_free(struct note *n)
+{
+    free(n->api_version);
+    free(n->kind);
+    free(n->ns);
+    free(n->name);
+    free(n->uid);
+    free(n->reason);
+    free(n->message);
+    free(n);
+}
+
+static void remembered_done(struct remembered *m)
+{
+    free(m->identity);
+    free(m->ns);
+    free(m->event);
+    *m = (struct remembered){0};
+}
+
+/* ---- writing ---------------------------------------------------------------------------------
+ */
+
+static char *event_json(const struct kube_recorder *r, const struct note *n, const char *name)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
+    yyjson_mut_val *about = yyjson_mut_obj_add_obj(doc, root, "involvedObject");
+    yyjson_mut_val *source = yyjson_mut_obj_add_obj(doc, root, "source");
+    char when[FERRY_RFC3339_SIZE];
+
+    ferry_rfc3339(n->at_ms, when);
+    yyjson_mut_obj_add_str(doc, root, "apiVersion", "v1");
+    yyjson_mut_obj_add_str(doc, root, "kind", "Event");
+    yyjson_mut_obj_add_str(doc, meta, "name", name);
+    yyjson_mut_obj_add_str(doc, meta, "namespace", n->ns ? n->ns : "default");
+    yyjson_mut_obj_add_str(doc, about, "apiVersion", n->api_version);
+    yyjson_mut_obj_add_str(doc, about, "kind", n->kind);
+    if (n->ns) {
+        yyjson_mut_obj_add_str(doc, about, "namespace", n->ns);
+    }
+    yyjson_mut_obj_add_str(doc, about, "name", n->name);
+    yyjson_mut_obj_add_str(doc, about, "uid", n->uid);
+    yyjson_mut_obj_add_str(doc, source, "component", r->component);
+    if (r->host) {
+        yyjson_mut_obj_add_str(doc, source, "host", r->host);
+    }
+    yyjson_mut_obj_add_str(doc, root, "type", n->type);
+    yyjson_mut_obj_add_str(doc, root, "reason", n->reason);
+    yyjson_mut_obj_add_str(doc, root, "message", n->message);
+    yyjson_mut_obj_add_str(doc, root, "firstTimestamp", when);
+    yyjson_mut_obj_add_str(doc, root, "lastTimestamp", when);
+    yyjson_mut_obj_add_int(doc, root, "count", 1);
+    yyjson_mut_obj_add_str(doc, root, "reportingComponent", r->component);
+    yyjson_mut_obj_add_str(doc, root, "reportingInstance", r->host ? r->host : "");
+    yyjson_mut_doc_set_root(doc, root);
+    char *json = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return json;
+}
+
+static struct remembered *recall(struct kube_recorder *r, const char *identity)
+{
+    for (size_t i = 0; i < REMEMBERED; i++) {
+        if (ferry_streq(r->ring[i].identity, identity)) {
+            return &r->ring[i];
+        }
+    }
+    return NULL;
+}
+
+static int count_up(struct kube_recorder *r, struct remembered *m, int64_t at_ms,
+                    struct ferry_error *err)
+{
+    char when[FERRY_RFC3339_SIZE];
+    ferry_cleanup_free char *body =
+        ferry_asprintf("{\"count\":%" PRId64 ",\"lastTimestamp\":\"%s\"}", m->count + 1,
+                       ferry_rfc3339(at_ms, when));
+    struct kube_ref ref = {.resource = r->events, .ns = m->ns, .name = m->event};
+    int rc = kube_client_patch(r->client, ref, KUBE_PATCH_MERGE, body, NULL, err);
+
+    if (rc == 0) {
+        m->count++;
+    }
+    return rc;
+}
+
+static int write_note(struct kube_recorder *r, const struct note *n, struct ferry_error *err)
+{
+    ferry_cleanup_free char *identity =
+        ferry_asprintf("%s\n%s\n%s\n%s", n->uid, n->type, n->reason, n->message);
+    struct remembered *m = recall(r, identity);
+
+    if (m) {
+        int rc = count_up(r, m, n->at_ms, err);
+
+        if (rc != -FERRY_NOT_FOUND) {
+            return rc;
+        }
+        remembered_done(m); /* expired at the server: a new one */
+    }
+    ferry_cleanup_free char *name =
+        ferry_asprintf("%.200s.%" PRIx64, n->name, (uint64_t)ferry_now_ns());
+    ferry_cleanup_free char *json = event_json(r, n, name);
+    const char *ns = n->ns ? n->ns : "default";
+    int rc = kube_client_create(r->client, (struct kube_ref){.resource = r->events, .ns = ns}, json,
+                                NULL, err);
+
+    if (rc == 0) {
+        m = &r->ring[r->next++ % REMEMBERED];
+        remembered_done(m);
+        *m = (struct remembered){.identity = ferry_take_ptr(identity),
+                                 .ns = ferry_strdup(ns),
+                                 .event = ferry_take_ptr(name),
+                                 .count = 1};
+    }
+    return rc;
+}
+
+static void *recorder_thread(void *arg)
+{
+    struct kube_recorder *r = arg;
+
+    pthread_mutex_lock(&r->lock);
+    for (;;) {
+        while (!r->first && !r->stopping) {
+            pthread_cond_wait(&r->changed, &r->lock);
+        }
+        if (!r->first || (r->stopping && ferry_now_ns() > r->flush_until_ns)) {
+            break;
+        }
+        struct note *n = r->first;
+        struct ferry_error err = {0};
+
+        r->first = n->next;
+        r->last = r->first ? r->last : NULL;
+        r->waiting--;
+        pthread_mutex_unlock(&r->lock);
+        if (write_note(r, n, &err) < 0) {
+            ferry_warn("event not recorded", F_STR("object", n->name), F_STR("reason", n->reason),
+                       F_STR("message", n->message), F_ERR(&err));
+        }
+        note_free(n);
+        pthread_mutex_lock(&r->lock);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* ---- outside ---------------------------------------------------------------------------------
+ */
+
+static void recorder_free(struct kube_recorder *r)
+{
+    for (struct note *n = r->first; n;) {
+        struct note *next = n->next;
+
+        note_free(n);
+        n = next;
+    }
+    for (size_t i = 0; i < REMEMBERED; i++) {
+        remembered_done(&r->ring[i]);
+    }
+    free(r->component);
+    free(r->host);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->lock);
+    free(r);
+}
+
+int kube_recorder_start(struct kube_client *client, const char *component, const char *host,
+                        struct kube_recorder **ret, struct ferry_error *err)
+{
+    struct kube_recorder *r = ferry_xcalloc(1, sizeof(*r));
+
+    r->client = client;
+    r->component = ferry_strdup(component);
+    r->host = ferry_strdup(host);
+    r->events = api_resource_find("", "v1", "events");
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->changed, NULL);
+    int e = pthread_create(&r->thread, NULL, recorder_thread, r);
+    if (e != 0) {
+        recorder_free(r);
+        return ferry_fail_errno(err, e, "starting the event recorder");
+    }
+    *ret = r;
+    return 0;
+}
+
+void kube_recorder_stop(struct kube_recorder *r)
+{
+    if (!r) {
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    r->stopping = true;
+    r->flush_until_ns = ferry_now_ns() + FLUSH_S * FERRY_NS_PER_S;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    recorder_free(r);
+}
+
+void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,
+                 const char *reason, const char *fmt, ...)
+{
+    if (!r) {
+        return;
+    }
+    char message[FERRY_ERROR_TEXT * 2];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+
+    const struct api_resource *res = api_resource_of_kind(about->kind);
+    struct note *n = ferry_xcalloc(1, sizeof(*n));
+    n->api_version = res->group[0] ? ferry_asprintf("%s/%s", res->group, res->version)
+                                   : ferry_strdup(res->version);
+    n->kind = ferry_strdup(res->kind_name);
+    n->ns = ferry_strdup(about->meta->namespace_);
+    n->name = ferry_strdup(about->meta->name);
+    n->uid = ferry_strdup(about->meta->uid ? about->meta->uid : "");
+    n->type = type == KUBE_EVENT_WARNING ? "Warning" : "Normal";
+    n->reason = ferry_strdup(reason);
+    n->message = ferry_strdup(message);
+    n->at_ms = ferry_now_unix_ms();
+
+    pthread_mutex_lock(&r->lock);
+    if (r->waiting >= WAITING_MAX || r->stopping) {
+        pthread_mutex_unlock(&r->lock);
+        ferry_warn("too many events wait, one was dropped", F_STR("object", n->name),
+                   F_STR("reason", n->reason));
+        note_free(n);
+        return;
+    }
+    if (r->last) {
+        r->last->next = n;
+    } else {
+        r->first = n;
+    }
+    r->last = n;
+    r->waiting++;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->lock);
+}

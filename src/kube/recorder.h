@@ -1,0 +1,22 @@
+/* Events (v1 Event): what happened to an object, for people.
+ *
+ * Written by a thread of the recorder's own, so that a reconcile never waits for them; the same
+ * reason and message on the same object is counted up instead of written anew. Events are best
+ * effort: failures are logged, and when more than a few hundred wait the newest are dropped. */
+#pragma once
+
+#include "api/object.h"
+#include "kube/client.h"
+
+struct kube_recorder;
+
+/* `component`: "ferry-controller"; `host` may be NULL. */
+int kube_recorder_start(struct kube_client *client, const char *component, const char *host,
+                        struct kube_recorder **ret, struct ferry_error *err);
+/* Writes what waits, for at most a few seconds; takes NULL. */
+void kube_recorder_stop(struct kube_recorder *r);
+
+enum kube_event_type { KUBE_EVENT_NORMAL, KUBE_EVENT_WARNING };
+/* `r` may be NULL: nothing is recorded. */
+void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,
+                 const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
