@@ -1,0 +1,99 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/suggest.h"
+
+enum { MAX_VERBS = 32 };
+
+static const struct cli_verb verbs[] = {
+    {"up", "start a site on this machine: an API server and a few nodes", verb_up, false},
+    {"down", "end the site and remove everything it made", verb_down, false},
+    {"supervise", "keep a site's programs running", verb_supervise, true},
+    {0},
+};
+
+static void print_verbs(const char *prefix, const char *about, const struct cli_verb *list)
+{
+    printf("Usage: %s VERB [OPTION]... [ARGUMENT]...\n\n%s\n\nVerbs:\n", prefix, about);
+    for (const struct cli_verb *v = list; v->name; v++) {
+        if (!v->hidden) {
+            printf("  %-10s %s\n", v->name, v->summary);
+        }
+    }
+    printf("\n'%s VERB --help' tells more about one of them.\n", prefix);
+}
+
+static int unknown_verb(const char *prefix, const struct cli_verb *list, const char *word,
+                        struct ferry_error *err)
+{
+    const char *names[MAX_VERBS];
+    size_t n = 0;
+
+    for (const struct cli_verb *v = list; v->name && n < MAX_VERBS; v++) {
+        if (!v->hidden) {
+            names[n++] = v->name;
+        }
+    }
+    const char *near = suggest_nearest(word, names, n);
+    if (near) {
+        return ferry_fail(err, FERRY_INVALID, "'%s' has no verb '%s'; did you mean '%s %s'?",
+                          prefix, word, prefix, near);
+    }
+    return ferry_fail(err, FERRY_INVALID, "'%s' has no verb '%s'; see '%s --help'", prefix, word,
+                      prefix);
+}
+
+int cli_dispatch(const char *prefix, const char *about, const struct cli_verb *list, int argc,
+                 char **argv, struct ferry_error *err)
+{
+    if (argc < 2) {
+        return ferry_fail(err, FERRY_INVALID, "'%s' needs a verb; see '%s --help'", prefix, prefix);
+    }
+    if (ferry_streq(argv[1], "--help") || ferry_streq(argv[1], "-h") ||
+        ferry_streq(argv[1], "help")) {
+        print_verbs(prefix, about, list);
+        return FERRY_EXIT_OK;
+    }
+    if (ferry_streq(argv[1], "--version")) {
+        /* The option parser knows the version; this prints it and exits. */
+        return ferry_options_parse(&(struct ferry_command){.name = "ferry"}, argc, argv, err);
+    }
+    for (const struct cli_verb *v = list; v->name; v++) {
+        if (ferry_streq(v->name, argv[1])) {
+            return v->run(argc - 1, argv + 1, err);
+        }
+    }
+    return unknown_verb(prefix, list, argv[1], err);
+}
+
+int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry_error *err)
+{
+    if (first >= argc) {
+        return 0;
+    }
+    return ferry_fail(err, FERRY_INVALID, "'%s' is one argument too many (see %s --help)",
+                      argv[first], verb);
+}
+
+int cli_exit_code(const struct ferry_error *err)
+{
+    if (err->cls == FERRY_CANCELLED) {
+        return CLI_EXIT_INTERRUPTED;
+    }
+    /* What a server refused was a correct call of this program. */
+    return err->cls == FERRY_INVALID && !err->http ? FERRY_EXIT_USAGE : FERRY_EXIT_FAILED;
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct ferry_error err = {0};
+    int rc = cli_dispatch("ferry",
+                          "Moves running virtual machines between hosts: a site to try it on, "
+                          "virtual\nmachines, and their migrations.",
+                          verbs, argc, argv, &err);
+
+    return rc < 0 ? ferry_die("ferry", cli_exit_code(&err), &err) : rc;
+}

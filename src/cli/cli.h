@@ -1,0 +1,39 @@
+/* The command line `ferry`: verbs and what they share. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/options.h"
+
+/* Exit codes beyond those that every program shares. */
+enum {
+    CLI_EXIT_CANCELLED = 3,     /* the move was cancelled */
+    CLI_EXIT_INTERRUPTED = 130, /* by Ctrl-C */
+};
+
+/* A verb gets the arguments from its own name on. Returns an exit code, or a negative class with
+ * `err` set: the caller prints it and chooses the code. */
+struct cli_verb {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv, struct ferry_error *err);
+    bool hidden;
+};
+
+/* Runs the verb that argv names; returns the exit code of the program. */
+int cli_main(int argc, char **argv);
+
+/* As cli_main for the verbs below a verb ("vm create"): picks and runs one of `verbs`, a list that
+ * ends with a NULL name. */
+int cli_dispatch(const char *prefix, const char *about, const struct cli_verb *verbs, int argc,
+                 char **argv, struct ferry_error *err);
+
+/* Exit code for an error: 2 when the call itself was wrong, 130 when interrupted, else 1. Pure. */
+int cli_exit_code(const struct ferry_error *err);
+
+/* No positional arguments are left, or an error that names the first of them. */
+int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry_error *err);
+
+int verb_up(int argc, char **argv, struct ferry_error *err);
+int verb_down(int argc, char **argv, struct ferry_error *err);
+int verb_supervise(int argc, char **argv, struct ferry_error *err);

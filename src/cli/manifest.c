@@ -1,0 +1,129 @@
+#include "cli/manifest.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+
+#include "api/object.h"
+#include "base/str.h"
+
+enum {
+    DEFAULT_HEARTBEAT = 20,
+    NAME_MAX_LEN = 63,
+    GUEST_OVERHEAD_MIB = 16, /* what the guest keeps for itself beside its working set */
+};
+#define MIB (INT64_C(1) << 20)
+
+int manifest_check_name(const char *what, const char *name, struct ferry_error *err)
+{
+    size_t n = strlen(name);
+    bool good = n > 0 && n <= NAME_MAX_LEN && name[0] != '-' && name[n - 1] != '-';
+
+    for (const char *c = name; *c && good; c++) {
+        good = islower((unsigned char)*c) || isdigit((unsigned char)*c) || *c == '-';
+    }
+    if (!good) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "'%s' cannot be the name of a %s: use up to 63 lower-case letters, "
+                          "digits and dashes, with a letter or digit at both ends",
+                          name, what);
+    }
+    return 0;
+}
+
+/* Adds obj[key] = {} and returns it. */
+static yyjson_mut_val *put(yyjson_mut_doc *doc, yyjson_mut_val *obj, const char *key)
+{
+    yyjson_mut_val *v = yyjson_mut_obj(doc);
+
+    yyjson_mut_obj_add_val(doc, obj, key, v);
+    return v;
+}
+
+static char *write_and_free(yyjson_mut_doc *doc)
+{
+    char *text = yyjson_mut_write(doc, 0, NULL);
+
+    yyjson_mut_doc_free(doc);
+    return text;
+}
+
+static int working_set(const struct manifest_vm *vm, int64_t memory_mib, int *ret,
+                       struct ferry_error *err)
+{
+    int64_t most = memory_mib - GUEST_OVERHEAD_MIB;
+
+    if (most < 1) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--memory: '%s' is too little; the test guest needs %d MiB for itself",
+                          vm->memory, GUEST_OVERHEAD_MIB);
+    }
+    if (vm->working_set > most) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--working-set: %d MiB do not fit into %s of memory; at most %d do",
+                          vm->working_set, vm->memory, (int)most);
+    }
+    int64_t quarter = memory_mib / 4 < most ? memory_mib / 4 : most;
+    *ret = vm->working_set ? vm->working_set : (int)quarter;
+    return 0;
+}
+
+int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *err)
+{
+    int64_t bytes;
+    int ws = 0;
+    int rc = manifest_check_name("virtual machine", vm->name, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (api_quantity(vm->memory, 1, &bytes, err) < 0) {
+        return ferry_wrap(err, "--memory");
+    }
+    rc = working_set(vm, bytes / MIB, &ws, err);
+    if (rc < 0) {
+        return rc;
+    }
+    ferry_cleanup_free char *args =
+        ferry_asprintf("ws=%d rate=%d hb=%d fill=rand cover=all", ws, vm->dirty_rate,
+                       vm->heartbeat ? vm->heartbeat : DEFAULT_HEARTBEAT);
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
+    yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstance");
+    yyjson_mut_obj_add_str(doc, put(doc, root, "metadata"), "name", vm->name);
+    yyjson_mut_val *spec = put(doc, root, "spec");
+    yyjson_mut_obj_add_int(doc, spec, "terminationGracePeriodSeconds", 5);
+    yyjson_mut_val *domain = put(doc, spec, "domain");
+    yyjson_mut_obj_add_str(doc, put(doc, domain, "memory"), "guest", vm->memory);
+    put(doc, domain, "devices");
+    yyjson_mut_val *boot = put(doc, put(doc, domain, "firmware"), "kernelBoot");
+    yyjson_mut_obj_add_str(doc, boot, "kernelArgs", args);
+    yyjson_mut_val *container = put(doc, boot, "container");
+    yyjson_mut_obj_add_str(doc, container, "image", "ferry.io/builtin");
+    yyjson_mut_obj_add_str(doc, container, "kernelPath", "/heartbeat.elf");
+    *ret = write_and_free(doc);
+    return 0;
+}
+
+char *manifest_migration(const char *vm, const char *node)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    ferry_cleanup_free char *prefix = ferry_asprintf("%s-", vm);
+
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
+    yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstanceMigration");
+    yyjson_mut_obj_add_str(doc, put(doc, root, "metadata"), "generateName", prefix);
+    yyjson_mut_val *spec = put(doc, root, "spec");
+    yyjson_mut_obj_add_str(doc, spec, "vmiName", vm);
+    if (node) {
+        yyjson_mut_obj_add_str(doc, put(doc, spec, "addedNodeSelector"), "kubernetes.io/hostname",
+                               node);
+    }
+    return write_and_free(doc);
+}

@@ -1,0 +1,21 @@
+/* Objects that the command line creates, as JSON. Pure. */
+#pragma once
+
+#include "base/error.h"
+
+/* A virtual machine that runs the built-in test guest. */
+struct manifest_vm {
+    const char *name;
+    const char *memory; /* quantity: "128Mi" */
+    int dirty_rate;     /* MiB per second that the guest rewrites */
+    int working_set;    /* MiB that it rewrites; 0 = a quarter of its memory */
+    int heartbeat;      /* lines per second on its serial line; 0 = 20 */
+};
+/* Checks that the parts fit together; `*ret` is owned by the caller. */
+int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *err);
+
+/* A VirtualMachineInstanceMigration with a generated name; `node` may be NULL. */
+char *manifest_migration(const char *vm, const char *node);
+
+/* Whether `name` can be an object's name (RFC 1123 label). */
+int manifest_check_name(const char *what, const char *name, struct ferry_error *err);

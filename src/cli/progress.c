@@ -1,0 +1,211 @@
+#include "cli/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <yyjson.h>
+
+enum { BAR = 20, FULL_LINE = 120 };
+
+static int64_t number(yyjson_val *root, const char *key, int64_t absent)
+{
+    yyjson_val *v = yyjson_obj_get(root, key);
+
+    if (yyjson_is_int(v)) {
+        return yyjson_get_sint(v);
+    }
+    return yyjson_is_real(v) ? (int64_t)yyjson_get_real(v) : absent;
+}
+
+static int64_t natural(yyjson_val *root, const char *key)
+{
+    int64_t n = number(root, key, 0);
+
+    return n < 0 ? 0 : n;
+}
+
+static yyjson_doc *parse_object(const char *json, size_t len, struct ferry_error *err)
+{
+    yyjson_doc *doc = yyjson_read(json, len, 0);
+
+    if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
+        ferry_fail(err, FERRY_INVALID, "the report of a move is not a JSON object");
+        yyjson_doc_free(doc);
+        return NULL;
+    }
+    return doc;
+}
+
+int progress_parse(const char *json, size_t len, struct progress_sample *ret,
+                   struct ferry_error *err)
+{
+    yyjson_doc *doc = parse_object(json, len, err);
+
+    if (!doc) {
+        return -(int)FERRY_INVALID;
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *mode = yyjson_get_str(yyjson_obj_get(root, "mode"));
+
+    *ret = (struct progress_sample){
+        .elapsed_ms = natural(root, "elapsedMs"),
+        .total_bytes = natural(root, "totalBytes"),
+        .processed_bytes = natural(root, "processedBytes"),
+        .remaining_bytes = natural(root, "remainingBytes"),
+        .bytes_per_s = natural(root, "bytesPerS"),
+        .dirty_bytes_per_s = natural(root, "dirtyBytesPerS"),
+        .iteration = natural(root, "iteration"),
+        .expected_downtime_ms = natural(root, "expectedDowntimeMs"),
+        .throttle_percent = natural(root, "throttlePercent"),
+    };
+    snprintf(ret->mode, sizeof(ret->mode), "%s", mode ? mode : "");
+    yyjson_doc_free(doc);
+    return 0;
+}
+
+int progress_parse_result(const char *json, size_t len, struct progress_result *ret,
+                          struct ferry_error *err)
+{
+    yyjson_doc *doc = parse_object(json, len, err);
+
+    if (!doc) {
+        return -(int)FERRY_INVALID;
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    *ret = (struct progress_result){
+        .downtime_ms = number(root, "downtimeMs", -1),
+        .total_ms = number(root, "totalMs", -1),
+        .transferred_bytes = number(root, "transferredBytes", -1),
+    };
+    yyjson_doc_free(doc);
+    return 0;
+}
+
+int64_t progress_eta_s(const struct progress_sample *s)
+{
+    if (s->remaining_bytes == 0) {
+        return 0;
+    }
+    if (s->bytes_per_s == 0) {
+        return PROGRESS_ETA_UNKNOWN;
+    }
+    /* In the first round the rest shrinks at the full rate: what is dirtied waits for the next
+     * one. After that only the difference counts. */
+    int64_t net = s->iteration <= 1 ? s->bytes_per_s : s->bytes_per_s - s->dirty_bytes_per_s;
+    if (net <= 0) {
+        return PROGRESS_ETA_NEVER;
+    }
+    return (s->remaining_bytes + net - 1) / net;
+}
+
+/* ---- words --------------------------------------------------------------------------------- */
+
+char *progress_bytes(int64_t bytes, char buf[PROGRESS_TEXT])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+    double v = (double)bytes / 1024;
+    size_t u = 0;
+
+    if (bytes < 1024) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 " B", bytes);
+        return buf;
+    }
+    while (v >= 1023.95 && u + 1 < sizeof(units) / sizeof(units[0])) {
+        v /= 1024;
+        u++;
+    }
+    snprintf(buf, PROGRESS_TEXT, "%.1f %s", v, units[u]);
+    return buf;
+}
+
+char *progress_duration(int64_t ms, char buf[PROGRESS_TEXT])
+{
+    int64_t s = ms / 1000;
+
+    if (ms < 1000) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 " ms", ms < 0 ? 0 : ms);
+    } else if (ms < 60000) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 ".%" PRId64 " s", s, ms % 1000 / 100);
+    } else {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 " min %02" PRId64 " s", s / 60, s % 60);
+    }
+    return buf;
+}
+
+char *progress_age(int64_t ms, char buf[PROGRESS_TEXT])
+{
+    int64_t s = ms < 0 ? 0 : ms / 1000;
+
+    if (s < 120) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "s", s);
+    } else if (s < 120 * 60) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "m", s / 60);
+    } else if (s < 48 * 3600) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "h", s / 3600);
+    } else {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "d", s / 86400);
+    }
+    return buf;
+}
+
+/* ---- the line ------------------------------------------------------------------------------ */
+
+static void put_bar(const struct progress_sample *s, struct ferry_buf *out)
+{
+    int64_t total = s->total_bytes > s->remaining_bytes ? s->total_bytes : s->remaining_bytes;
+    int64_t done = total ? (total - s->remaining_bytes) * BAR / total : 0;
+
+    ferry_buf_puts(out, "  [");
+    for (int64_t i = 0; i < BAR; i++) {
+        ferry_buf_puts(out, i < done ? "=" : i == done ? ">" : " ");
+    }
+    ferry_buf_puts(out, "]");
+}
+
+static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
+{
+    int64_t eta = progress_eta_s(s);
+    char text[PROGRESS_TEXT];
+
+    if (eta == PROGRESS_ETA_NEVER) {
+        ferry_buf_puts(out, "  ETA none at this rate");
+    } else if (eta == PROGRESS_ETA_UNKNOWN) {
+        ferry_buf_puts(out, "  ETA ...");
+    } else if (eta < 60) {
+        ferry_buf_printf(out, "  ETA %" PRId64 " s", eta);
+    } else {
+        ferry_buf_printf(out, "  ETA %s", progress_duration(eta * 1000, text));
+    }
+}
+
+void progress_line(const char *phase, const struct progress_sample *s, int width,
+                   struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+    size_t begin = out->len;
+
+    ferry_buf_printf(out, "%-15s", ferry_str_empty(phase) ? "Pending" : phase);
+    if (s) {
+        if (width >= FULL_LINE) {
+            put_bar(s, out);
+        }
+        ferry_buf_printf(out, "  remaining %s of %s", progress_bytes(s->remaining_bytes, a),
+                         progress_bytes(s->total_bytes, b));
+        ferry_buf_printf(out, "  rate %s/s", progress_bytes(s->bytes_per_s, a));
+        ferry_buf_printf(out, "  dirty %s/s", progress_bytes(s->dirty_bytes_per_s, a));
+        put_eta(s, out);
+        if (s->throttle_percent) {
+            ferry_buf_printf(out, "  throttled %" PRId64 "%%", s->throttle_percent);
+        }
+        if (!ferry_str_empty(s->mode) && !ferry_streq(s->mode, "PreCopy")) {
+            ferry_buf_printf(out, "  %s", s->mode);
+        }
+    }
+    while (out->len > begin && out->data[out->len - 1] == ' ') {
+        out->data[--out->len] = '\0';
+    }
+    if (width > 0 && out->len - begin > (size_t)width) {
+        out->len = begin + (size_t)width;
+        out->data[out->len] = '\0';
+    }
+}

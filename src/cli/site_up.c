@@ -1,0 +1,283 @@
+#include "cli/site_up.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/proc.h"
+#include "base/str.h"
+#include "cli/site_down.h"
+#include "cli/site_net.h"
+#include "cli/site_state.h"
+#include "cli/site_wait.h"
+
+/* Programs that every site needs; looked for beside this one. */
+static const char *const programs[] = {
+    "ferry-apiserver", "ferry-controller", "ferry-relay", "ferry-pods",
+    "ferry-handler",   "ferry-launcher",   "ferry-init",  NULL};
+
+static int check_programs(const struct site_settings *s, struct ferry_error *err)
+{
+    for (const char *const *p = programs; *p; p++) {
+        ferry_cleanup_free char *path = ferry_asprintf("%s/%s", s->bin_dir, *p);
+
+        if (access(path, X_OK) < 0) {
+            return ferry_fail(err, FERRY_NOT_FOUND,
+                              "there is no %s: all of Ferry's programs must stand in one "
+                              "directory; build and stage them with 'make'",
+                              path);
+        }
+    }
+    return 0;
+}
+
+static int check_port(int port, struct ferry_error *err)
+{
+    struct ferry_error why;
+    ferry_cleanup_fd int fd = site_net_listen(NULL, "127.0.0.1", port, &why);
+
+    if (fd >= 0) {
+        return 0;
+    }
+    if (why.sys == EADDRINUSE) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "port %d of 127.0.0.1, wanted for the API server, is taken by another "
+                          "program; end that one or choose another port with --port",
+                          port);
+    }
+    return ferry_fail(err, why.cls, "%s", why.msg);
+}
+
+/* True when nothing of somebody else's is in the directory. */
+static bool usable_directory(const char *root)
+{
+    DIR *d = opendir(root);
+    struct dirent *e;
+    bool usable = true;
+
+    while (d && (e = readdir(d))) {
+        usable = usable && (ferry_streq(e->d_name, ".") || ferry_streq(e->d_name, "..") ||
+                            ferry_streq(e->d_name, "lock"));
+    }
+    if (d) {
+        closedir(d);
+    }
+    return usable;
+}
+
+/* The site's own settings win where none are asked for; a wish that contradicts them is refused. */
+static int merge_settings(const struct site_state *state, struct site_settings *s,
+                          struct ferry_error *err)
+{
+    if (s->nodes && s->nodes != state->nodes) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "the site at %s has %d node%s, not %d; 'ferry down' first, or choose "
+                          "another --root",
+                          s->root, state->nodes, state->nodes == 1 ? "" : "s", s->nodes);
+    }
+    if (s->port && s->port != state->port) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "the site at %s has its API on port %d, not %d; 'ferry down' first, or "
+                          "choose another --root",
+                          s->root, state->port, s->port);
+    }
+    s->nodes = state->nodes;
+    s->port = state->port;
+    return 0;
+}
+
+static int write_first_state(const struct site_plan *p, struct ferry_error *err)
+{
+    struct site_state s = {
+        .bin_dir = p->bin_dir,
+        .guest_dir = p->guest_dir,
+        .nodes = (int)p->n_nodes,
+        .port = p->port,
+        .supervisor = {.name = "supervisor"},
+    };
+
+    return site_state_write(p->state_file, &s, err);
+}
+
+static int make_directories(const struct site_plan *p, struct ferry_error *err)
+{
+    int rc = ferry_mkdir_p(p->log_dir, 0755, err);
+
+    if (rc == 0) {
+        rc = ferry_mkdir_p(p->api_data, 0755, err);
+    }
+    for (size_t i = 0; i < p->n_nodes && rc == 0; i++) {
+        rc = ferry_mkdir_p(p->nodes[i].root, 0755, err);
+    }
+    return rc;
+}
+
+static int start_supervisor(const struct site_plan *p, struct ferry_error *err)
+{
+    ferry_cleanup_free char *log = ferry_asprintf("%s/supervisor.log", p->log_dir);
+    ferry_cleanup_fd int out = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    ferry_cleanup_free char *self = ferry_asprintf("%s/ferry", p->bin_dir);
+    pid_t pid;
+
+    if (out < 0) {
+        return ferry_fail_errno(err, errno, "opening %s", log);
+    }
+    return ferry_spawn(
+        &(struct ferry_spawn){
+            .argv = (const char *const[]){self, "supervise", "--root", p->root, NULL},
+            .out_fd = out,
+            .new_session = true,
+        },
+        &pid, err);
+}
+
+static int make_credentials(const struct site_plan *p, struct ferry_error *err)
+{
+    for (size_t i = 0; i <= p->n_nodes; i++) {
+        site_cleanup_strings char **argv =
+            i < p->n_nodes ? site_plan_node_pki(p, i) : site_plan_controller_pki(p);
+        int rc = ferry_run((const char *const *)argv, NULL, err);
+
+        if (rc < 0) {
+            return ferry_wrap(err, "making credentials");
+        }
+    }
+    return 0;
+}
+
+static int start(const struct site_plan *p, bool daemons_live, struct ferry_error *err)
+{
+    int rc = 0;
+
+    if (!daemons_live) {
+        rc = site_net_make(p, err);
+        if (rc < 0) {
+            return rc;
+        }
+        printf("network  %zu node%s in namespaces %s ...: eth0 (node network), migration0\n",
+               p->n_nodes, p->n_nodes == 1 ? "" : "s", p->nodes[0].netns);
+        fflush(stdout);
+    }
+    rc = start_supervisor(p, err);
+    if (rc == 0) {
+        rc = site_wait_api(p, err);
+    }
+    if (rc == 0) {
+        printf("api      %s\n", p->api_url);
+        fflush(stdout);
+        rc = make_credentials(p, err);
+    }
+    return rc == 0 ? site_wait_nodes(p, err) : rc;
+}
+
+/* Whether any program of the site runs without its supervisor. */
+static bool any_daemon_lives(const struct site_state *state)
+{
+    for (size_t i = 0; i < state->n_daemons; i++) {
+        if (site_process_alive(&state->daemons[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int prepare(const struct site_settings *wish, struct site_state **ret_state,
+                   struct site_plan **ret_plan, struct ferry_error *err)
+{
+    ferry_cleanup_free char *state_file = ferry_asprintf("%s/site.json", wish->root);
+    struct site_settings s = *wish;
+    int rc = site_state_read(state_file, ret_state, err);
+
+    if (rc == 0) {
+        rc = merge_settings(*ret_state, &s, err);
+    } else if (rc == -(int)FERRY_NOT_FOUND) {
+        s.nodes = s.nodes ? s.nodes : SITE_DEFAULT_NODES;
+        s.port = s.port ? s.port : SITE_DEFAULT_PORT;
+        rc =
+            usable_directory(s.root)
+                ? 0
+                : ferry_fail(err, FERRY_INVALID,
+                             "%s holds something other than a site; choose another --root", s.root);
+    }
+    return rc < 0 ? rc : site_plan_new(&s, ret_plan, err);
+}
+
+static int bring_up(const struct site_plan *p, const struct site_state *state,
+                    struct ferry_error *err)
+{
+    bool daemons_live = state && any_daemon_lives(state);
+    struct site_removed removed;
+    struct ferry_error ignored;
+    int rc = 0;
+
+    if (!daemons_live) {
+        /* Names and processes that an earlier, broken site left would be in the way. */
+        rc = site_down(p->root, true, &removed, err);
+        if (rc == 0) {
+            rc = check_port(p->port, err);
+        }
+        if (rc == 0) {
+            rc = make_directories(p, err);
+        }
+        if (rc == 0) {
+            rc = write_first_state(p, err);
+        }
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    rc = start(p, daemons_live, err);
+    if (rc < 0 && !daemons_live) {
+        site_down(p->root, state != NULL, &removed, &ignored);
+    }
+    return rc;
+}
+
+int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
+            struct ferry_error *err)
+{
+    site_cleanup_state struct site_state *state = NULL;
+    site_cleanup_plan struct site_plan *p = NULL;
+    bool existed = access(settings->root, F_OK) == 0;
+
+    if (geteuid() != 0) {
+        return ferry_fail(err, FERRY_DENIED,
+                          "'ferry up' makes network namespaces, which only root may do; run it as "
+                          "root, for example with sudo");
+    }
+    int rc = check_programs(settings, err);
+    if (rc == 0) {
+        rc = ferry_mkdir_p(settings->root, 0755, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    ferry_cleanup_fd int lock = site_state_lock(settings->root, err);
+    if (lock < 0) {
+        return lock;
+    }
+    rc = prepare(settings, &state, &p, err);
+    if (rc == 0 && state && site_process_alive(&state->supervisor)) {
+        *ret_plan = ferry_take_ptr(p);
+        return SITE_UP_WAS_RUNNING;
+    }
+    if (rc == 0) {
+        rc = bring_up(p, state, err);
+    }
+    if (rc < 0) {
+        if (!existed && !state) { /* nothing but our lock can be in it */
+            ferry_cleanup_free char *lock_file = ferry_asprintf("%s/lock", settings->root);
+
+            unlink(lock_file);
+            rmdir(settings->root);
+        }
+        return rc;
+    }
+    *ret_plan = ferry_take_ptr(p);
+    return state ? SITE_UP_RESUMED : SITE_UP_STARTED;
+}

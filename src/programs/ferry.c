@@ -1,0 +1,7 @@
+/* ferry: every verb that a person needs. */
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

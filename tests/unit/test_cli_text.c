@@ -1,0 +1,264 @@
+/* Tables for what the command line prints and creates. */
+#include "lib/unit.h"
+
+#include "base/error.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/manifest.h"
+#include "cli/progress.h"
+#include "cli/suggest.h"
+#include "cli/table.h"
+
+#define MIB (INT64_C(1) << 20)
+
+static void sizes_and_times(void **state)
+{
+    static const struct {
+        int64_t value;
+        const char *bytes, *duration, *age;
+    } cases[] = {
+        {0, "0 B", "0 ms", "0s"},
+        {999, "999 B", "999 ms", "0s"},
+        {1024, "1.0 KiB", "1.0 s", "1s"},
+        {59999, "58.6 KiB", "59.9 s", "59s"},
+        {60000, "58.6 KiB", "1 min 00 s", "60s"},
+        {119999, "117.2 KiB", "1 min 59 s", "119s"},
+        {120000, "117.2 KiB", "2 min 00 s", "2m"},
+        {1048525, "1.0 MiB", "17 min 28 s", "17m"},
+        {MIB, "1.0 MiB", "17 min 28 s", "17m"},
+        {7200000, "6.9 MiB", "120 min 00 s", "2h"},
+        {172800000, "164.8 MiB", "2880 min 00 s", "2d"},
+        {1024 * MIB, "1.0 GiB", "17895 min 41 s", "12d"},
+    };
+    char buf[PROGRESS_TEXT];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_string_equal(progress_bytes(cases[i].value, buf), cases[i].bytes);
+        assert_string_equal(progress_duration(cases[i].value, buf), cases[i].duration);
+        assert_string_equal(progress_age(cases[i].value, buf), cases[i].age);
+    }
+}
+
+static void time_left(void **state)
+{
+    static const struct {
+        int64_t remaining, rate, dirty, iteration, eta;
+    } cases[] = {
+        {0, 0, 0, 1, 0},
+        {100 * MIB, 0, 0, 1, PROGRESS_ETA_UNKNOWN},
+        {100 * MIB, 10 * MIB, 0, 1, 10},
+        {100 * MIB + 1, 10 * MIB, 0, 1, 11},
+        {100 * MIB, 10 * MIB, 20 * MIB, 1, 10}, /* first round: what is dirtied waits */
+        {100 * MIB, 10 * MIB, 5 * MIB, 2, 20},
+        {100 * MIB, 10 * MIB, 10 * MIB, 2, PROGRESS_ETA_NEVER},
+        {100 * MIB, 10 * MIB, 11 * MIB, 9, PROGRESS_ETA_NEVER},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct progress_sample s = {
+            .remaining_bytes = cases[i].remaining,
+            .bytes_per_s = cases[i].rate,
+            .dirty_bytes_per_s = cases[i].dirty,
+            .iteration = cases[i].iteration,
+        };
+
+        assert_int_equal(progress_eta_s(&s), cases[i].eta);
+    }
+}
+
+static void reports_are_read(void **state)
+{
+    static const char text[] =
+        "{\"mode\": \"PreCopy\", \"elapsedMs\": 1200, \"totalBytes\": 134217728, "
+        "\"processedBytes\": "
+        "9, \"remainingBytes\": 1048576, \"bytesPerS\": 2.5e6, \"dirtyBytesPerS\": -3, "
+        "\"iteration\": 2, \"unknown\": {}}";
+    struct progress_sample s;
+    struct progress_result r;
+    struct ferry_error err;
+
+    (void)state;
+    assert_int_equal(progress_parse(text, strlen(text), &s, &err), 0);
+    assert_string_equal(s.mode, "PreCopy");
+    assert_int_equal(s.total_bytes, 134217728);
+    assert_int_equal(s.bytes_per_s, 2500000);
+    assert_int_equal(s.dirty_bytes_per_s, 0);
+    assert_int_equal(s.throttle_percent, 0);
+    assert_int_equal(progress_parse("[1]", 3, &s, &err), -FERRY_INVALID);
+    assert_int_equal(progress_parse("", 0, &s, &err), -FERRY_INVALID);
+    assert_int_equal(progress_parse_result("{\"downtimeMs\": 12}", 18, &r, &err), 0);
+    assert_int_equal(r.downtime_ms, 12);
+    assert_int_equal(r.total_ms, -1);
+}
+
+static void progress_lines(void **state)
+{
+    const struct progress_sample half = {.total_bytes = 128 * MIB,
+                                         .remaining_bytes = 64 * MIB,
+                                         .bytes_per_s = 32 * MIB,
+                                         .dirty_bytes_per_s = 4 * MIB,
+                                         .iteration = 1,
+                                         .mode = "PreCopy"};
+    const struct progress_sample stuck = {.total_bytes = 128 * MIB,
+                                          .remaining_bytes = 64 * MIB,
+                                          .bytes_per_s = 4 * MIB,
+                                          .dirty_bytes_per_s = 4 * MIB,
+                                          .iteration = 3,
+                                          .throttle_percent = 20,
+                                          .mode = "PostCopy"};
+    const struct {
+        const char *phase;
+        const struct progress_sample *sample;
+        int width;
+        const char *line;
+    } cases[] = {
+        {"", NULL, 0, "Pending"},
+        {NULL, NULL, 0, "Pending"},
+        {"Scheduling", NULL, 80, "Scheduling"},
+        {"PreparingTarget", NULL, 0, "PreparingTarget"},
+        {"Running", &half, 0,
+         "Running          remaining 64.0 MiB of 128.0 MiB  rate 32.0 MiB/s  dirty 4.0 MiB/s  ETA "
+         "2 s"},
+        {"Running", &stuck, 0,
+         "Running          remaining 64.0 MiB of 128.0 MiB  rate 4.0 MiB/s  dirty 4.0 MiB/s  ETA "
+         "none at this rate  throttled 20%  PostCopy"},
+        {"Running", &half, 40, "Running          remaining 64.0 MiB of 1"},
+        {"Running", &half, 120,
+         "Running          [==========>         ]  remaining 64.0 MiB of 128.0 MiB  rate 32.0 "
+         "MiB/s  dirty 4.0 MiB/s  ETA 2 s"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_buf struct ferry_buf b = {0};
+
+        progress_line(cases[i].phase, cases[i].sample, cases[i].width, &b);
+        assert_string_equal(b.data, cases[i].line);
+    }
+}
+
+static void tables_line_up(void **state)
+{
+    table_cleanup struct table t;
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    (void)state;
+    table_init(&t, (const char *const[]){"NAME", "NODE", "AGE", NULL});
+    table_row(&t, (const char *const[]){"a", NULL, "5s"});
+    table_row(&t, (const char *const[]){"a-long-one", "node1", ""});
+    table_render(&t, &b);
+    assert_string_equal(b.data, "NAME         NODE    AGE\n"
+                                "a            -       5s\n"
+                                "a-long-one   node1   -\n");
+}
+
+static void nearest_words(void **state)
+{
+    static const char *const verbs[] = {"up", "down", "vm", "migrate", "list", "cancel"};
+    static const struct {
+        const char *word, *near;
+    } cases[] = {
+        {"migrat", "migrate"},
+        {"migraet", "migrate"},
+        {"migarte", "migrate"},
+        {"lst", "list"},
+        {"lists", "list"},
+        {"cancle", "cancel"},
+        {"don", "down"},
+        {"can", "cancel"},
+        {"vn", "vm"},
+        {"frobnicate", NULL},
+        {"xyz", NULL},
+        {"", NULL},
+        {"a-word-that-is-far-longer-than-any-verb-could-be", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *got = suggest_nearest(cases[i].word, verbs, COUNT_OF(verbs));
+
+        if (!ferry_streq(got, cases[i].near)) {
+            fail_msg("'%s': got %s", cases[i].word, got ? got : "nothing");
+        }
+    }
+}
+
+static void built_in_guest(void **state)
+{
+    static const struct {
+        struct manifest_vm vm;
+        const char *has; /* in the text, or in the error when it starts with '!' */
+    } cases[] = {
+        {{"demo", "128Mi", 4, 0, 0}, "\"kernelArgs\":\"ws=32 rate=4 hb=20 fill=rand cover=all\""},
+        {{"demo", "128Mi", 0, 64, 50}, "ws=64 rate=0 hb=50"},
+        {{"demo", "1Gi", 0, 0, 0}, "\"memory\":{\"guest\":\"1Gi\"}"},
+        {{"demo", "64Mi", 1, 0, 0},
+         "\"image\":\"ferry.io/builtin\",\"kernelPath\":\"/heartbeat.elf\""},
+        {{"Demo", "64Mi", 1, 0, 0}, "!'Demo' cannot be the name"},
+        {{"", "64Mi", 1, 0, 0}, "!'' cannot be the name"},
+        {{"-x", "64Mi", 1, 0, 0}, "!'-x' cannot be the name"},
+        {{"demo", "64Q", 1, 0, 0}, "!--memory"},
+        {{"demo", "8Mi", 1, 0, 0}, "!too little"},
+        {{"demo", "64Mi", 1, 60, 0}, "!at most 48"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *text = NULL;
+        struct ferry_error err = {0};
+        int rc = manifest_vm(&cases[i].vm, &text, &err);
+        bool wants_error = cases[i].has[0] == '!';
+        const char *in = wants_error ? err.msg : text;
+
+        assert_int_equal(rc, wants_error ? -FERRY_INVALID : 0);
+        if (!strstr(in, cases[i].has + wants_error)) {
+            fail_msg("case %zu: %s", i, in);
+        }
+    }
+}
+
+static void migration_objects(void **state)
+{
+    ferry_cleanup_free char *anywhere = manifest_migration("demo", NULL);
+    ferry_cleanup_free char *there = manifest_migration("demo", "node2");
+
+    (void)state;
+    assert_string_equal(anywhere, "{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":"
+                                  "\"VirtualMachineInstanceMigration\",\"metadata\":{"
+                                  "\"generateName\":\"demo-\"},\"spec\":{\"vmiName\":\"demo\"}}");
+    assert_non_null(strstr(there, "\"addedNodeSelector\":{\"kubernetes.io/hostname\":\"node2\"}"));
+}
+
+static void exit_codes(void **state)
+{
+    static const struct {
+        enum ferry_class cls;
+        int http, code;
+    } cases[] = {
+        {FERRY_INVALID, 0, 2},  {FERRY_INVALID, 422, 1}, {FERRY_NOT_FOUND, 404, 1},
+        {FERRY_RETRY, 0, 1},    {FERRY_DENIED, 0, 1},    {FERRY_CANCELLED, 0, 130},
+        {FERRY_CONFLICT, 0, 1}, {FERRY_FATAL, 0, 1},     {FERRY_PEER, 0, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct ferry_error err = {.cls = cases[i].cls, .http = cases[i].http};
+
+        assert_int_equal(cli_exit_code(&err), cases[i].code);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_and_times),  cmocka_unit_test(time_left),
+        cmocka_unit_test(reports_are_read), cmocka_unit_test(progress_lines),
+        cmocka_unit_test(tables_line_up),   cmocka_unit_test(nearest_words),
+        cmocka_unit_test(built_in_guest),   cmocka_unit_test(migration_objects),
+        cmocka_unit_test(exit_codes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
