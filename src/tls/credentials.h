@@ -1,0 +1,30 @@
+/* A relay's CA, certificate and key on disk, as ready TLS contexts.
+ *
+ * TLS 1.3 only, both sides show a certificate, no session resumption. The files are looked at each
+ * time a connection is made and read again when inode, size or time of one has changed; while they
+ * do not fit together (a rotation half done) the former ones stay in use. Connections that are open
+ * go on with what they began with. Any thread. */
+#pragma once
+
+#include <openssl/types.h>
+
+#include "base/error.h"
+
+struct tls_credentials;
+
+struct tls_credentials_files {
+    const char *ca, *cert, *key; /* PEM; the CA file may hold several certificates */
+};
+
+/* Takes hold of the directories that the files are in, and reads nothing yet: a program that starts
+ * as root does this before it gives up its privileges, so that only the files themselves and their
+ * own directory must be open to it afterwards. */
+int tls_credentials_new(const struct tls_credentials_files *files, struct tls_credentials **ret,
+                        struct ferry_error *err);
+void tls_credentials_free(struct tls_credentials *c);
+
+/* Reads the files now, so that what is wrong with them is known at the start. */
+int tls_credentials_load(struct tls_credentials *c, struct ferry_error *err);
+
+/* The context for a new connection; give it back with SSL_CTX_free(). */
+int tls_credentials_context(struct tls_credentials *c, SSL_CTX **ret, struct ferry_error *err);

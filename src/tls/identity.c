@@ -1,0 +1,145 @@
+#include "tls/identity.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include "base/cleanup.h"
+#include "base/str.h"
+#include "tls/pki.h"
+
+enum { NAME_SHOWN = 128, TIME_SHOWN = 64 };
+
+FERRY_DEFINE_CLEANUP(GENERAL_NAMES *, GENERAL_NAMES_free)
+
+enum tls_refusal tls_identity_of_verify(int x509_v)
+{
+    switch (x509_v) {
+    case X509_V_OK:
+        return TLS_ACCEPTED;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+        return TLS_SELF_SIGNED;
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+    case X509_V_ERR_CERT_UNTRUSTED:
+        return TLS_UNKNOWN_CA;
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+        return TLS_EXPIRED;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+        return TLS_NOT_YET_VALID;
+    case X509_V_ERR_INVALID_PURPOSE:
+        return TLS_WRONG_USAGE;
+    default:
+        return TLS_BROKEN;
+    }
+}
+
+static bool same_text(const ASN1_STRING *s, const char *text)
+{
+    /* By length: a name with a NUL inside must not pass for the part in front of it. */
+    size_t n = strlen(text);
+
+    return ASN1_STRING_length(s) == (int)n && memcmp(ASN1_STRING_get0_data(s), text, n) == 0;
+}
+
+static bool names_node(const X509 *leaf, const char *node)
+{
+    ferry_cleanup(GENERAL_NAMES_freep) GENERAL_NAMES *names =
+        X509_get_ext_d2i(leaf, NID_subject_alt_name, NULL, NULL);
+    ferry_cleanup_free char *wanted = pki_node_uri(node);
+
+    for (int i = 0; names && i < sk_GENERAL_NAME_num(names); i++) {
+        int type = 0;
+        const ASN1_STRING *s = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &type);
+
+        if (type == GEN_URI && same_text(s, wanted)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role, const char *node)
+{
+    /* The accessors fill a cache inside the certificate, hence not const; they are safe to call. */
+    X509 *x = (X509 *)(uintptr_t)leaf;
+    uint32_t needed = peer_role == TLS_CLIENT ? XKU_SSL_CLIENT : XKU_SSL_SERVER;
+
+    if (!(X509_get_extension_flags(x) & EXFLAG_XKUSAGE) ||
+        !(X509_get_extended_key_usage(x) & needed)) {
+        return TLS_WRONG_USAGE;
+    }
+    return names_node(leaf, node) ? TLS_ACCEPTED : TLS_WRONG_NODE;
+}
+
+/* The nodes that a certificate does name, for the message. */
+static void describe_nodes(const X509 *leaf, char ret[NAME_SHOWN])
+{
+    static const char prefix[] = "ferry://node/";
+    ferry_cleanup(GENERAL_NAMES_freep) GENERAL_NAMES *names =
+        X509_get_ext_d2i(leaf, NID_subject_alt_name, NULL, NULL);
+
+    snprintf(ret, NAME_SHOWN, "no node");
+    for (int i = 0; names && i < sk_GENERAL_NAME_num(names); i++) {
+        int type = 0;
+        const ASN1_STRING *s = GENERAL_NAME_get0_value(sk_GENERAL_NAME_value(names, i), &type);
+        const char *text = (const char *)ASN1_STRING_get0_data(s);
+        int len = ASN1_STRING_length(s);
+        int skip = (int)sizeof(prefix) - 1;
+
+        if (type == GEN_URI && len > skip && memcmp(text, prefix, (size_t)skip) == 0) {
+            snprintf(ret, NAME_SHOWN, "node '%.*s'", len - skip > 64 ? 64 : len - skip,
+                     text + skip);
+            return;
+        }
+    }
+}
+
+static void describe_time(const ASN1_TIME *t, char ret[TIME_SHOWN])
+{
+    struct tm tm;
+
+    if (ASN1_TIME_to_tm(t, &tm) != 1 || strftime(ret, TIME_SHOWN, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0) {
+        snprintf(ret, TIME_SHOWN, "an unreadable time");
+    }
+}
+
+static const char *const sentences[] = {
+    [TLS_ACCEPTED] = "its certificate is good",
+    [TLS_NO_CERTIFICATE] = "it showed no certificate",
+    [TLS_SELF_SIGNED] = "its certificate is self-signed",
+    [TLS_UNKNOWN_CA] = "its certificate does not come from this site's CA",
+    [TLS_EXPIRED] = "its certificate has expired",
+    [TLS_NOT_YET_VALID] = "its certificate is not valid yet",
+    [TLS_WRONG_USAGE] = "its certificate has the wrong usage",
+    [TLS_WRONG_NODE] = "its certificate names the wrong node",
+    [TLS_BROKEN] = "its certificate chain does not verify",
+};
+_Static_assert(sizeof(sentences) / sizeof(sentences[0]) == TLS_REFUSAL_COUNT,
+               "one sentence per refusal");
+
+int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X509 *leaf,
+                        enum tls_role peer_role, const char *node)
+{
+    char detail[2 * NAME_SHOWN + 32] = "", when[TIME_SHOWN], nodes[NAME_SHOWN];
+
+    if (leaf && why == TLS_EXPIRED) {
+        describe_time(X509_get0_notAfter(leaf), when);
+        snprintf(detail, sizeof(detail), " (at %s)", when);
+    } else if (leaf && why == TLS_NOT_YET_VALID) {
+        describe_time(X509_get0_notBefore(leaf), when);
+        snprintf(detail, sizeof(detail), " (before %s)", when);
+    } else if (why == TLS_WRONG_USAGE) {
+        snprintf(detail, sizeof(detail), " (it may not be used as a %s)",
+                 peer_role == TLS_CLIENT ? "client" : "server");
+    } else if (leaf && why == TLS_WRONG_NODE) {
+        describe_nodes(leaf, nodes);
+        snprintf(detail, sizeof(detail), " (%s, expected '%.128s')", nodes, node);
+    }
+    return ferry_fail(err, FERRY_DENIED, "peer refused: %s%s", sentences[why], detail);
+}

@@ -1,0 +1,33 @@
+/* Who a peer is: the rules by which a relay accepts another relay's certificate, and the words in
+ * which it refuses one. Pure over certificates; no sockets, no files. */
+#pragma once
+
+#include <openssl/types.h>
+
+#include "base/error.h"
+
+enum tls_role { TLS_CLIENT, TLS_SERVER };
+
+enum tls_refusal {
+    TLS_ACCEPTED = 0,
+    TLS_NO_CERTIFICATE,
+    TLS_SELF_SIGNED,
+    TLS_UNKNOWN_CA,
+    TLS_EXPIRED,
+    TLS_NOT_YET_VALID,
+    TLS_WRONG_USAGE,
+    TLS_WRONG_NODE,
+    TLS_BROKEN, /* anything else that is wrong with the chain */
+    TLS_REFUSAL_COUNT
+};
+
+/* What an X509_V_* result of verifying the chain means. */
+enum tls_refusal tls_identity_of_verify(int x509_v);
+
+/* A leaf whose chain is good: it must say that it may be used as `peer_role` (a certificate that
+ * names no usage at all is refused) and name `node` in a SAN URI ferry://node/NAME. */
+enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role, const char *node);
+
+/* Fills `err` (class DENIED) with a sentence about `leaf` (NULL when there is none). */
+int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X509 *leaf,
+                        enum tls_role peer_role, const char *node);

@@ -1,0 +1,376 @@
+/* Two ends of a TLS connection over a socket pair: who is accepted, who is refused with which
+ * words, half-close, and credentials that change on disk. */
+#include "lib/unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "tls/conn.h"
+#include "tls/pki.h"
+
+static char *dir;
+static struct pki_ca *site, *other;
+
+static char *path_of(const char *name)
+{
+    return ferry_asprintf("%s/%s", dir, name);
+}
+
+static int setup(void **state)
+{
+    char template[] = "/tmp/ferry-tls.XXXXXX";
+
+    (void)state;
+    dir = ferry_strdup(mkdtemp(template));
+    ferry_cleanup_free char *a = path_of("site"), *b = path_of("other");
+    return pki_ca_open(a, true, &site, NULL) == 0 && pki_ca_open(b, true, &other, NULL) == 0 ? 0
+                                                                                             : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    pki_ca_free(site);
+    pki_ca_free(other);
+    ferry_remove_tree(dir, NULL);
+    free(dir);
+    return 0;
+}
+
+/* A certificate that tests make: what deviates from a good relay certificate of `node`. */
+struct papers {
+    const char *node;
+    bool other_ca, self_signed;
+    bool no_client, no_server;
+    int64_t lifetime_s;
+};
+
+static void write_papers(const struct papers *p, const char *name)
+{
+    ferry_cleanup_free char *crt = ferry_asprintf("%s/%s.crt", dir, name);
+    ferry_cleanup_free char *key = ferry_asprintf("%s/%s.key", dir, name);
+    ferry_cleanup_free char *uri = pki_node_uri(p->node);
+    const char *const uris[] = {uri, NULL};
+    const struct pki_leaf leaf = {.common_name = name,
+                                  .uris = p->node[0] ? uris : NULL,
+                                  .client = !p->no_client,
+                                  .server = !p->no_server,
+                                  .lifetime_s = p->lifetime_s};
+    struct ferry_error err;
+
+    if (p->self_signed) {
+        struct pki_ca *own = NULL;
+        ferry_cleanup_free char *d = ferry_asprintf("%s/self-%s", dir, name);
+        ferry_cleanup_free char *own_crt = ferry_asprintf("%s/ca.crt", d);
+        ferry_cleanup_free char *own_key = ferry_asprintf("%s/ca.key", d);
+
+        assert_int_equal(pki_ca_open(d, true, &own, &err), 0);
+        pki_ca_free(own);
+        assert_int_equal(rename(own_crt, crt), 0);
+        assert_int_equal(rename(own_key, key), 0);
+        return;
+    }
+    assert_int_equal(pki_issue_files(p->other_ca ? other : site, &leaf, crt, key, &err), 0);
+}
+
+static struct tls_credentials *credentials(const char *name, const char *ca_dir)
+{
+    ferry_cleanup_free char *crt = ferry_asprintf("%s/%s.crt", dir, name);
+    ferry_cleanup_free char *key = ferry_asprintf("%s/%s.key", dir, name);
+    ferry_cleanup_free char *ca = ferry_asprintf("%s/%s/ca.crt", dir, ca_dir);
+    const struct tls_credentials_files files = {.ca = ca, .cert = crt, .key = key};
+    struct tls_credentials *c = NULL;
+    struct ferry_error err;
+
+    if (tls_credentials_new(&files, &c, &err) < 0 || tls_credentials_load(c, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return c;
+}
+
+struct ends {
+    int fds[2]; /* client, server */
+    struct tls_conn *client, *server;
+    enum tls_io client_io, server_io;
+    struct ferry_error client_err, server_err;
+};
+
+static void join(struct ends *e, struct tls_credentials *cc, const char *expect_server,
+                 struct tls_credentials *sc, const char *expect_client)
+{
+    struct ferry_error err;
+
+    *e = (struct ends){0};
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, e->fds), 0);
+    assert_int_equal(tls_conn_new(cc, TLS_CLIENT, e->fds[0], expect_server, &e->client, &err), 0);
+    assert_int_equal(tls_conn_new(sc, TLS_SERVER, e->fds[1], expect_client, &e->server, &err), 0);
+    e->client_io = e->server_io = TLS_WANT_READ;
+    for (int i = 0; i < 20; i++) {
+        if (e->client_io == TLS_WANT_READ || e->client_io == TLS_WANT_WRITE) {
+            e->client_io = tls_conn_handshake(e->client, &e->client_err);
+        }
+        if (e->server_io == TLS_WANT_READ || e->server_io == TLS_WANT_WRITE) {
+            e->server_io = tls_conn_handshake(e->server, &e->server_err);
+        }
+    }
+}
+
+static void part(struct ends *e)
+{
+    tls_conn_free(e->client);
+    tls_conn_free(e->server);
+    close(e->fds[0]);
+    close(e->fds[1]);
+}
+
+static void test_who_is_let_in(void **state)
+{
+    static const struct {
+        const char *name;
+        struct papers client, server;
+        const char *server_says, *client_says; /* NULL = content */
+    } rows[] = {
+        {"good", {.node = "a"}, {.node = "b"}, NULL, NULL},
+        {"client is another node",
+         {.node = "c"},
+         {.node = "b"},
+         "names the wrong node (node 'c', expected 'a')",
+         NULL},
+        {"client is no node", {.node = ""}, {.node = "b"}, "(no node, expected 'a')", NULL},
+        {"prefix of the node is not it", {.node = "a2"}, {.node = "b"}, "wrong node", NULL},
+        {"client of another CA",
+         {.node = "a", .other_ca = true},
+         {.node = "b"},
+         "not come from this site's CA",
+         NULL},
+        {"client signed itself",
+         {.node = "a", .self_signed = true},
+         {.node = "b"},
+         "self-signed",
+         NULL},
+        {"client expired",
+         {.node = "a", .lifetime_s = -60},
+         {.node = "b"},
+         "has expired (at ",
+         NULL},
+        {"client is a server only",
+         {.node = "a", .no_client = true},
+         {.node = "b"},
+         "may not be used as a client",
+         NULL},
+        {"server is another node",
+         {.node = "a"},
+         {.node = "x"},
+         "the peer refused this side",
+         "names the wrong node (node 'x', expected 'b')"},
+        {"server of another CA",
+         {.node = "a"},
+         {.node = "b", .other_ca = true},
+         "alert 'unknown CA'",
+         "not come from this site's CA"},
+        {"server signed itself",
+         {.node = "a"},
+         {.node = "b", .self_signed = true},
+         "the peer refused this side",
+         "self-signed"},
+        {"server expired",
+         {.node = "a"},
+         {.node = "b", .lifetime_s = -60},
+         "alert 'certificate expired'",
+         "has expired (at "},
+        {"server is a client only",
+         {.node = "a"},
+         {.node = "b", .no_server = true},
+         "the peer refused this side",
+         "may not be used as a server"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct ends e;
+
+        write_papers(&rows[i].client, "client");
+        write_papers(&rows[i].server, "server");
+        struct tls_credentials *cc = credentials("client", "site");
+        struct tls_credentials *sc = credentials("server", "site");
+        join(&e, cc, "b", sc, "a");
+        if ((e.server_io == TLS_OK) != !rows[i].server_says ||
+            (rows[i].server_says && !strstr(e.server_err.msg, rows[i].server_says))) {
+            fail_msg("%s: server: %s", rows[i].name, e.server_err.msg);
+        }
+        if ((e.client_io == TLS_OK) != !rows[i].client_says ||
+            (rows[i].client_says && !strstr(e.client_err.msg, rows[i].client_says))) {
+            fail_msg("%s: client: %s", rows[i].name, e.client_err.msg);
+        }
+        if (rows[i].server_says && !rows[i].client_says) {
+            /* With TLS 1.3 the client learns it at its first read. */
+            char byte;
+            size_t n = 0;
+
+            assert_int_equal(tls_conn_read(e.client, &byte, 1, &n, &e.client_err), TLS_FAILED);
+            assert_non_null(strstr(e.client_err.msg, "the peer refused this side"));
+        }
+        part(&e);
+        tls_credentials_free(cc);
+        tls_credentials_free(sc);
+    }
+}
+
+static void test_half_close(void **state)
+{
+    const struct papers a = {.node = "a"}, b = {.node = "b"};
+    struct ferry_error err;
+    char buf[64];
+    size_t n = 0;
+    struct ends e;
+
+    (void)state;
+    write_papers(&a, "a");
+    write_papers(&b, "b");
+    struct tls_credentials *ca = credentials("a", "site"), *cb = credentials("b", "site");
+    join(&e, ca, "b", cb, "a");
+    assert_int_equal(e.server_io, TLS_OK);
+    assert_int_equal(tls_conn_write(e.client, "question", 8, &n, &err), TLS_OK);
+    assert_int_equal(tls_conn_close_send(e.client, &err), TLS_OK);
+    assert_int_equal(tls_conn_read(e.server, buf, sizeof(buf), &n, &err), TLS_OK);
+    assert_int_equal(n, 8);
+    assert_int_equal(tls_conn_read(e.server, buf, sizeof(buf), &n, &err), TLS_EOF);
+    /* The other direction goes on. */
+    assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_WANT_READ);
+    assert_int_equal(tls_conn_write(e.server, "answer", 6, &n, &err), TLS_OK);
+    assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_OK);
+    assert_int_equal(n, 6);
+    assert_int_equal(tls_conn_close_send(e.server, &err), TLS_OK);
+    assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_EOF);
+    part(&e);
+    /* A connection that ends without saying so is an error, not the end of the data. */
+    join(&e, ca, "b", cb, "a");
+    assert_int_equal(shutdown(e.fds[0], SHUT_RDWR), 0);
+    assert_int_equal(tls_conn_read(e.server, buf, sizeof(buf), &n, &err), TLS_FAILED);
+    assert_non_null(strstr(err.msg, "in the middle of the data"));
+    part(&e);
+    tls_credentials_free(ca);
+    tls_credentials_free(cb);
+}
+
+static void test_garbage_instead_of_tls(void **state)
+{
+    const struct papers b = {.node = "b"};
+    struct tls_conn *conn = NULL;
+    struct ferry_error err;
+    int fds[2];
+
+    (void)state;
+    write_papers(&b, "b");
+    struct tls_credentials *cb = credentials("b", "site");
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    assert_int_equal(tls_conn_new(cb, TLS_SERVER, fds[1], "a", &conn, &err), 0);
+    assert_int_equal(ferry_write_all(fds[0], "GET / HTTP/1.1\r\n\r\n", 18, &err), 0);
+    assert_int_equal(tls_conn_handshake(conn, &err), TLS_FAILED);
+    assert_int_equal(err.cls, FERRY_PEER);
+    tls_conn_free(conn);
+    close(fds[0]);
+    close(fds[1]);
+    tls_credentials_free(cb);
+}
+
+static void test_credentials_are_read_again(void **state)
+{
+    const struct papers a = {.node = "a"}, b = {.node = "b"}, c = {.node = "c"};
+    struct ends e;
+
+    (void)state;
+    write_papers(&a, "a");
+    write_papers(&b, "b");
+    struct tls_credentials *ca = credentials("a", "site"), *cb = credentials("b", "site");
+    join(&e, ca, "b", cb, "a");
+    assert_int_equal(e.server_io, TLS_OK);
+    part(&e);
+    /* The server becomes node c: the next connection sees it. */
+    write_papers(&c, "b");
+    join(&e, ca, "b", cb, "a");
+    assert_int_equal(e.client_io, TLS_FAILED);
+    part(&e);
+    join(&e, ca, "c", cb, "a");
+    assert_int_equal(e.client_io, TLS_OK);
+    part(&e);
+    /* A rotation half done: key and certificate do not fit, so the former ones stay. */
+    ferry_cleanup_free char *key = path_of("b.key"), *crt = path_of("b.crt");
+    ferry_cleanup_free char *other_key = path_of("a.key");
+    struct ferry_buf text = {0};
+    assert_int_equal(ferry_read_file(other_key, 65536, &text, NULL), 0);
+    assert_int_equal(ferry_write_file(key, text.data, text.len, 0600, NULL), 0);
+    ferry_buf_done(&text);
+    join(&e, ca, "c", cb, "a");
+    assert_int_equal(e.client_io, TLS_OK);
+    part(&e);
+    assert_int_equal(unlink(crt), 0);
+    join(&e, ca, "c", cb, "a");
+    assert_int_equal(e.client_io, TLS_OK);
+    part(&e);
+    write_papers(&b, "b");
+    join(&e, ca, "b", cb, "a");
+    assert_int_equal(e.client_io, TLS_OK);
+    part(&e);
+    tls_credentials_free(ca);
+    tls_credentials_free(cb);
+}
+
+static void test_files_that_cannot_be_used(void **state)
+{
+    const struct papers a = {.node = "a"}, b = {.node = "b"};
+    static const struct {
+        const char *ca, *cert, *key, *says;
+    } rows[] = {
+        {"site/ca.crt", "a.crt", "missing.key", "missing.key: No such file"},
+        {"missing.crt", "a.crt", "a.key", "missing.crt: No such file"},
+        {"site/ca.crt", "a.crt", "b.key", "do not belong together"},
+        {"site/ca.crt", "a.key", "a.key", "a.key holds no usable certificate"},
+        {"site/ca.crt", "a.crt", "a.crt", "a.crt holds no private key"},
+        {"a.key", "a.crt", "a.key", "a.key holds no certificate"},
+        {"site", "a.crt", "a.key", "not a file"},
+    };
+
+    (void)state;
+    write_papers(&a, "a");
+    write_papers(&b, "b");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        ferry_cleanup_free char *ca = path_of(rows[i].ca), *crt = path_of(rows[i].cert);
+        ferry_cleanup_free char *key = path_of(rows[i].key);
+        const struct tls_credentials_files files = {.ca = ca, .cert = crt, .key = key};
+        struct tls_credentials *c = NULL;
+        struct ferry_error err;
+
+        assert_int_equal(tls_credentials_new(&files, &c, &err), 0);
+        assert_true(tls_credentials_load(c, &err) < 0);
+        if (!strstr(err.msg, rows[i].says)) {
+            fail_msg("row %zu: '%s' does not say '%s'", i, err.msg, rows[i].says);
+        }
+        tls_credentials_free(c);
+    }
+    const struct tls_credentials_files nowhere = {
+        .ca = "/no/such/ca.crt", .cert = "/no/such/a.crt", .key = "/no/such/a.key"};
+    struct tls_credentials *none = NULL;
+    struct ferry_error err;
+    assert_int_equal(tls_credentials_new(&nowhere, &none, &err), -FERRY_NOT_FOUND);
+    assert_non_null(strstr(err.msg, "/no/such/ca.crt"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_who_is_let_in),
+        cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_garbage_instead_of_tls),
+        cmocka_unit_test(test_credentials_are_read_again),
+        cmocka_unit_test(test_files_that_cannot_be_used),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
