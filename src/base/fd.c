@@ -222,7 +222,8 @@ int ferry_unix_listen(const char *path, mode_t mode, int backlog, struct ferry_e
     if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
         return ferry_fail_errno(err, errno, "binding unix socket %s", path);
     }
-    if (fchmodat(dirfd, name, mode, 0) < 0 || listen(fd, backlog) < 0) {
+    /* Not through a link that somebody who may write to the directory put in its place. */
+    if (fchmodat(dirfd, name, mode, AT_SYMLINK_NOFOLLOW) < 0 || listen(fd, backlog) < 0) {
         return ferry_fail_errno(err, errno, "listening on unix socket %s", path);
     }
     return ferry_take_fd(&fd);
