@@ -1,0 +1,20 @@
+/* Which pods this node can run, and what they ask for. Pure.
+ *
+ * Ferry's sandboxes are not containers: what a pod asks for beyond the dialect of docs/contracts.md
+ * (Life of a pod) is refused by name, never ignored. */
+#pragma once
+
+#include <stddef.h>
+#include <yyjson.h>
+
+#include "base/error.h"
+
+enum { POD_ARGS_MAX = 64, POD_ARG_BYTES = 4096 };
+
+struct pod_command {
+    const char *args[POD_ARGS_MAX]; /* the launcher's; point into the object */
+    size_t n;
+};
+
+/* `spec` is the pod's spec. -FERRY_INVALID names what is not supported. */
+int pod_dialect_read(const yyjson_val *spec, struct pod_command *ret, struct ferry_error *err);
