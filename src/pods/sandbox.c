@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/proc.h"
+#include "pods/cache.h"
 #include "pods/sandbox_args.h"
 
 /* Device nodes for sandboxes. They cannot live in the pod's directory, because /run is usually
@@ -141,6 +144,18 @@ int sandbox_list(const struct sandbox_host *h, struct ferry_buf *ret, struct fer
     return 0;
 }
 
+char *sandbox_pod_key(const struct sandbox_host *h, const char *uid)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, "pod");
+    ferry_cleanup_buf struct ferry_buf text = {0};
+
+    if (ferry_read_file(path, 1024, &text, NULL) < 0 || !text.len) {
+        return NULL;
+    }
+    text.data[strcspn(text.data, "\n")] = '\0';
+    return strchr(text.data, '/') ? ferry_strdup(text.data) : NULL;
+}
+
 /* ---- starting ---------------------------------------------------------------------------------
  */
 
@@ -195,8 +210,8 @@ static int write_text(const struct sandbox_host *h, const char *uid, const char 
 }
 
 /* libvirtd looks up the uid of every client: each of them must be in passwd. */
-static int write_etc(const struct sandbox_host *h, const struct sandbox_pod *pod,
-                     struct ferry_error *err)
+static int write_files(const struct sandbox_host *h, const struct sandbox_pod *pod,
+                       struct ferry_error *err)
 {
     ferry_cleanup_free char *passwd =
         ferry_asprintf("root:x:0:0:root:/:/usr/sbin/nologin\n"
@@ -207,9 +222,11 @@ static int write_etc(const struct sandbox_host *h, const struct sandbox_pod *pod
         ferry_asprintf("root:x:0:\nqemu:x:%u:\nferry-relay:x:%u:\n", h->vm_gid, h->relay_gid);
     ferry_cleanup_free char *hosts =
         ferry_asprintf("127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %.63s\n", pod->name);
+    ferry_cleanup_free char *key = ferry_asprintf("%s/%s\n", pod->ns, pod->name);
     const struct {
         const char *name, *text;
     } files[] = {
+        {"pod", key},
         {"etc/passwd", passwd},
         {"etc/group", group},
         {"etc/hosts", hosts},
@@ -233,6 +250,24 @@ static int make_serial_log(const struct sandbox_host *h, const char *uid, struct
         return ferry_fail_errno(err, errno, "making %s", path);
     }
     return 0;
+}
+
+static void seed_cache(const struct sandbox_host *h, const char *uid)
+{
+    ferry_cleanup_free char *home = file_of(h, uid, "home");
+    struct ferry_error err;
+
+    if (cache_seed(h->cache_dir, home, h->vm_uid, h->vm_gid, &err) < 0) {
+        ferry_warn("cannot copy the capability cache, the pod starts slower", F_STR("pod", uid),
+                   F_ERR(&err));
+    }
+}
+
+int sandbox_harvest(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
+{
+    ferry_cleanup_free char *home = file_of(h, uid, "home");
+
+    return cache_harvest(home, h->cache_dir, err);
 }
 
 /* A node like `path`, open to the sandboxes' users; NULL when the host has none. */
@@ -357,10 +392,13 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
     int rc = make_dirs(h, pod->uid, err);
 
     if (rc == 0) {
-        rc = write_etc(h, pod, err);
+        rc = write_files(h, pod, err);
     }
     if (rc == 0) {
         rc = make_serial_log(h, pod->uid, err);
+    }
+    if (rc == 0) {
+        seed_cache(h, pod->uid);
     }
     if (rc == 0) {
         rc = open_fds(h, pod->uid, &fds, err);
@@ -399,29 +437,41 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
 /* ---- afterwards -------------------------------------------------------------------------------
  */
 
-int sandbox_wait(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
+/* A descriptor of PID 1, or -1 when it is not there (any more). The descriptor first, the check
+ * second: what is held is what was checked. */
+static int open_pid(const struct identity *id)
 {
-    ferry_cleanup_free char *path = file_of(h, uid, "exit");
-    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0) {
-        return errno == ENOENT ? 0 : ferry_fail_errno(err, errno, "opening %s", path);
-    }
-    while (flock(fd, LOCK_SH) < 0) {
-        if (errno != EINTR) {
-            return ferry_fail_errno(err, errno, "waiting for the lock on %s", path);
-        }
-    }
-    return 0;
-}
-
-static bool in_namespace(const struct identity *id)
-{
+    ferry_cleanup_fd int fd = pidfd_open(id->pid, 0);
     char path[64];
     struct stat st;
 
     snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)id->pid);
-    return stat(path, &st) == 0 && st.st_ino == id->pid_ns;
+    if (fd < 0 || stat(path, &st) < 0 || st.st_ino != id->pid_ns) {
+        return -1;
+    }
+    return ferry_take_fd(&fd);
+}
+
+int sandbox_wait(const struct sandbox_host *h, const char *uid, int stop_fd,
+                 struct ferry_error *err)
+{
+    struct sandbox_probe p = {.state = SANDBOX_RUNNING};
+    int rc = 0;
+
+    /* Normally one round: the pid is known and its end wakes us. A sandbox that was just being
+     * started when an earlier agent died has no pid yet; one whose PID 1 just ended may still have
+     * its lock held by bubblewrap for a moment. Both are looked at again soon. */
+    while (rc == 0 && p.state == SANDBOX_RUNNING) {
+        struct identity id;
+        ferry_cleanup_fd int fd = read_identity(h, uid, &id, NULL) == 1 ? open_pid(&id) : -1;
+        struct pollfd polls[] = {{.fd = stop_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+
+        if (poll(polls, 2, fd < 0 ? 20 : -1) > 0 && polls[0].revents) {
+            return ferry_fail(err, FERRY_CANCELLED, "stopping");
+        }
+        rc = sandbox_probe(h, uid, &p, err);
+    }
+    return rc;
 }
 
 int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struct ferry_error *err)
@@ -432,9 +482,8 @@ int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struc
     if (rc <= 0) {
         return rc;
     }
-    /* The descriptor first, the check second: what is signalled is what was checked. */
-    ferry_cleanup_fd int fd = pidfd_open(id.pid, 0);
-    if (fd < 0 || !in_namespace(&id)) {
+    ferry_cleanup_fd int fd = open_pid(&id);
+    if (fd < 0) {
         return 0;
     }
     if (pidfd_send_signal(fd, sig, NULL, 0) < 0 && errno != ESRCH) {

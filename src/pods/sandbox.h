@@ -18,15 +18,17 @@
 /* This host, the same for all pods. */
 struct sandbox_host {
     const char *pods_dir; /* ROOT/run/ferry/pods */
-    const char *init_path, *launcher_path, *guest_dir;
-    uid_t vm_uid; /* who runs launcher, libvirtd and QEMU */
+    const char *init_path, *launcher_path;
+    const char *guest_dir; /* or NULL */
+    const char *cache_dir; /* libvirt's capability cache of this node (cache.h) */
+    uid_t vm_uid;          /* who runs launcher, libvirtd and QEMU */
     gid_t vm_gid;
     uid_t relay_uid; /* who connects to sockets in m/ and libvirt/ */
     gid_t relay_gid;
 };
 
 struct sandbox_pod {
-    const char *uid, *name;
+    const char *uid, *ns, *name;
     const char *const *args; /* the launcher's, from the pod */
     size_t n_args;
 };
@@ -54,8 +56,12 @@ int sandbox_probe(const struct sandbox_host *h, const char *uid, struct sandbox_
 int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, pid_t *ret_pid,
                   struct ferry_error *err);
 
-/* Blocks until the sandbox is over. */
-int sandbox_wait(const struct sandbox_host *h, const char *uid, struct ferry_error *err);
+/* Blocks until the sandbox is over; -FERRY_CANCELLED when `stop_fd` becomes readable first. */
+int sandbox_wait(const struct sandbox_host *h, const char *uid, int stop_fd,
+                 struct ferry_error *err);
+
+/* "NAMESPACE/NAME" of the pod a directory was made for, owned by the caller; NULL when unknown. */
+char *sandbox_pod_key(const struct sandbox_host *h, const char *uid);
 
 /* Signals PID 1: SIGTERM asks the launcher to stop, SIGKILL ends everything inside. Fine when it
  * is over already. */
@@ -63,6 +69,9 @@ int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struc
 
 /* Removes what is left of an ended sandbox. Missing is fine; running is an error. */
 int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_error *err);
+
+/* Copies the pod's capability cache to the node; returns the number of files. */
+int sandbox_harvest(const struct sandbox_host *h, const char *uid, struct ferry_error *err);
 
 /* UIDs of all pods that have a directory here, as lines. */
 int sandbox_list(const struct sandbox_host *h, struct ferry_buf *ret, struct ferry_error *err);

@@ -1,0 +1,221 @@
+/* ferry-pods: runs the pods that are bound to this node as sandboxes (kubelet's part, on the
+ * embedded engine). */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <libgen.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "kube/client.h"
+#include "pods/agent.h"
+
+#define PROGRAM "ferry-pods"
+
+enum { RELAY_ID = 61200, VM_ID = 61201 };
+
+struct settings {
+    const char *root, *node, *kubeconfig, *launcher, *guest_dir, *vm_user;
+    int relay_gid;
+};
+
+/* "UID:GID", or a user's name. */
+static int parse_user(const char *text, uid_t *uid, gid_t *gid, struct ferry_error *err)
+{
+    unsigned u, g;
+    int end = 0;
+
+    if (sscanf(text, "%u:%u%n", &u, &g, &end) == 2 && !text[end]) {
+        *uid = u;
+        *gid = g;
+    } else {
+        const struct passwd *pw = getpwnam(text);
+
+        if (!pw) {
+            return ferry_fail(err, FERRY_INVALID,
+                              "--vm-user: '%s' is neither UID:GID nor a user of this host", text);
+        }
+        *uid = pw->pw_uid;
+        *gid = pw->pw_gid;
+    }
+    return *uid && *gid ? 0 : ferry_fail(err, FERRY_INVALID, "--vm-user: must not be root");
+}
+
+static int need_program(const char *path, struct ferry_error *err)
+{
+    return access(path, X_OK) == 0 ? 0 : ferry_fail_errno(err, errno, "%s cannot be run", path);
+}
+
+/* What lies beside this program when it is not named. */
+struct places {
+    char *init, *launcher, *guest_dir, *pods_dir, *cache_dir, *kubeconfig;
+};
+
+static void places_done(struct places *p)
+{
+    free(p->init);
+    free(p->launcher);
+    free(p->guest_dir);
+    free(p->pods_dir);
+    free(p->cache_dir);
+    free(p->kubeconfig);
+}
+
+static int find_places(const struct settings *s, struct places *p, struct ferry_error *err)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (n < 0) {
+        return ferry_fail_errno(err, errno, "finding this program's own path");
+    }
+    self[n] = '\0';
+    const char *dir = dirname(self);
+    p->init = ferry_asprintf("%s/ferry-init", dir);
+    p->launcher =
+        s->launcher ? ferry_strdup(s->launcher) : ferry_asprintf("%s/ferry-launcher", dir);
+    p->guest_dir =
+        s->guest_dir ? ferry_strdup(s->guest_dir) : ferry_asprintf("%s/../lib/ferry/guest", dir);
+    p->pods_dir = ferry_asprintf("%s/run/ferry/pods", s->root);
+    p->cache_dir = ferry_asprintf("%s/var/lib/ferry/libvirt-cache", s->root);
+    p->kubeconfig = s->kubeconfig ? ferry_strdup(s->kubeconfig)
+                                  : ferry_asprintf("%s/var/lib/ferry/node.kubeconfig", s->root);
+    if (s->guest_dir && access(s->guest_dir, R_OK | X_OK) < 0) {
+        return ferry_fail_errno(err, errno, "--guest-dir %s", s->guest_dir);
+    }
+    int rc = need_program(p->init, err);
+    return rc < 0 ? rc : need_program(p->launcher, err);
+}
+
+/* One agent per root: two would fight over the same sandboxes. */
+static int lock_root(const char *root, struct ferry_error *err)
+{
+    ferry_cleanup_free char *dir = ferry_asprintf("%s/run/ferry", root);
+    ferry_cleanup_free char *path = ferry_asprintf("%s/pods.lock", dir);
+    int rc = ferry_mkdir_p(dir, 0711, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    ferry_cleanup_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return ferry_fail_errno(err, errno, "opening %s", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        return ferry_fail(err, FERRY_CONFLICT, "another ferry-pods works on %s already",
+                          *root ? root : "this host");
+    }
+    return ferry_take_fd(&fd);
+}
+
+static bool stop_asked(void)
+{
+    static bool asked;
+
+    asked = asked || ferry_signals_wait(0) != 0;
+    return asked;
+}
+
+static int run(const struct settings *s, const struct places *p, struct ferry_error *err)
+{
+    kube_cleanup_client struct kube_client *client = NULL;
+    struct agent_config cfg = {
+        .node = s->node,
+        .host = {.pods_dir = p->pods_dir,
+                 .init_path = p->init,
+                 .launcher_path = p->launcher,
+                 .guest_dir = access(p->guest_dir, F_OK) == 0 ? p->guest_dir : NULL,
+                 .cache_dir = p->cache_dir,
+                 .vm_uid = VM_ID,
+                 .vm_gid = VM_ID,
+                 .relay_uid = RELAY_ID,
+                 .relay_gid = RELAY_ID},
+    };
+    const struct passwd *relay = getpwnam("ferry-relay");
+    struct agent *agent = NULL;
+
+    if (relay) {
+        cfg.host.relay_uid = relay->pw_uid;
+        cfg.host.relay_gid = relay->pw_gid;
+    }
+    if (s->relay_gid) {
+        cfg.host.relay_gid = (gid_t)s->relay_gid;
+    }
+    int rc = s->vm_user ? parse_user(s->vm_user, &cfg.host.vm_uid, &cfg.host.vm_gid, err) : 0;
+    if (rc == 0) {
+        rc = kube_client_open(p->kubeconfig, &client, err);
+    }
+    if (rc == 0) {
+        cfg.client = client;
+        rc = agent_start(&cfg, stop_asked, &agent, err);
+    }
+    if (rc < 0) {
+        return rc == -(int)FERRY_CANCELLED ? 0 : rc;
+    }
+    ferry_info("running pods", F_STR("node", s->node));
+    ferry_signals_wait(INT64_MAX);
+    ferry_info("stopping; sandboxes run on");
+    agent_stop(agent);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s = {.root = ""};
+    struct ferry_log_options lo = {0};
+    struct ferry_error err;
+    const struct ferry_option options[] = {
+        {"node", 0, FERRY_OPTION_STRING, &s.node, "NAME", "name of this node (required)"},
+        {"root", 0, FERRY_OPTION_STRING, &s.root, "DIR", "prefix of all paths (default: none)"},
+        {"kubeconfig", 0, FERRY_OPTION_STRING, &s.kubeconfig, "FILE",
+         "how to reach the API (default: ROOT/var/lib/ferry/node.kubeconfig)"},
+        {"launcher", 0, FERRY_OPTION_STRING, &s.launcher, "FILE",
+         "program of the pods (default: ferry-launcher beside this program)"},
+        {"guest-dir", 0, FERRY_OPTION_STRING, &s.guest_dir, "DIR",
+         "guest kernels (default: ../lib/ferry/guest)"},
+        {"vm-user", 0, FERRY_OPTION_STRING, &s.vm_user, "UID:GID",
+         "who runs launcher, libvirtd and QEMU (default: 61201:61201)"},
+        {"relay-gid", 0, FERRY_OPTION_INT, &s.relay_gid, "GID",
+         "group of the relay (default: that of user ferry-relay, or 61200)"},
+        FERRY_LOG_OPTION_ROWS(&lo),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = PROGRAM,
+        .usage = "--node NAME [OPTION]...",
+        .summary = "Runs the pods that are bound to this node, each in a sandbox of its own.\n"
+                   "Sandboxes outlive this program and are adopted when it starts again.",
+        .options = options,
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+
+    if (first >= 0 && first < argc) {
+        first = ferry_fail(&err, FERRY_INVALID, "unexpected argument '%s'", argv[first]);
+    }
+    if (first >= 0 && ferry_str_empty(s.node)) {
+        first = ferry_fail(&err, FERRY_INVALID, "--node is missing (see " PROGRAM " --help)");
+    }
+    if (first < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
+        return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
+    }
+    if (geteuid() != 0) {
+        ferry_fail(&err, FERRY_DENIED, "needs root: it makes namespaces for the pods");
+        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
+    }
+    ferry_signals_block();
+    umask(022);
+    ferry_cleanup_fd int lock = lock_root(s.root, &err);
+    ferry_cleanup(places_done) struct places places = {0};
+    if (lock < 0 || find_places(&s, &places, &err) < 0 || run(&s, &places, &err) < 0) {
+        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
+    }
+    return FERRY_EXIT_OK;
+}

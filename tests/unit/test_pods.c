@@ -1,0 +1,440 @@
+/* Tables for the decisions of the pods agent. */
+#include "lib/unit.h"
+
+#include "api/object.h"
+#include "base/str.h"
+#include "pods/pod_decide.h"
+#include "pods/pod_dialect.h"
+#include "pods/pod_status.h"
+#include "pods/sandbox.h"
+#include "pods/sandbox_args.h"
+
+#define NOW 1000000
+
+static void decisions(void **state)
+{
+    static const struct {
+        const char *name;
+        /* the object; phase "-" = gone */
+        const char *phase;
+        bool deleting;
+        int64_t grace_s;
+        struct pod_local local;
+        /* expected */
+        enum pod_action action;
+        const char *report; /* phase, NULL = none */
+        const char *reason;
+        int64_t again_ms;
+    } cases[] = {
+        /* ordinary life */
+        {"new pod", NULL, false, 30, {{SANDBOX_NONE}}, POD_START, NULL},
+        {"pending pod", "Pending", false, 30, {{SANDBOX_NONE}}, POD_START, NULL},
+        {"start failed just now",
+         "Pending",
+         false,
+         30,
+         {{SANDBOX_NONE}, .start_error = "no bwrap", .retry_ms = NOW + 500},
+         POD_NOTHING,
+         "Pending",
+         NULL,
+         NOW + 500},
+        {"start failed a while ago",
+         "Pending",
+         false,
+         30,
+         {{SANDBOX_NONE}, .start_error = "no bwrap", .retry_ms = NOW},
+         POD_START,
+         NULL},
+        {"runs",
+         "Pending",
+         false,
+         30,
+         {{SANDBOX_RUNNING, .started_ms = 5}},
+         POD_NOTHING,
+         "Running"},
+        {"still runs", "Running", false, 30, {{SANDBOX_RUNNING}}, POD_NOTHING, "Running"},
+        {"exit 0",
+         "Running",
+         false,
+         30,
+         {{SANDBOX_ENDED, .exit_code = 0}},
+         POD_NOTHING,
+         "Succeeded"},
+        {"exit 127",
+         "Running",
+         false,
+         30,
+         {{SANDBOX_ENDED, .exit_code = 127}},
+         POD_NOTHING,
+         "Failed"},
+        {"killed before Running was said",
+         "Pending",
+         false,
+         30,
+         {{SANDBOX_ENDED, .exit_code = 137}},
+         POD_NOTHING,
+         "Failed"},
+        {"unsupported",
+         NULL,
+         false,
+         30,
+         {{SANDBOX_NONE}, .unsupported = "two containers"},
+         POD_NOTHING,
+         "Failed",
+         "UnsupportedPod"},
+        {"became unsupported while running",
+         "Running",
+         false,
+         30,
+         {{SANDBOX_RUNNING}, .unsupported = "x"},
+         POD_NOTHING,
+         "Running"},
+        {"ran before the host was restarted",
+         "Running",
+         false,
+         30,
+         {{SANDBOX_NONE}},
+         POD_NOTHING,
+         "Failed",
+         "SandboxLost"},
+        {"over", "Succeeded", false, 30, {{SANDBOX_ENDED}}, POD_NOTHING, NULL},
+        {"failed and never started", "Failed", false, 30, {{SANDBOX_NONE}}, POD_NOTHING, NULL},
+        {"declared over while it runs",
+         "Failed",
+         false,
+         30,
+         {{SANDBOX_RUNNING}},
+         POD_STOP,
+         NULL,
+         NULL,
+         NOW + 30000},
+        /* deletion */
+        {"deleted, never started", NULL, true, 30, {{SANDBOX_NONE}}, POD_DELETE, NULL},
+        {"deleted, runs",
+         "Running",
+         true,
+         30,
+         {{SANDBOX_RUNNING}},
+         POD_STOP,
+         NULL,
+         NULL,
+         NOW + 30000},
+        {"deleted, stopping",
+         "Running",
+         true,
+         30,
+         {{SANDBOX_RUNNING}, .stop_ms = NOW - 10000},
+         POD_NOTHING,
+         NULL,
+         NULL,
+         NOW + 20000},
+        {"deleted, grace over",
+         "Running",
+         true,
+         30,
+         {{SANDBOX_RUNNING}, .stop_ms = NOW - 30000},
+         POD_KILL,
+         NULL},
+        {"deleted with no grace", "Running", true, 0, {{SANDBOX_RUNNING}}, POD_KILL, NULL},
+        {"deleted, ended",
+         "Running",
+         true,
+         30,
+         {{SANDBOX_ENDED, .exit_code = 0}},
+         POD_DELETE,
+         "Succeeded"},
+        {"deleted, ended and told", "Succeeded", true, 30, {{SANDBOX_ENDED}}, POD_DELETE, NULL},
+        {"deleted, unsupported",
+         "Failed",
+         true,
+         30,
+         {{SANDBOX_NONE}, .unsupported = "x"},
+         POD_DELETE,
+         NULL},
+        {"deleted, host was restarted", "Running", true, 30, {{SANDBOX_NONE}}, POD_DELETE, NULL},
+        /* the object is gone */
+        {"orphan runs", "-", false, 0, {{SANDBOX_RUNNING}}, POD_STOP, NULL, NULL, NOW + 30000},
+        {"orphan stopping",
+         "-",
+         false,
+         0,
+         {{SANDBOX_RUNNING}, .stop_ms = NOW - 1000},
+         POD_NOTHING,
+         NULL,
+         NULL,
+         NOW + 29000},
+        {"orphan does not stop",
+         "-",
+         false,
+         0,
+         {{SANDBOX_RUNNING}, .stop_ms = NOW - 30000},
+         POD_KILL,
+         NULL},
+        {"orphan ended", "-", false, 0, {{SANDBOX_ENDED}}, POD_REMOVE, NULL},
+        {"nothing left", "-", false, 0, {{SANDBOX_NONE}}, POD_REMOVE, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct api_pod pod = {.phase = cases[i].phase, .node_name = "a"};
+
+        pod.meta.deleted_ms = cases[i].deleting ? NOW : 0;
+        struct pod_decision d = pod_decide(ferry_streq(cases[i].phase, "-") ? NULL : &pod,
+                                           cases[i].grace_s, &cases[i].local, NOW);
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(d.action, cases[i].action);
+        assert_true(ferry_streq(d.report.phase, cases[i].report));
+        assert_true(ferry_streq(d.report.reason, cases[i].reason));
+        assert_int_equal(d.again_ms, cases[i].again_ms);
+    }
+}
+
+#define COMPUTE(more) "{\"containers\":[{\"name\":\"compute\",\"image\":\"x\"," more "}]}"
+#define LAUNCHER "\"command\":[\"ferry-launcher\",\"--name\",\"a\"]"
+
+static void dialect(void **state)
+{
+    static const struct {
+        const char *spec;
+        int n;             /* arguments, or -1 */
+        const char *words; /* in the message */
+    } cases[] = {
+        {COMPUTE(LAUNCHER), 2, NULL},
+        {COMPUTE(LAUNCHER ",\"args\":[\"--x\"]"), 3, NULL},
+        {COMPUTE(LAUNCHER ",\"env\":[],\"resources\":{\"requests\":{\"cpu\":\"1\"}}"), 2, NULL},
+        {"{}", -1, "spec.containers"},
+        {"{\"containers\":[]}", -1, "exactly one"},
+        {"{\"containers\":[{},{}]}", -1, "exactly one"},
+        {"{\"containers\":{}}", -1, "exactly one"},
+        {"{\"containers\":[{\"name\":\"web\"}]}", -1, "'compute'"},
+        {COMPUTE("\"command\":[\"sh\"]"), -1, "only 'ferry-launcher'"},
+        {COMPUTE("\"command\":[]"), -1, "only 'ferry-launcher'"},
+        {COMPUTE("\"args\":[\"x\"]"), -1, "only 'ferry-launcher'"},
+        {COMPUTE("\"command\":\"ferry-launcher\""), -1, "must be a list"},
+        {COMPUTE("\"command\":[\"ferry-launcher\",7]"), -1, "command[1]"},
+        {COMPUTE(LAUNCHER ",\"env\":[{\"name\":\"a\"}]"), -1, "spec.containers[0].env"},
+        {COMPUTE(LAUNCHER ",\"volumeMounts\":[{\"name\":\"a\"}]"), -1, "volumeMounts"},
+        {COMPUTE(LAUNCHER ",\"livenessProbe\":{\"exec\":{}}"), -1, "livenessProbe"},
+        {"{\"hostNetwork\":true," LAUNCHER "}", -1, "spec.hostNetwork"},
+        {"{\"hostNetwork\":false,\"initContainers\":[{}]}", -1, "spec.initContainers"},
+        {"{\"restartPolicy\":\"Always\"}", -1, "restartPolicy"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pod_command cmd = {.n = 99};
+        struct ferry_error err = {0};
+        yyjson_doc *doc = yyjson_read(cases[i].spec, strlen(cases[i].spec), 0);
+
+        assert_non_null(doc);
+        int rc = pod_dialect_read(yyjson_doc_get_root(doc), &cmd, &err);
+        print_message("  %s\n", cases[i].spec);
+        if (cases[i].n >= 0) {
+            assert_int_equal(rc, 0);
+            assert_int_equal(cmd.n, cases[i].n);
+            assert_string_equal(cmd.args[0], "--name");
+        } else {
+            assert_int_equal(rc, -FERRY_INVALID);
+            assert_non_null(strstr(err.msg, cases[i].words));
+        }
+        yyjson_doc_free(doc);
+    }
+}
+
+static void too_many_words(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    struct pod_command cmd;
+    struct ferry_error err;
+
+    (void)state;
+    ferry_buf_puts(&b, "{\"containers\":[{\"name\":\"compute\",\"command\":[\"ferry-launcher\"");
+    for (int i = 0; i < POD_ARGS_MAX; i++) {
+        ferry_buf_puts(&b, ",\"x\"");
+    }
+    ferry_buf_puts(&b, "]}]}");
+    yyjson_doc *doc = yyjson_read(b.data, b.len, 0);
+    assert_int_equal(pod_dialect_read(yyjson_doc_get_root(doc), &cmd, &err), -FERRY_INVALID);
+    yyjson_doc_free(doc);
+}
+
+static struct api_object *pod_object(const char *status)
+{
+    ferry_cleanup_free char *json = ferry_asprintf(
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\",\"namespace\":\"d\","
+        "\"uid\":\"u\"},\"spec\":{\"containers\":[{\"name\":\"compute\",\"image\":\"i\"}]}%s%s}",
+        status ? ",\"status\":" : "", status ? status : "");
+    struct api_object *o = NULL;
+    struct ferry_error err;
+
+    if (api_object_parse(API_KIND_POD, json, strlen(json), &o, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return o;
+}
+
+static char *patch_text(const struct api_object *o, const struct pod_report *r, const char *ip)
+{
+    struct api_patch *p = pod_status_patch(o, r, ip, 1700000000000);
+
+    return p ? api_patch_take(p) : NULL;
+}
+
+static void status_of_a_running_pod(void **state)
+{
+    const struct pod_report running = {
+        .phase = "Running", .running = true, .started_ms = 1700000001000};
+    api_cleanup_object struct api_object *fresh = pod_object(NULL);
+    ferry_cleanup_free char *first = patch_text(fresh, &running, "10.0.0.1");
+
+    (void)state;
+    assert_non_null(first);
+    assert_non_null(strstr(first, "/metadata/uid"));
+    assert_non_null(strstr(first, "\"path\":\"/status\",\"value\":{}"));
+    assert_non_null(strstr(first, "\"startedAt\":\"2023-11-14T22:13:21Z\""));
+    assert_non_null(strstr(first, "PodScheduled"));
+    assert_non_null(strstr(first, "/status/podIPs"));
+
+    /* What it wrote, read back, needs no further writing. */
+    const char *done =
+        "{\"phase\":\"Running\",\"startTime\":\"2023-11-14T22:13:20Z\",\"hostIP\":\"10.0.0.1\","
+        "\"podIP\":\"10.0.0.1\",\"podIPs\":[{\"ip\":\"10.0.0.1\"}],\"containerStatuses\":[{"
+        "\"name\":"
+        "\"compute\",\"image\":\"i\",\"imageID\":\"\",\"ready\":true,\"started\":true,"
+        "\"restartCount\":0,\"containerID\":\"ferry://u\",\"state\":{\"running\":{\"startedAt\":"
+        "\"2023-11-14T22:13:21Z\"}}}],\"conditions\":["
+        "{\"type\":\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":\"2023-11-14T22:13:"
+        "00Z\"},{\"type\":\"Custom\",\"status\":\"False\"},"
+        "{\"type\":\"Initialized\",\"status\":\"True\",\"lastTransitionTime\":\"2023-11-14T22:13:"
+        "20Z\"},{\"type\":\"ContainersReady\",\"status\":\"True\",\"lastTransitionTime\":\"2023-11-"
+        "14T22:13:20Z\"},{\"type\":\"Ready\",\"status\":\"True\",\"lastTransitionTime\":\"2023-11-"
+        "14T22:13:20Z\"}]}";
+    api_cleanup_object struct api_object *same = pod_object(done);
+    ferry_cleanup_free char *none = patch_text(same, &running, "10.0.0.1");
+    assert_null(none);
+
+    /* The end: other writers' conditions stay, transitions get a new time. */
+    const struct pod_report over = {.phase = "Failed",
+                                    .terminated = true,
+                                    .exit_code = 137,
+                                    .started_ms = 1700000001000,
+                                    .ended_ms = 1700000002000};
+    ferry_cleanup_free char *last = patch_text(same, &over, NULL);
+    assert_non_null(last);
+    assert_non_null(strstr(last, "\"exitCode\":137"));
+    assert_non_null(strstr(last, "\"Custom\""));
+    assert_non_null(strstr(last, "\"PodFailed\""));
+    assert_null(strstr(last, "podIP"));
+}
+
+static void status_of_a_waiting_pod(void **state)
+{
+    const struct pod_report refused = {.phase = "Failed",
+                                       .reason = "UnsupportedPod",
+                                       .message = "two \"containers\"",
+                                       .waiting_reason = "UnsupportedPod"};
+    const struct pod_report fine = {.phase = "Running", .running = true};
+    api_cleanup_object struct api_object *o = pod_object("{}");
+    api_cleanup_object struct api_object *bad =
+        pod_object("{\"phase\":\"Pending\",\"message\":\"no bwrap\"}");
+    ferry_cleanup_free char *text = patch_text(o, &refused, NULL);
+    ferry_cleanup_free char *cleared = patch_text(bad, &fine, NULL);
+
+    (void)state;
+    assert_non_null(strstr(text, "\"waiting\":{\"reason\":\"UnsupportedPod\""));
+    assert_non_null(strstr(text, "two \\\"containers\\\""));
+    assert_null(strstr(text, "containerID"));
+    assert_non_null(strstr(cleared, "\"op\":\"remove\",\"path\":\"/status/message\""));
+}
+
+static bool has_words(const struct sandbox_args *a, const char *one, const char *two,
+                      const char *three)
+{
+    for (size_t i = 0; i + 2 < a->n; i++) {
+        if (ferry_streq(a->argv[i], one) && (!two || ferry_streq(a->argv[i + 1], two)) &&
+            (!three || ferry_streq(a->argv[i + 2], three))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void command_line(void **state)
+{
+    const char *const args[] = {"--uid", "1"};
+    struct sandbox_spec spec = {.dir = "/r/pods/u",
+                                .hostname = "p",
+                                .init_path = "/b/init",
+                                .launcher_path = "/b/launcher",
+                                .guest_dir = "/g",
+                                .uffd_path = "/dev/ferry/userfaultfd",
+                                .uid = 61201,
+                                .gid = 61202,
+                                .args = args,
+                                .n_args = 2};
+    sandbox_args_cleanup struct sandbox_args a;
+
+    (void)state;
+    sandbox_args(&spec, &a);
+    assert_string_equal(a.argv[0], "bwrap");
+    assert_true(has_words(&a, "--bind", "/r/pods/u/m", "/run/kubevirt/migrationproxy"));
+    assert_true(has_words(&a, "--bind", "/r/pods/u/libvirt", "/run/ferry-libvirt"));
+    assert_true(has_words(&a, "--bind", "/r/pods/u/console", "/run/ferry-console"));
+    assert_true(has_words(&a, "--bind", "/r/pods/u/state", "/run/ferry-state"));
+    assert_true(has_words(&a, "--bind", "/r/pods/u/home", "/run/ferry-home"));
+    assert_true(has_words(&a, "--ro-bind", "/g", "/run/ferry-guest"));
+    assert_true(has_words(&a, "--dev-bind", "/dev/ferry/userfaultfd", "/dev/userfaultfd"));
+    assert_true(has_words(&a, "--user", "61201:61202", "--"));
+    assert_true(has_words(&a, "--unshare-pid", NULL, NULL));
+    assert_true(has_words(&a, "--unshare-net", NULL, NULL));
+    assert_true(has_words(&a, "--as-pid-1", NULL, NULL));
+    assert_false(has_words(&a, "--die-with-parent", NULL, NULL));
+    for (size_t i = 0; i < a.n; i++) {
+        assert_false(ferry_streq(a.argv[i], "/dev/kvm"));
+    }
+    /* The launcher's own words stand last and untouched. */
+    assert_string_equal(a.argv[a.n - 5], "/run/ferry/bin/ferry-launcher");
+    assert_string_equal(a.argv[a.n - 4], "--uid");
+    assert_string_equal(a.argv[a.n - 3], "1");
+    assert_string_equal(a.argv[a.n - 2], "--guest-dir");
+    assert_null(a.argv[a.n]);
+}
+
+static void uids_as_names(void **state)
+{
+    static const struct {
+        const char *uid;
+        bool ok;
+    } cases[] = {
+        {"3f1c1d5e-8d7c-4c0a-9a52-0d6d1f1a2b3c", true},
+        {"a", true},
+        {NULL, false},
+        {"", false},
+        {".", false},
+        {"..", false},
+        {"a/b", false},
+        {"../../etc", false},
+        {"a b", false},
+        {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(sandbox_uid_valid(cases[i].uid), cases[i].ok);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decisions),
+        cmocka_unit_test(dialect),
+        cmocka_unit_test(too_many_words),
+        cmocka_unit_test(status_of_a_running_pod),
+        cmocka_unit_test(status_of_a_waiting_pod),
+        cmocka_unit_test(command_line),
+        cmocka_unit_test(uids_as_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
