@@ -133,10 +133,16 @@ int kube_status_error(int status, const char *body, size_t len, const char *what
 /* "patch virtualmachineinstances/status default/web" */
 static char *describe(const char *verb, const struct kube_ref *ref)
 {
-    return ferry_asprintf("%s %s%s%s %s%s%s", verb, ref->resource->plural,
-                          ref->subresource ? "/" : "", ref->subresource ? ref->subresource : "",
-                          ref->ns ? ref->ns : "", ref->ns && ref->name ? "/" : "",
-                          ref->name ? ref->name : "");
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    ferry_buf_printf(&b, "%s %s", verb, ref->resource->plural);
+    if (ref->subresource) {
+        ferry_buf_printf(&b, "/%s", ref->subresource);
+    }
+    if (ref->name) {
+        ferry_buf_printf(&b, " %s%s%s", ref->ns ? ref->ns : "", ref->ns ? "/" : "", ref->name);
+    }
+    return ferry_buf_take(&b);
 }
 
 /* One exchange; anything but 2xx becomes an error. */

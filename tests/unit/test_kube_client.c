@@ -1,0 +1,277 @@
+#include "lib/unit.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "http/server.h"
+#include "kube/client.h"
+#include "kube/recorder.h"
+
+/* ---- kubeconfig ------------------------------------------------------------------------------
+ */
+
+#define CONFIG(cluster, user)                                                                      \
+    "apiVersion: v1\nkind: Config\ncurrent-context: c\n"                                           \
+    "contexts:\n- name: c\n  context: {cluster: k, user: u, namespace: team}\n"                    \
+    "clusters:\n- name: k\n  cluster:\n" cluster "users:\n- name: u\n  user:\n" user
+
+static const struct config_case {
+    const char *name, *text;
+    const char *server, *ca, *cert, *key, *token; /* expected, or */
+    const char *error;
+} config_cases[] = {
+    {"data inside",
+     CONFIG("    server: https://h:6443/\n    certificate-authority-data: Q0E=\n",
+            "    client-certificate-data: Q0VSVA==\n    client-key-data: S0VZ\n"),
+     .server = "https://h:6443", .ca = "CA", .cert = "CERT", .key = "KEY"},
+    {"a token", CONFIG("    server: https://h\n", "    token: sesame\n"), .server = "https://h",
+     .token = "sesame"},
+    {"files beside it",
+     CONFIG("    server: https://h\n    certificate-authority: ca.pem\n",
+            "    client-certificate: ca.pem\n    client-key: ca.pem\n"),
+     .server = "https://h", .ca = "FILE\n", .cert = "FILE\n", .key = "FILE\n"},
+    {"JSON is YAML",
+     "{\"current-context\":\"c\",\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"k\"}}],"
+     "\"clusters\":[{\"name\":\"k\",\"cluster\":{\"server\":\"http://h\"}}]}",
+     .server = "http://h"},
+    {"no such context", "current-context: x\ncontexts: []\n", .error = "names no context"},
+    {"no server", CONFIG("    insecure: 1\n", "    token: t\n"),
+     .error = "no cluster with a server"},
+    {"half a key pair",
+     CONFIG("    server: https://h\n", "    client-certificate-data: Q0VSVA==\n"),
+     .error = "go together"},
+    {"not base64",
+     CONFIG("    server: https://h\n    certificate-authority-data: '%%%%'\n", "    token: t\n"),
+     .error = "certificate-authority-data: not base64"},
+    {"missing file",
+     CONFIG("    server: https://h\n    certificate-authority: gone.pem\n", "    token: t\n"),
+     .error = "gone.pem"},
+    {"empty", "", .error = "is empty"},
+    {"not YAML", "a: [\n", .error = "kubeconfig"},
+};
+
+static void assert_same(const char *name, const char *got, const char *want)
+{
+    if (!ferry_streq(got, want)) {
+        fail_msg("%s: got '%s', expected '%s'", name, got ? got : "(none)", want ? want : "(none)");
+    }
+}
+
+static void test_config(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/test-kube-XXXXXX";
+    struct ferry_error err = {0};
+
+    assert_non_null(mkdtemp(dir));
+    ferry_cleanup_free char *pem = ferry_asprintf("%s/ca.pem", dir);
+    ferry_cleanup_free char *path = ferry_asprintf("%s/config", dir);
+    assert_int_equal(ferry_write_file(pem, "FILE\n", 5, 0600, &err), 0);
+    for (size_t i = 0; i < COUNT_OF(config_cases); i++) {
+        const struct config_case *c = &config_cases[i];
+        kube_cleanup_config struct kube_config config = {0};
+
+        assert_int_equal(ferry_write_file(path, c->text, strlen(c->text), 0600, &err), 0);
+        err = (struct ferry_error){0};
+        int rc = kube_config_load(path, &config, &err);
+        if (c->error) {
+            if (rc >= 0 || !strstr(err.msg, c->error)) {
+                fail_msg("%s: '%s' does not say '%s'", c->name, err.msg, c->error);
+            }
+            continue;
+        }
+        if (rc < 0) {
+            fail_msg("%s: %s", c->name, err.msg);
+        }
+        assert_same(c->name, config.server, c->server);
+        assert_same(c->name, config.ca_pem, c->ca);
+        assert_same(c->name, config.cert_pem, c->cert);
+        assert_same(c->name, config.key_pem, c->key);
+        assert_same(c->name, config.token, c->token);
+    }
+    assert_int_equal(kube_config_load("/nowhere/config", &(struct kube_config){0}, &err),
+                     -FERRY_NOT_FOUND);
+    ferry_remove_tree(dir, NULL);
+}
+
+/* ---- calls against a server that answers as told and keeps what it was asked -------------------
+ */
+
+struct server {
+    int status;
+    const char *body;
+    char method[16], path[256], media[64], request[2048];
+    struct http_server *http;
+    struct kube_client *client;
+};
+
+static void serve(struct http_exchange *x, void *ctx)
+{
+    struct server *s = ctx;
+    size_t len = 0;
+    const char *media = http_header(x, "Content-Type");
+
+    snprintf(s->method, sizeof(s->method), "%s", http_method(x));
+    snprintf(s->path, sizeof(s->path), "%s", http_path(x));
+    snprintf(s->media, sizeof(s->media), "%s", media ? media : "");
+    snprintf(s->request, sizeof(s->request), "%s", http_body(x, &len));
+    http_answer_json(x, s->status, s->body);
+}
+
+static int setup(void **state)
+{
+    static struct server s;
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    struct ferry_error err = {0};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 16) < 0) {
+        return -1;
+    }
+    getsockname(fd, (struct sockaddr *)&a, &len);
+    int rc = http_server_start(
+        &(struct http_server_config){.name = "t", .listen_fd = fd, .handle = serve, .ctx = &s},
+        &s.http, &err);
+    ferry_cleanup_free char *url = ferry_asprintf("http://127.0.0.1:%d", ntohs(a.sin_port));
+    *state = &s;
+    return rc < 0 ? rc : kube_client_new(&(struct kube_config){.server = url}, &s.client, &err);
+}
+
+static int teardown(void **state)
+{
+    struct server *s = *state;
+
+    kube_client_free(s->client);
+    http_server_stop(s->http);
+    return 0;
+}
+
+static const char POD[] = "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p\","
+                          "\"namespace\":\"n\",\"uid\":\"u1\",\"resourceVersion\":\"5\"}}";
+
+static void test_classes(void **state)
+{
+    struct server *s = *state;
+    static const struct {
+        int status, cls;
+    } cases[] = {{400, FERRY_INVALID},   {401, FERRY_DENIED},   {403, FERRY_DENIED},
+                 {404, FERRY_NOT_FOUND}, {409, FERRY_CONFLICT}, {410, FERRY_RETRY},
+                 {422, FERRY_INVALID},   {429, FERRY_RETRY},    {500, FERRY_RETRY},
+                 {503, FERRY_RETRY},     {504, FERRY_RETRY}};
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ferry_error err = {0};
+        struct api_object *o = NULL;
+
+        s->status = cases[i].status;
+        s->body = "{\"kind\":\"Status\",\"message\":\"the server's own words\"}";
+        int rc = kube_client_get(s->client, kube_ref(API_KIND_POD, "n", "p"), &o, &err);
+        assert_int_equal(rc, -cases[i].cls);
+        assert_int_equal(err.http, cases[i].status);
+        assert_non_null(strstr(err.msg, "the server's own words"));
+        assert_non_null(strstr(err.msg, "get pods n/p"));
+        assert_null(o);
+    }
+}
+
+static void test_patch(void **state)
+{
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    static const char guarded[] = "[{\"op\":\"test\",\"path\":\"/a\",\"value\":1}]";
+
+    s->status = 422;
+    s->body = "{\"kind\":\"Status\",\"message\":\"no\"}";
+    struct kube_ref ref = kube_ref(API_KIND_VMI, "n", "v");
+    assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, guarded, NULL, &err),
+                     -FERRY_CONFLICT);
+    assert_int_equal(err.cls, FERRY_CONFLICT);
+    assert_string_equal(s->media, "application/json-patch+json");
+    assert_string_equal(s->request, guarded);
+    assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, "[]", NULL, &err),
+                     -FERRY_INVALID);
+    assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_MERGE, "{}", NULL, &err),
+                     -FERRY_INVALID);
+    assert_string_equal(s->media, "application/merge-patch+json");
+    assert_string_equal(s->path, "/apis/kubevirt.io/v1/namespaces/n/virtualmachineinstances/v");
+}
+
+static void test_requests(void **state)
+{
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    api_cleanup_object struct api_object *pod = NULL;
+
+    s->status = 200;
+    s->body = POD;
+    assert_int_equal(kube_client_get(s->client, kube_ref(API_KIND_POD, "n", "p"), &pod, &err), 0);
+    assert_string_equal(pod->meta->uid, "u1");
+    assert_string_equal(s->path, "/api/v1/namespaces/n/pods/p");
+
+    struct kube_delete_options options = {.uid = "u1", .has_grace = true, .grace_s = 0};
+    assert_int_equal(kube_client_delete(s->client, kube_ref_of(pod), &options, &err), 0);
+    assert_string_equal(s->method, "DELETE");
+    assert_non_null(strstr(s->request, "\"gracePeriodSeconds\":0"));
+    assert_non_null(strstr(s->request, "\"preconditions\":{\"uid\":\"u1\"}"));
+
+    s->status = 201;
+    assert_int_equal(kube_client_bind(s->client, pod, "node-2", &err), 0);
+    assert_string_equal(s->path, "/api/v1/namespaces/n/pods/p/binding");
+    assert_non_null(strstr(s->request, "\"name\":\"node-2\""));
+
+    assert_string_equal(kube_ref_status(pod).subresource, "status");
+    assert_int_equal(
+        kube_client_create(s->client, kube_ref(API_KIND_POD, "n", "p"), POD, NULL, &err), 0);
+    assert_string_equal(s->path, "/api/v1/namespaces/n/pods");
+
+    s->status = 200;
+    s->body = "not json";
+    struct api_object *o = NULL;
+    assert_true(kube_client_get(s->client, kube_ref(API_KIND_POD, "n", "p"), &o, &err) < 0);
+    assert_null(o);
+}
+
+static void test_events(void **state)
+{
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    api_cleanup_object struct api_object *pod = NULL;
+    struct kube_recorder *r = NULL;
+
+    assert_int_equal(api_object_parse(API_KIND_POD, POD, sizeof(POD) - 1, &pod, &err), 0);
+    s->status = 201;
+    s->body = "{}";
+    assert_int_equal(kube_recorder_start(s->client, "test", "host", &r, &err), 0);
+    kube_record(r, pod, KUBE_EVENT_WARNING, "Because", "it \"happened\" %d times", 2);
+    kube_recorder_stop(r);
+    assert_string_equal(s->path, "/api/v1/namespaces/n/events");
+    assert_non_null(strstr(s->request, "\"reason\":\"Because\""));
+    assert_non_null(strstr(s->request, "it \\\"happened\\\" 2 times"));
+    assert_non_null(strstr(s->request, "\"uid\":\"u1\""));
+
+    assert_int_equal(kube_recorder_start(s->client, "test", NULL, &r, &err), 0);
+    for (int i = 0; i < 3; i++) {
+        kube_record(r, pod, KUBE_EVENT_NORMAL, "Again", "and again");
+    }
+    kube_recorder_stop(r);
+    assert_string_equal(s->method, "PATCH");
+    assert_non_null(strstr(s->request, "\"count\":3"));
+    kube_record(NULL, pod, KUBE_EVENT_NORMAL, "Nobody", "listens");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_config), cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_patch),  cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_events),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
