@@ -1,0 +1,25 @@
+/* A VMI object to libvirt's domain XML. Pure: values in, text out.
+ *
+ * The same VMI gives the same text on every node, so source and target agree on the machine without
+ * asking each other. Parts of the object that change what the guest sees and that Ferry does not
+ * support are refused by name; nothing is dropped silently. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "api/kinds.h"
+#include "base/error.h"
+
+struct domain_xml_options {
+    bool kvm;                /* domain type kvm; else emulation */
+    const char *emulator;    /* QEMU's path */
+    const char *guest_dir;   /* where kernelBoot's "ferry.io/builtin" finds its files */
+    const char *console_dir; /* serial.sock and serial.log go here */
+};
+
+/* `*ret_xml` is owned by the caller. */
+int domain_xml(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret_xml,
+               struct ferry_error *err);
+
+/* "NAMESPACE_NAME", as KubeVirt names domains; owned by the caller. */
+char *domain_xml_name(const char *namespace_, const char *name);

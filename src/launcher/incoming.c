@@ -1,0 +1,26 @@
+#include "launcher/incoming.h"
+
+#include <stddef.h>
+
+struct incoming incoming_decide(const struct incoming_input *in)
+{
+    const struct view *d = &in->domain;
+
+    if (!view_active(d)) {
+        if (!in->seen) {
+            return (struct incoming){.phase = STATE_PHASE_PREPARED};
+        }
+        return (struct incoming){
+            .phase = STATE_PHASE_FAILED,
+            .seen = true,
+            .failure_reason = "the incoming guest went away before it ran here",
+        };
+    }
+    bool arrived = d->state == VIEW_RUNNING || !d->migrating;
+    /* While QEMU waits for the stream libvirt calls the domain paused, because of the migration or
+     * because it starts up; only with the job gone does "paused" mean the user's pause. */
+    return (struct incoming){
+        .phase = arrived && in->job_over ? STATE_PHASE_SUCCEEDED : STATE_PHASE_RUNNING,
+        .seen = true,
+    };
+}

@@ -1,0 +1,23 @@
+/* How far an incoming migration is, as seen from the target. Pure. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "launcher/state.h"
+#include "launcher/view.h"
+
+struct incoming_input {
+    struct view domain;
+    bool job_over; /* libvirt has no job on the domain, and said so */
+    bool seen;     /* an incoming domain was seen before */
+};
+
+struct incoming {
+    enum state_phase phase;
+    bool seen;
+    const char *failure_reason; /* static; NULL unless failed */
+};
+
+/* Succeeded: the guest runs, or is paused by its user, and the incoming job is over. Failed: it was
+ * coming and is gone. */
+struct incoming incoming_decide(const struct incoming_input *in);

@@ -1,0 +1,117 @@
+#include "launcher/result.h"
+
+#include <ctype.h>
+#include <libvirt/virterror.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* KubeVirt's words for two of them. */
+#define ABORTED_TEXT "Live migration has been aborted"
+#define TOO_SMALL_TEXT                                                                             \
+    "the destination volume is smaller than the source volume and cannot hold its data: "
+#define TOO_SMALL_SIGN "has to be smaller or equal to the actual size of the containing file"
+
+/* White space runs become one blank; libvirt breaks lines in some messages. */
+static void normalise(const char *text, char *to, size_t size)
+{
+    size_t n = 0;
+
+    for (; *text && n + 1 < size; text++) {
+        bool space = isspace((unsigned char)*text);
+
+        if (!space) {
+            to[n++] = *text;
+        } else if (n && to[n - 1] != ' ') {
+            to[n++] = ' ';
+        }
+    }
+    while (n && to[n - 1] == ' ') {
+        n--;
+    }
+    to[n] = '\0';
+}
+
+static void fail(struct result *r, const char *code, const char *text)
+{
+    r->decided = true;
+    r->phase = STATE_PHASE_FAILED;
+    r->reason_code = code;
+    snprintf(r->failure_reason, sizeof(r->failure_reason), "%s", text);
+}
+
+static void fail_by_libvirt(struct result *r, const struct result_input *in)
+{
+    char text[400];
+
+    if (!in->call_known) {
+        fail(r, "LibvirtError",
+             "the migration ended without moving the guest; the launcher was restarted meanwhile, "
+             "so libvirt's own reason is not known");
+        return;
+    }
+    normalise(in->text ? in->text : "", text, sizeof(text));
+    if (in->call_ok) {
+        fail(r, "LibvirtError", "libvirt reported success, but the guest still runs here");
+    } else if (strstr(text, TOO_SMALL_SIGN)) {
+        fail(r, "DestinationTooSmall", TOO_SMALL_TEXT);
+        size_t used = strlen(r->failure_reason);
+        snprintf(r->failure_reason + used, sizeof(r->failure_reason) - used, "%s", text);
+    } else if (in->libvirt_code == VIR_ERR_CPU_INCOMPATIBLE) {
+        fail(r, "CPUIncompatible", text);
+    } else {
+        fail(r, "LibvirtError", text[0] ? text : "libvirt gave no reason");
+    }
+}
+
+/* The guest stayed. An abort that libvirt took explains it: its own message is then racy
+ * ("canceled by client", "Channel error", "Broken pipe"). */
+static void stayed(struct result *r, const struct result_input *in)
+{
+    static const char *const codes[] = {
+        [STATE_ABORT_ASKED] = "Aborted",
+        [STATE_ABORT_STUCK] = "Stuck",
+        [STATE_ABORT_NOT_CONVERGING] = "NotConverging",
+    };
+
+    if (in->abort == STATE_ABORT_NONE || !in->abort_accepted) {
+        fail_by_libvirt(r, in);
+        r->abort_status =
+            in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+        return;
+    }
+    fail(r, codes[in->abort], in->abort == STATE_ABORT_ASKED ? ABORTED_TEXT : in->abort_detail);
+    r->abort_status = STATE_ABORT_STATUS_SUCCEEDED;
+}
+
+static void moved(struct result *r, const struct result_input *in)
+{
+    r->decided = true;
+    r->phase = STATE_PHASE_SUCCEEDED;
+    r->abort_status =
+        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+}
+
+void result_decide(const struct result_input *in, struct result *ret)
+{
+    *ret = (struct result){.phase = STATE_PHASE_RUNNING, .reason_code = ""};
+    if (in->domain.state == VIEW_SHUTOFF && in->domain.migrated) {
+        moved(ret, in);
+    } else if (in->job_active || in->domain.migrating) {
+        return; /* not over: paused for the switch-over, libvirt will resume or end it */
+    } else if (in->domain.state == VIEW_NONE && in->call_known && in->call_ok) {
+        moved(ret, in);
+    } else if (view_active(&in->domain)) {
+        stayed(ret, in);
+    } else {
+        char text[200];
+
+        snprintf(text, sizeof(text), "the guest ended on the source during the migration (%s%s%s)",
+                 view_state_name(in->domain.state), in->domain.reason[0] ? ", " : "",
+                 in->domain.reason);
+        fail(ret, "SourceLost", text);
+        ret->abort_status =
+            in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+    }
+}

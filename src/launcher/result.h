@@ -1,0 +1,33 @@
+/* How a migration ended, as seen from the source. Pure.
+ *
+ * libvirt's return code alone decides nothing: a call can fail while the guest arrives (its
+ * connection to us broke, or the launcher was restarted), and an abort can race with success. What
+ * counts is where the guest is now. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "launcher/state.h"
+#include "launcher/view.h"
+
+struct result_input {
+    struct view domain;
+    bool job_active; /* libvirt still works on the outgoing migration */
+    bool call_known; /* the call's return was seen; false after a restart of the launcher */
+    bool call_ok;
+    int libvirt_code; /* virErrorNumber when it failed */
+    const char *text; /* its message, or NULL */
+    enum state_abort abort;
+    const char *abort_detail;
+    bool abort_accepted;
+};
+
+struct result {
+    bool decided; /* false: look again later */
+    enum state_phase phase;
+    enum state_abort_status abort_status;
+    char failure_reason[512]; /* "" on success */
+    const char *reason_code;  /* of docs/contracts.md; "" on success */
+};
+
+void result_decide(const struct result_input *in, struct result *ret);

@@ -1,0 +1,96 @@
+/* What the launcher must still know after its own death: one small JSON file, replaced as a whole
+ * and on disk before the action that it announces.
+ *
+ * Reading takes a copy. Changing: state_lock(), change the values, state_commit(); nothing blocks
+ * longer than the write of the file. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "launcher/migrate_call.h"
+
+enum { STATE_UID_SIZE = 64, STATE_PAST_MAX = 32 };
+
+enum state_vm {
+    STATE_VM_NONE,     /* never asked to start one */
+    STATE_VM_STARTING, /* about to start it; whether it came up is for libvirt to say */
+    STATE_VM_STARTED,  /* it ran here, it is never started a second time */
+    STATE_VM_COUNT
+};
+enum state_role { STATE_ROLE_NONE, STATE_ROLE_SOURCE, STATE_ROLE_TARGET, STATE_ROLE_COUNT };
+enum state_phase {
+    STATE_PHASE_PREPARED,
+    STATE_PHASE_RUNNING,
+    STATE_PHASE_SUCCEEDED,
+    STATE_PHASE_FAILED,
+    STATE_PHASE_COUNT
+};
+enum state_abort { /* why it was aborted, whether or not that worked */
+                   STATE_ABORT_NONE,
+                   STATE_ABORT_ASKED,
+                   STATE_ABORT_STUCK,
+                   STATE_ABORT_NOT_CONVERGING,
+                   STATE_ABORT_COUNT
+};
+enum state_abort_status {
+    STATE_ABORT_STATUS_NONE,
+    STATE_ABORT_STATUS_ABORTING,
+    STATE_ABORT_STATUS_SUCCEEDED,
+    STATE_ABORT_STATUS_FAILED,
+    STATE_ABORT_STATUS_COUNT
+};
+
+struct state_migration {
+    enum state_role role; /* NONE: there was no migration yet */
+    enum state_phase phase;
+    char uid[STATE_UID_SIZE];
+    int64_t start_ms, end_ms; /* wall clock; 0 = not yet */
+    enum state_abort abort;
+    char abort_detail[256]; /* figures that justify an abort of our own */
+    bool abort_accepted;    /* libvirt took the abort */
+    enum state_abort_status abort_status;
+    bool incoming_seen, finalized; /* target only */
+    char failure_reason[512];
+    char reason_code[40];
+    int64_t downtime_ms; /* -1 = not known */
+    struct migrate_options options;
+};
+
+struct state_values {
+    char host_uuid[40];
+    enum state_vm vm;
+    int64_t grace_s;      /* the VMI's terminationGracePeriodSeconds */
+    int64_t memory_bytes; /* the VMI's */
+    bool stop;            /* asked to shut down */
+    int64_t stop_deadline_ms;
+    struct state_migration migration; /* the latest */
+    char past[STATE_PAST_MAX][STATE_UID_SIZE];
+    size_t n_past; /* UIDs of earlier migrations: each is one-shot */
+};
+
+/* Pure. */
+void state_values_init(struct state_values *v);
+char *state_encode(const struct state_values *v);
+int state_decode(const char *json, size_t len, struct state_values *ret, struct ferry_error *err);
+bool state_uid_valid(const char *uid);
+bool state_uid_known(const struct state_values *v, const char *uid);
+/* Makes `m` the current migration; the former one's UID moves to `past`. */
+void state_begin_migration(struct state_values *v, const struct state_migration *m);
+bool state_migration_over(const struct state_migration *m);
+const char *state_role_name(enum state_role role);
+const char *state_phase_name(enum state_phase phase);
+const char *state_abort_status_name(enum state_abort_status status);
+
+/* The file. A missing one is a fresh launcher; one that cannot be read is an error, because going
+ * on without it could start a guest twice. */
+struct state;
+int state_open(const char *path, struct state **ret, struct ferry_error *err);
+void state_close(struct state *s); /* takes NULL */
+void state_get(struct state *s, struct state_values *ret);
+struct state_values *state_lock(struct state *s);
+/* Writes and unlocks, also on failure; then the values in memory are as before the change. */
+int state_commit(struct state *s, struct ferry_error *err);
+void state_unlock(struct state *s); /* nothing was changed */

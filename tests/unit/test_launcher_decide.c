@@ -1,0 +1,640 @@
+/* Tables for the launcher's decisions and encodings. */
+#include "lib/unit.h"
+
+#include <libvirt/virterror.h>
+#include <unistd.h>
+
+#include "api/object.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "launcher/incoming.h"
+#include "launcher/migrate_call.h"
+#include "launcher/result.h"
+#include "launcher/sample.h"
+#include "launcher/state.h"
+#include "launcher/status.h"
+#include "launcher/strategy.h"
+#include "launcher/view.h"
+
+#define RUNNING view_of(VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED)
+#define ARRIVED view_of(VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_MIGRATED)
+#define PAUSED view_of(VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER)
+#define SWITCHING view_of(VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION)
+#define MOVED view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_MIGRATED)
+#define POWERED_OFF view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_SHUTDOWN)
+#define CRASHED view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_CRASHED)
+#define UNKNOWN view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_UNKNOWN)
+
+static void views(void **state)
+{
+    static const struct {
+        int state, reason;
+        const char *name, *why;
+    } cases[] = {
+        {VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED, "running", "booted"},
+        {VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_MIGRATED, "running", "migrated"},
+        {VIR_DOMAIN_RUNNING, 99, "running", "unknown"},
+        {VIR_DOMAIN_BLOCKED, 0, "running", "unknown"},
+        {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, "paused", "user"},
+        {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, "paused", "migration"},
+        {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY, "paused", "postcopy"},
+        {VIR_DOMAIN_SHUTDOWN, 0, "running", "shutting-down"},
+        {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_MIGRATED, "shutoff", "migrated"},
+        {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_CRASHED, "crashed", "crashed"},
+        {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_UNKNOWN, "shutoff", "unknown"},
+        {VIR_DOMAIN_CRASHED, 0, "crashed", "crashed"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct view v = view_of(cases[i].state, cases[i].reason);
+
+        assert_string_equal(view_state_name(v.state), cases[i].name);
+        assert_string_equal(v.reason, cases[i].why);
+    }
+}
+
+static void results(void **state)
+{
+    const char *const bad = "operation failed:\n  Channel error";
+    const struct {
+        const char *what;
+        struct result_input in;
+        bool decided;
+        enum state_phase phase;
+        enum state_abort_status abort_status;
+        const char *code, *reason;
+    } cases[] = {
+        {"moved",
+         {.domain = MOVED, .call_known = true, .call_ok = true},
+         true,
+         STATE_PHASE_SUCCEEDED,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"moved, but the call failed",
+         {.domain = MOVED, .call_known = true, .text = bad},
+         true,
+         STATE_PHASE_SUCCEEDED,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"moved while the launcher was away",
+         {.domain = MOVED},
+         true,
+         STATE_PHASE_SUCCEEDED,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"an abort that came too late",
+         {.domain = MOVED,
+          .call_known = true,
+          .call_ok = true,
+          .abort = STATE_ABORT_ASKED,
+          .abort_accepted = true},
+         true,
+         STATE_PHASE_SUCCEEDED,
+         STATE_ABORT_STATUS_FAILED,
+         "",
+         ""},
+        {"transient domain gone",
+         {.domain = view_none(), .call_known = true, .call_ok = true},
+         true,
+         STATE_PHASE_SUCCEEDED,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"failed by libvirt",
+         {.domain = RUNNING, .call_known = true, .libvirt_code = 9, .text = bad},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "LibvirtError",
+         "operation failed: Channel error"},
+        {"failed without words",
+         {.domain = RUNNING, .call_known = true},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "LibvirtError",
+         "libvirt gave no reason"},
+        {"failed, paused by its user",
+         {.domain = PAUSED, .call_known = true, .text = "x"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "LibvirtError",
+         "x"},
+        {"CPU",
+         {.domain = RUNNING,
+          .call_known = true,
+          .libvirt_code = VIR_ERR_CPU_INCOMPATIBLE,
+          .text = "cpu x"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "CPUIncompatible",
+         "cpu x"},
+        {"destination too small",
+         {.domain = RUNNING,
+          .call_known = true,
+          .text = "The sum of offset (0) and size (9) has to be smaller or equal to the actual "
+                  "size of the containing "
+                  "file (8)"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "DestinationTooSmall",
+         "the destination volume is smaller than the source volume and cannot hold its data: The "
+         "sum of offset (0) "
+         "and size (9) has to be smaller or equal to the actual size of the containing file (8)"},
+        {"success is said, the guest is here",
+         {.domain = RUNNING, .call_known = true, .call_ok = true},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "LibvirtError",
+         "libvirt reported success, but the guest still runs here"},
+        {"aborted",
+         {.domain = RUNNING,
+          .call_known = true,
+          .libvirt_code = 78,
+          .text = "canceled",
+          .abort = STATE_ABORT_ASKED,
+          .abort_accepted = true},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_SUCCEEDED,
+         "Aborted",
+         "Live migration has been aborted"},
+        {"aborted, the message is about the channel",
+         {.domain = RUNNING,
+          .call_known = true,
+          .libvirt_code = 9,
+          .text = bad,
+          .abort = STATE_ABORT_ASKED,
+          .abort_accepted = true},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_SUCCEEDED,
+         "Aborted",
+         "Live migration has been aborted"},
+        {"abort asked for, not taken, failed by itself",
+         {.domain = RUNNING, .call_known = true, .text = bad, .abort = STATE_ABORT_ASKED},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_FAILED,
+         "LibvirtError",
+         "operation failed: Channel error"},
+        {"our own abort, stuck",
+         {.domain = RUNNING,
+          .call_known = true,
+          .text = bad,
+          .abort = STATE_ABORT_STUCK,
+          .abort_accepted = true,
+          .abort_detail = "no progress"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_SUCCEEDED,
+         "Stuck",
+         "no progress"},
+        {"our own abort, not converging",
+         {.domain = RUNNING,
+          .call_known = true,
+          .text = bad,
+          .abort = STATE_ABORT_NOT_CONVERGING,
+          .abort_accepted = true,
+          .abort_detail = "too slow"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_SUCCEEDED,
+         "NotConverging",
+         "too slow"},
+        {"aborted while the launcher was away",
+         {.domain = RUNNING, .abort = STATE_ABORT_ASKED, .abort_accepted = true},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_SUCCEEDED,
+         "Aborted",
+         "Live migration has been aborted"},
+        {"still going on",
+         {.domain = RUNNING, .job_active = true},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"our connection broke, libvirt goes on",
+         {.domain = RUNNING,
+          .job_active = true,
+          .call_known = true,
+          .text = "client socket is closed"},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"switching over",
+         {.domain = SWITCHING, .call_known = true, .text = bad},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"guest powered off",
+         {.domain = POWERED_OFF, .call_known = true, .text = bad},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "SourceLost",
+         "the guest ended on the source during the migration (shutoff, shutdown)"},
+        {"QEMU crashed",
+         {.domain = CRASHED, .call_known = true, .text = bad, .abort = STATE_ABORT_ASKED},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_FAILED,
+         "SourceLost",
+         "the guest ended on the source during the migration (crashed, crashed)"},
+        {"gone, and nobody knows how",
+         {.domain = UNKNOWN},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "SourceLost",
+         "the guest ended on the source during the migration (shutoff, unknown)"},
+        {"no trace of it",
+         {.domain = view_none()},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "SourceLost",
+         "the guest ended on the source during the migration (none)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct result r;
+
+        result_decide(&cases[i].in, &r);
+        if (r.decided != cases[i].decided || r.phase != cases[i].phase ||
+            r.abort_status != cases[i].abort_status || strcmp(r.reason_code, cases[i].code) != 0 ||
+            strcmp(r.failure_reason, cases[i].reason) != 0) {
+            fail_msg("%s: decided=%d phase=%d abort=%d code='%s' reason='%s'", cases[i].what,
+                     r.decided, (int)r.phase, (int)r.abort_status, r.reason_code, r.failure_reason);
+        }
+    }
+}
+
+static void arrivals(void **state)
+{
+    const struct {
+        const char *what;
+        struct incoming_input in;
+        enum state_phase phase;
+        bool seen;
+    } cases[] = {
+        {"nothing yet", {.domain = view_none(), .job_over = true}, STATE_PHASE_PREPARED, false},
+        {"left by an earlier attempt",
+         {.domain = POWERED_OFF, .job_over = true},
+         STATE_PHASE_PREPARED,
+         false},
+        {"coming", {.domain = SWITCHING}, STATE_PHASE_RUNNING, true},
+        {"coming, job not visible",
+         {.domain = SWITCHING, .job_over = true},
+         STATE_PHASE_RUNNING,
+         true},
+        {"runs, libvirt not done", {.domain = ARRIVED, .seen = true}, STATE_PHASE_RUNNING, true},
+        {"runs", {.domain = ARRIVED, .job_over = true, .seen = true}, STATE_PHASE_SUCCEEDED, true},
+        {"runs, never seen before",
+         {.domain = ARRIVED, .job_over = true},
+         STATE_PHASE_SUCCEEDED,
+         true},
+        {"paused by its user",
+         {.domain = PAUSED, .job_over = true, .seen = true},
+         STATE_PHASE_SUCCEEDED,
+         true},
+        {"paused, libvirt not done", {.domain = PAUSED, .seen = true}, STATE_PHASE_RUNNING, true},
+        {"aborted",
+         {.domain = view_none(), .job_over = true, .seen = true},
+         STATE_PHASE_FAILED,
+         true},
+        {"crashed on arrival",
+         {.domain = CRASHED, .job_over = true, .seen = true},
+         STATE_PHASE_FAILED,
+         true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct incoming r = incoming_decide(&cases[i].in);
+
+        if (r.phase != cases[i].phase || r.seen != cases[i].seen ||
+            (r.failure_reason != NULL) != (r.phase == STATE_PHASE_FAILED)) {
+            fail_msg("%s: phase %d seen %d", cases[i].what, (int)r.phase, r.seen);
+        }
+    }
+}
+
+static void options_and_calls(void **state)
+{
+    static const struct {
+        const char *json, *message;
+        unsigned flags;
+        unsigned long long mib;
+    } cases[] = {
+        {"{}", NULL, 0, 0},
+        {"null", NULL, 0, 0},
+        {"{\"bandwidthBytesPerS\":1}", NULL, 0, 1},
+        {"{\"bandwidthBytesPerS\":1048576}", NULL, 0, 1},
+        {"{\"bandwidthBytesPerS\":1572864}", NULL, 0, 2},
+        {"{\"bandwidthBytesPerS\":67108864}", NULL, 0, 64},
+        {"{\"allowAutoConverge\":true,\"unsafe\":true,\"later\":1}", NULL,
+         VIR_MIGRATE_AUTO_CONVERGE | VIR_MIGRATE_UNSAFE, 0},
+        {"{\"allowPostCopy\":true}", NULL, 0, 0},
+        {"[]", "options: must be an object", 0, 0},
+        {"{\"unsafe\":1}", "options.unsafe: must be true or false", 0, 0},
+        {"{\"progressTimeoutS\":-1}",
+         "options.progressTimeoutS: must be a whole number from 0 to 2147483648", 0, 0},
+        {"{\"bandwidthBytesPerS\":1.5}",
+         "options.bandwidthBytesPerS: must be a whole number from 0 to 1125899906842624", 0, 0},
+    };
+    const unsigned always = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER | VIR_MIGRATE_PERSIST_DEST;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        yyjson_doc *doc = yyjson_read(cases[i].json, strlen(cases[i].json), 0);
+        struct migrate_options o;
+        struct migrate_call c;
+        struct ferry_error err = {0};
+        int rc = migrate_options_decode(yyjson_doc_get_root(doc), &o, &err);
+
+        yyjson_doc_free(doc);
+        assert_string_equal(err.msg, cases[i].message ? cases[i].message : "");
+        if (rc < 0) {
+            continue;
+        }
+        for (int paused = 0; paused < 2; paused++) {
+            migrate_call_make(&o, "/run/m", "KEY", paused, &c);
+            assert_int_equal(c.flags, always | cases[i].flags | (paused ? VIR_MIGRATE_PAUSED : 0));
+            assert_int_equal(c.bandwidth_mib_per_s, cases[i].mib);
+            assert_string_equal(c.destination_uri,
+                                "qemu+unix:///session?socket=/run/m/KEY-source.sock");
+            assert_string_equal(c.memory_uri, "unix:///run/m/KEY-49152-source.sock");
+            migrate_call_done(&c);
+        }
+    }
+    struct migrate_options defaults;
+    assert_int_equal(migrate_options_decode(NULL, &defaults, NULL), 0);
+    assert_int_equal(defaults.completion_timeout_per_gib_s, 150);
+    assert_int_equal(defaults.progress_timeout_s, 150);
+}
+
+static void samples(void **state)
+{
+    virTypedParameterPtr p = NULL;
+    int n = 0, max = 0;
+    struct sample s;
+
+    (void)state;
+    sample_decode(VIR_DOMAIN_JOB_NONE, NULL, 0, &s);
+    assert_false(s.present);
+    assert_false(s.active);
+    assert_int_equal(s.downtime_ms, -1);
+
+    virTypedParamsAddInt(&p, &n, &max, VIR_DOMAIN_JOB_OPERATION,
+                         VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_TIME_ELAPSED, 10319);
+    sample_decode(VIR_DOMAIN_JOB_UNBOUNDED, p, n, &s);
+    assert_true(s.active);
+    assert_false(s.present);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_DATA_TOTAL, 537403392);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_DATA_PROCESSED, 407651867);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_DATA_REMAINING, 98492416);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_MEMORY_BPS, 36685871);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE, 7555);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE, 4096);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_MEMORY_ITERATION, 2);
+    virTypedParamsAddULLong(&p, &n, &max, VIR_DOMAIN_JOB_DOWNTIME, 2795);
+    virTypedParamsAddInt(&p, &n, &max, VIR_DOMAIN_JOB_AUTO_CONVERGE_THROTTLE, 35);
+    sample_decode(VIR_DOMAIN_JOB_UNBOUNDED, p, n, &s);
+    assert_true(s.present && s.active);
+    assert_int_equal(s.dirty_bytes_per_s, 7555 * 4096);
+    assert_int_equal(s.remaining_bytes, 98492416);
+    assert_int_equal(s.downtime_ms, 2795);
+
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc_set_root(doc, sample_json(doc, &s));
+    ferry_cleanup_free char *text = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    assert_string_equal(text, "{\"elapsedMs\":10319,\"totalBytes\":537403392,"
+                              "\"processedBytes\":407651867,\"remainingBytes\":98492416,"
+                              "\"bytesPerS\":36685871,\"dirtyBytesPerS\":30945280,\"iteration\":2,"
+                              "\"expectedDowntimeMs\":2795,\"throttlePercent\":35}");
+    sample_decode(VIR_DOMAIN_JOB_COMPLETED, p, n, &s);
+    assert_false(s.active);
+    virTypedParamsFree(p, n);
+}
+
+static void strategies(void **state)
+{
+    const int64_t gib = INT64_C(1) << 30;
+    static const struct {
+        int64_t elapsed_s, remaining_mib, processed_mib, iteration;
+        enum strategy_action action;
+    } runs[][6] = {
+        /* steady */
+        {{1, 100, 10, 1, STRATEGY_KEEP},
+         {20, 50, 60, 1, STRATEGY_KEEP},
+         {40, 20, 90, 2, STRATEGY_KEEP},
+         {60, 10, 99, 3, STRATEGY_KEEP},
+         {75, 5, 120, 4, STRATEGY_KEEP},
+         {99, 1, 130, 5, STRATEGY_KEEP}},
+        /* stands still from the start */
+        {{1, 100, 0, 1, STRATEGY_KEEP},
+         {20, 100, 0, 1, STRATEGY_KEEP},
+         {30, 100, 0, 1, STRATEGY_KEEP},
+         {32, 100, 0, 1, STRATEGY_ABORT_STUCK},
+         {33, 100, 0, 1, STRATEGY_ABORT_STUCK},
+         {0, 0, 0, 0, STRATEGY_KEEP}},
+        /* sends for ever without a new low */
+        {{1, 100, 0, 1, STRATEGY_KEEP},
+         {20, 90, 50, 1, STRATEGY_KEEP},
+         {49, 95, 100, 2, STRATEGY_KEEP},
+         {51, 95, 160, 3, STRATEGY_ABORT_STUCK},
+         {52, 80, 170, 4, STRATEGY_KEEP},
+         {0, 0, 0, 0, STRATEGY_KEEP}},
+        /* always a bit lower, too slow in all */
+        {{25, 100, 1, 1, STRATEGY_KEEP},
+         {50, 99, 2, 2, STRATEGY_KEEP},
+         {75, 98, 3, 3, STRATEGY_KEEP},
+         {99, 97, 4, 4, STRATEGY_KEEP},
+         {101, 96, 5, 5, STRATEGY_ABORT_NOT_CONVERGING},
+         {0, 0, 0, 0, STRATEGY_KEEP}},
+    };
+    struct migrate_options policy = {.completion_timeout_per_gib_s = 50, .progress_timeout_s = 30};
+
+    (void)state;
+    for (size_t r = 0; r < COUNT_OF(runs); r++) {
+        struct strategy_memory memory = {0};
+        struct strategy_decision d;
+
+        for (size_t i = 0; i < COUNT_OF(runs[r]) && runs[r][i].elapsed_s; i++) {
+            struct strategy_input in = {
+                .policy = &policy,
+                .guest_bytes = 2 * gib, /* 100 s in all */
+                .elapsed_ms = runs[r][i].elapsed_s * 1000,
+                .sample = {.present = true,
+                           .active = true,
+                           .remaining_bytes = runs[r][i].remaining_mib << 20,
+                           .processed_bytes = runs[r][i].processed_mib << 20,
+                           .iteration = runs[r][i].iteration},
+            };
+
+            strategy_decide(&in, &memory, &d);
+            if (d.action != runs[r][i].action ||
+                (d.why[0] != '\0') != (d.action != STRATEGY_KEEP)) {
+                fail_msg("run %zu step %zu: %d %s", r, i, (int)d.action, d.why);
+            }
+        }
+    }
+    /* no limits: never */
+    struct strategy_memory memory = {0};
+    struct strategy_decision d;
+    policy = (struct migrate_options){0};
+    strategy_decide(&(struct strategy_input){.policy = &policy, .elapsed_ms = 1}, &memory, &d);
+    strategy_decide(&(struct strategy_input){.policy = &policy, .elapsed_ms = INT64_C(1) << 40},
+                    &memory, &d);
+    assert_int_equal(d.action, STRATEGY_KEEP);
+}
+
+static void state_survives_the_file(void **state)
+{
+    char path[] = "/tmp/ferry-test-state-XXXXXX";
+    ferry_cleanup_fd int fd = mkstemp(path);
+    struct state *s;
+    struct state_values v;
+    struct ferry_error err;
+    struct state_migration m = {
+        .role = STATE_ROLE_SOURCE,
+        .phase = STATE_PHASE_RUNNING,
+        .uid = "m-1",
+        .start_ms = 1700000000123,
+        .abort = STATE_ABORT_ASKED,
+        .abort_status = STATE_ABORT_STATUS_ABORTING,
+        .abort_accepted = true,
+        .abort_detail = "figures",
+        .downtime_ms = -1,
+        .options = {.bandwidth_bytes_per_s = 5, .allow_auto_converge = true},
+    };
+
+    (void)state;
+    assert_int_equal(state_open(path, &s, &err), 0); /* empty: fresh */
+    struct state_values *w = state_lock(s);
+    w->vm = STATE_VM_STARTED;
+    w->stop = true;
+    w->stop_deadline_ms = 77;
+    snprintf(w->host_uuid, sizeof(w->host_uuid), "abc");
+    state_begin_migration(w, &m);
+    snprintf(m.uid, sizeof(m.uid), "m-2");
+    state_begin_migration(w, &m);
+    assert_int_equal(state_commit(s, &err), 0);
+    state_close(s);
+
+    assert_int_equal(state_open(path, &s, &err), 0);
+    state_get(s, &v);
+    assert_int_equal(v.vm, STATE_VM_STARTED);
+    assert_true(v.stop);
+    assert_int_equal(v.stop_deadline_ms, 77);
+    assert_string_equal(v.host_uuid, "abc");
+    struct state_values want = v;
+    want.migration = m;
+    ferry_cleanup_free char *have_text = state_encode(&v);
+    ferry_cleanup_free char *want_text = state_encode(&want);
+    assert_string_equal(have_text, want_text);
+    assert_true(state_uid_known(&v, "m-1"));
+    assert_true(state_uid_known(&v, "m-2"));
+    assert_false(state_uid_known(&v, "m-3"));
+    state_close(s);
+
+    assert_int_equal(ferry_write_file(path, "{\"vm\":\"odd\"}", 12, 0600, &err), 0);
+    assert_int_equal(state_open(path, &s, &err), -FERRY_INVALID);
+    assert_int_equal(ferry_write_file(path, "{", 1, 0600, &err), 0);
+    assert_int_equal(state_open(path, &s, &err), -FERRY_INVALID);
+    unlink(path);
+}
+
+static void old_migrations_are_forgotten_in_order(void **state)
+{
+    struct state_values v;
+    struct state_migration m = {.role = STATE_ROLE_SOURCE};
+
+    (void)state;
+    state_values_init(&v);
+    for (int i = 0; i < STATE_PAST_MAX + 3; i++) {
+        snprintf(m.uid, sizeof(m.uid), "m-%d", i);
+        state_begin_migration(&v, &m);
+    }
+    assert_false(state_uid_known(&v, "m-1"));
+    assert_true(state_uid_known(&v, "m-2"));
+    assert_true(state_uid_known(&v, "m-34"));
+    assert_true(state_uid_valid("6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01"));
+    assert_false(state_uid_valid(""));
+    assert_false(state_uid_valid("../x"));
+    assert_false(state_uid_valid(NULL));
+}
+
+static void statuses(void **state)
+{
+    struct state_migration m = {.downtime_ms = -1};
+    struct sample s = {0};
+    struct view v = RUNNING;
+    ferry_cleanup_free char *none = status_json(&v, &m, &s);
+
+    (void)state;
+    assert_string_equal(none, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"}}");
+    m = (struct state_migration){.role = STATE_ROLE_SOURCE,
+                                 .phase = STATE_PHASE_FAILED,
+                                 .uid = "m-1",
+                                 .start_ms = 1700000000000,
+                                 .end_ms = 1700000001000,
+                                 .abort = STATE_ABORT_ASKED,
+                                 .abort_status = STATE_ABORT_STATUS_SUCCEEDED,
+                                 .failure_reason = "Live migration has been aborted",
+                                 .reason_code = "Aborted",
+                                 .downtime_ms = -1};
+    ferry_cleanup_free char *failed = status_json(&v, &m, &s);
+    assert_string_equal(
+        failed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"},\"migration\":{"
+                "\"uid\":\"m-1\",\"role\":\"source\",\"phase\":\"failed\",\"mode\":\"PreCopy\","
+                "\"startTimestamp\":\"2023-11-14T22:13:20Z\","
+                "\"endTimestamp\":\"2023-11-14T22:13:21Z\",\"abortRequested\":true,"
+                "\"abortStatus\":\"Succeeded\","
+                "\"failureReason\":\"Live migration has been aborted\","
+                "\"reasonCode\":\"Aborted\"}}");
+    v = view_none();
+    m = (struct state_migration){
+        .role = STATE_ROLE_SOURCE, .phase = STATE_PHASE_SUCCEEDED, .uid = "m-1", .downtime_ms = 25};
+    s = (struct sample){.present = true, .remaining_bytes = 5, .downtime_ms = -1};
+    ferry_cleanup_free char *done = status_json(&v, &m, &s);
+    assert_non_null(strstr(done, "{\"domain\":{\"state\":\"none\",\"reason\":\"\"}"));
+    assert_non_null(strstr(done, "\"downtimeMs\":25"));
+    assert_non_null(strstr(done, "\"remainingBytes\":5"));
+    assert_null(strstr(done, "expectedDowntimeMs"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(views),
+        cmocka_unit_test(results),
+        cmocka_unit_test(arrivals),
+        cmocka_unit_test(options_and_calls),
+        cmocka_unit_test(samples),
+        cmocka_unit_test(strategies),
+        cmocka_unit_test(state_survives_the_file),
+        cmocka_unit_test(old_migrations_are_forgotten_in_order),
+        cmocka_unit_test(statuses),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

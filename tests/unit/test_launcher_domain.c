@@ -1,0 +1,188 @@
+/* Domain XML: golden files and refusals. FERRY_GOLDEN_WRITE=1 writes the golden files anew. */
+#include "lib/unit.h"
+
+#include <unistd.h>
+
+#include "api/object.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "launcher/domain_xml.h"
+
+static const struct domain_xml_options options = {
+    .emulator = "/usr/bin/qemu-system-x86_64",
+    .guest_dir = "/var/run/ferry-guest",
+    .console_dir = "/var/run/ferry-console",
+};
+
+static void same_as_golden(const char *input, const char *output, bool kvm)
+{
+    ferry_cleanup_free char *from = ferry_asprintf("%s/domain/%s.json", GOLDEN_DIR, input);
+    ferry_cleanup_free char *to = ferry_asprintf("%s/domain/%s.xml", GOLDEN_DIR, output);
+    ferry_cleanup_buf struct ferry_buf json = {0};
+    ferry_cleanup_buf struct ferry_buf want = {0};
+    ferry_cleanup_free char *xml = NULL;
+    api_cleanup_object struct api_object *vmi = NULL;
+    struct domain_xml_options o = options;
+    struct ferry_error err = {0};
+
+    o.kvm = kvm;
+    assert_int_equal(ferry_read_file(from, 65536, &json, &err), 0);
+    if (api_object_parse(API_KIND_VMI, json.data, json.len, &vmi, &err) < 0 ||
+        domain_xml(&vmi->u.vmi, &o, &xml, &err) < 0) {
+        fail_msg("%s: %s", input, err.msg);
+    }
+    if (getenv("FERRY_GOLDEN_WRITE")) {
+        assert_int_equal(ferry_write_file(to, xml, strlen(xml), 0644, &err), 0);
+    }
+    assert_int_equal(ferry_read_file(to, 65536, &want, &err), 0);
+    assert_string_equal(xml, want.data);
+}
+
+static void golden_files(void **state)
+{
+    (void)state;
+    same_as_golden("minimal", "minimal", false);
+    same_as_golden("minimal", "minimal-kvm", true);
+    same_as_golden("full", "full", false);
+    same_as_golden("full", "full-kvm", true);
+    same_as_golden("quiet", "quiet", false);
+}
+
+#define KERNEL                                                                                     \
+    "'firmware':{'kernelBoot':{'container':{'image':'ferry.io/builtin','kernelPath':'/h.elf'}}}"
+#define MEMORY "'memory':{'guest':'64Mi'}"
+
+static void refusals(void **state)
+{
+    static const struct {
+        const char *domain; /* members of spec.domain, single quotes for double ones */
+        const char *message;
+    } cases[] = {
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a'}]}",
+         "spec.domain.devices.disks: not supported yet"},
+        {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'a'}]}",
+         "spec.domain.devices.interfaces: not supported yet"},
+        {MEMORY "," KERNEL ",'devices':{'hostDevices':[{'name':'a'}]}",
+         "spec.domain.devices.hostDevices: not supported yet"},
+        {MEMORY "," KERNEL ",'devices':{'tpm':{}}",
+         "spec.domain.devices.tpm: not supported: a TPM's state lives outside the guest and would "
+         "not move with it"},
+        {MEMORY ",'firmware':{'bootloader':{'efi':{}}}",
+         "spec.domain.firmware.bootloader.efi: not supported: only BIOS guests can be moved"},
+        {MEMORY "," KERNEL ",'cpu':{'dedicatedCpuPlacement':true}",
+         "spec.domain.cpu.dedicatedCpuPlacement: not supported yet"},
+        {MEMORY "," KERNEL ",'cpu':{'model':'host-passthrough'}",
+         "spec.domain.cpu.model: the host's CPU can be had with KVM only; name a model, e.g. "
+         "qemu64"},
+        {MEMORY "," KERNEL ",'cpu':{'model':'a b'}",
+         "spec.domain.cpu.model: is not the name of a CPU model"},
+        {MEMORY "," KERNEL ",'cpu':{'model':7}", "spec.domain.cpu.model: must be a string"},
+        {MEMORY "," KERNEL ",'cpu':{'features':[{'name':'x','policy':'maybe'}]}",
+         "spec.domain.cpu.features: each needs a name, and force, require, optional, disable or "
+         "forbid as policy"},
+        {MEMORY "," KERNEL ",'machine':{'type':'virt'}",
+         "spec.domain.machine.type: must be pc, q35, or a versioned one of these (pc-q35-10.0)"},
+        {MEMORY "," KERNEL ",'cpu':{'sockets':300}", "spec.domain.cpu: 300 CPUs, must be 1 to 255"},
+        {KERNEL, "spec.domain.memory.guest: the guest needs at least 1Mi of memory"},
+        {MEMORY, "spec.domain.firmware.kernelBoot: container.image and container.kernelPath are "
+                 "needed: disks are not supported yet, so there is nothing else to boot from"},
+        {MEMORY ",'firmware':{'kernelBoot':{'container':{'image':'quay.io/x','kernelPath':'/a'}}}",
+         "spec.domain.firmware.kernelBoot.container.image: must be ferry.io/builtin: other images "
+         "are not supported yet"},
+        {MEMORY ",'firmware':{'kernelBoot':{'container':{'image':'ferry.io/builtin',"
+                "'kernelPath':'a.elf'}}}",
+         "spec.domain.firmware.kernelBoot.container.kernelPath: must start with a slash"},
+        {MEMORY ",'firmware':{'kernelBoot':{'kernelArgs':'a\\nb','container':{"
+                "'image':'ferry.io/builtin','kernelPath':'/a'}}}",
+         "spec.domain.firmware.kernelBoot.kernelArgs: must not hold control characters"},
+        {MEMORY ","
+                "'firmware':{'uuid':'x'}",
+         "spec.domain.firmware.uuid: must be a UUID"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf(
+            "{'metadata':{'namespace':'d','name':'v','uid':'6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01'},"
+            "'spec':{'domain':{%s}}}",
+            cases[i].domain);
+        ferry_cleanup_free char *xml = NULL;
+        api_cleanup_object struct api_object *vmi = NULL;
+        struct ferry_error err = {0};
+
+        for (char *p = json; *p; p++) {
+            *p = *p == '\'' ? '"' : *p;
+        }
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, &err), 0);
+        assert_int_equal(domain_xml(&vmi->u.vmi, &options, &xml, &err), -FERRY_INVALID);
+        assert_null(xml);
+        assert_string_equal(err.msg, cases[i].message);
+    }
+}
+
+static void paths_stay_in_the_guest_directory(void **state)
+{
+    static const struct {
+        const char *path;
+        bool good;
+    } cases[] = {
+        {"/a.elf", true}, {"/a/b", true},     {"/..a", true},   {"/a..", true}, {"/...", true},
+        {"/../a", false}, {"/a/../b", false}, {"/a/..", false}, {"/", false},   {"//a", false},
+        {"/a/", false},   {"/./a", false},    {"/a/.", false},  {"..", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf(
+            "{\"metadata\":{\"namespace\":\"d\",\"name\":\"v\","
+            "\"uid\":\"6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01\"},\"spec\":{\"domain\":{\"memory\":{"
+            "\"guest\":\"64Mi\"},\"firmware\":{\"kernelBoot\":{\"container\":{\"image\":"
+            "\"ferry.io/builtin\",\"kernelPath\":\"%s\"}}}}}}",
+            cases[i].path);
+        ferry_cleanup_free char *xml = NULL;
+        api_cleanup_object struct api_object *vmi = NULL;
+
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, NULL), 0);
+        if ((domain_xml(&vmi->u.vmi, &options, &xml, NULL) == 0) != cases[i].good) {
+            fail_msg("kernelPath '%s'", cases[i].path);
+        }
+    }
+}
+
+static void identity_is_checked(void **state)
+{
+    static const char *const bad[] = {
+        "{\"namespace\":\"d\",\"name\":\"v\",\"uid\":\"not-a-uuid\"}",
+        "{\"namespace\":\"d\",\"name\":\"v\"}",
+        "{\"namespace\":\"d\",\"uid\":\"6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01\"}",
+        "{\"namespace\":\"d\",\"name\":\"v/1\",\"uid\":\"6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01\"}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf(
+            "{\"metadata\":%s,\"spec\":{\"domain\":{\"memory\":{\"guest\":\"64Mi\"},"
+            "\"firmware\":{\"kernelBoot\":{\"container\":{\"image\":\"ferry.io/builtin\","
+            "\"kernelPath\":\"/h\"}}}}}}",
+            bad[i]);
+        ferry_cleanup_free char *xml = NULL;
+        api_cleanup_object struct api_object *vmi = NULL;
+        struct ferry_error err = {0};
+
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, NULL), 0);
+        assert_int_equal(domain_xml(&vmi->u.vmi, &options, &xml, &err), -FERRY_INVALID);
+        assert_true(ferry_str_starts(err.msg, "metadata"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden_files),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(paths_stay_in_the_guest_directory),
+        cmocka_unit_test(identity_is_checked),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
