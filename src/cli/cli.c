@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "cli/suggest.h"
 
@@ -11,6 +12,10 @@ enum { MAX_VERBS = 32 };
 static const struct cli_verb verbs[] = {
     {"up", "start a site on this machine: an API server and a few nodes", verb_up, false},
     {"down", "end the site and remove everything it made", verb_down, false},
+    {"vm", "create, list and delete virtual machines", verb_vm, false},
+    {"migrate", "move a virtual machine to another node", verb_migrate, false},
+    {"list", "list moves", verb_list, false},
+    {"cancel", "cancel a move", verb_cancel, false},
     {"supervise", "keep a site's programs running", verb_supervise, true},
     {0},
 };
@@ -78,6 +83,20 @@ int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry
                       argv[first], verb);
 }
 
+int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
+               struct ferry_error *err)
+{
+    int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, name), ret, err);
+
+    if (rc == -(int)FERRY_NOT_FOUND) {
+        return ferry_fail(err, FERRY_NOT_FOUND,
+                          "there is no virtual machine '%s' in namespace '%s'; 'ferry vm list' "
+                          "shows them",
+                          name, s->ns);
+    }
+    return rc < 0 ? session_explain(err) : 0;
+}
+
 int cli_exit_code(const struct ferry_error *err)
 {
     if (err->cls == FERRY_CANCELLED) {
@@ -90,6 +109,8 @@ int cli_exit_code(const struct ferry_error *err)
 int cli_main(int argc, char **argv)
 {
     struct ferry_error err = {0};
+
+    ferry_log_init("ferry", FERRY_LOG_WARN, FERRY_LOG_TEXT);
     int rc = cli_dispatch("ferry",
                           "Moves running virtual machines between hosts: a site to try it on, "
                           "virtual\nmachines, and their migrations.",

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "cli/session.h"
 
 /* Exit codes beyond those that every program shares. */
 enum {
@@ -34,6 +35,14 @@ int cli_exit_code(const struct ferry_error *err);
 /* No positional arguments are left, or an error that names the first of them. */
 int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry_error *err);
 
+/* The virtual machine of that name in the session's namespace, or an error that says so. */
+int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
+               struct ferry_error *err);
+
 int verb_up(int argc, char **argv, struct ferry_error *err);
 int verb_down(int argc, char **argv, struct ferry_error *err);
 int verb_supervise(int argc, char **argv, struct ferry_error *err);
+int verb_vm(int argc, char **argv, struct ferry_error *err);
+int verb_migrate(int argc, char **argv, struct ferry_error *err);
+int verb_list(int argc, char **argv, struct ferry_error *err);
+int verb_cancel(int argc, char **argv, struct ferry_error *err);

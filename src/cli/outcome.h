@@ -1,0 +1,13 @@
+/* What became of a move, from the objects that tell of it. Pure. */
+#pragma once
+
+#include "api/kinds.h"
+
+enum outcome { OUTCOME_GOING, OUTCOME_SUCCEEDED, OUTCOME_FAILED, OUTCOME_CANCELLED };
+
+/* `m` is the migration object as last seen, `gone` whether it has since been removed; `vmi` may be
+ * NULL when the VM is not there. */
+enum outcome outcome_of(const struct api_migration *m, bool gone, const struct api_vmi *vmi);
+
+/* Why it failed, in the words of whoever found out; never NULL. */
+const char *outcome_reason(const struct api_migration *m, const struct api_vmi *vmi);

@@ -1,0 +1,94 @@
+#include "cli/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/site_plan.h"
+
+char *session_pick(const struct session_places *places, bool (*exists)(const char *path),
+                   struct ferry_error *err)
+{
+    if (!ferry_str_empty(places->option)) {
+        return ferry_strdup(places->option);
+    }
+    if (!ferry_str_empty(places->environment)) {
+        ferry_cleanup_free char *list = ferry_strdup(places->environment);
+        char *save = NULL, *first = strtok_r(list, ":", &save);
+
+        for (char *p = first; p; p = strtok_r(NULL, ":", &save)) {
+            if (exists(p)) {
+                return ferry_strdup(p);
+            }
+        }
+        if (first) {
+            return ferry_strdup(first);
+        }
+    }
+    if (exists(places->site)) {
+        return ferry_strdup(places->site);
+    }
+    if (!ferry_str_empty(places->home)) {
+        ferry_cleanup_free char *path = ferry_asprintf("%s/.kube/config", places->home);
+
+        if (exists(path)) {
+            return ferry_take_ptr(path);
+        }
+    }
+    ferry_fail(err, FERRY_NOT_FOUND,
+               "no API server is known: start a site with 'ferry up', or name a kubeconfig with "
+               "--kubeconfig or $KUBECONFIG");
+    return NULL;
+}
+
+static bool readable(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+int session_open(const struct session_options *so, struct session *ret, struct ferry_error *err)
+{
+    struct session_places places = {
+        .option = so->kubeconfig,
+        .environment = getenv("KUBECONFIG"),
+        .site = SITE_DEFAULT_ROOT "/api/var/lib/ferry/admin.kubeconfig",
+        .home = getenv("HOME"),
+    };
+    ferry_cleanup_free char *path = session_pick(&places, readable, err);
+
+    if (!path) {
+        return -(int)FERRY_NOT_FOUND;
+    }
+    int rc = kube_client_open(path, &ret->client, err);
+    if (rc < 0) {
+        return rc;
+    }
+    ret->ns = ferry_strdup(so->ns ? so->ns : kube_client_namespace(ret->client));
+    return 0;
+}
+
+void session_done(struct session *s)
+{
+    kube_client_free(s->client);
+    free(s->ns);
+    *s = (struct session){0};
+}
+
+int session_explain(struct ferry_error *err)
+{
+    struct ferry_error was = *err;
+    int http = was.http;
+
+    if (was.cls == FERRY_RETRY && http == 0) {
+        ferry_fail(err, was.cls,
+                   "%s; does the API server run? ('ferry up' starts one on this machine, "
+                   "--kubeconfig names another)",
+                   was.msg);
+    } else if (was.cls == FERRY_DENIED) {
+        ferry_fail(err, was.cls, "%s; the kubeconfig's user may not do this, or is not known there",
+                   was.msg);
+    }
+    err->http = http;
+    return -(int)err->cls;
+}

@@ -1,0 +1,243 @@
+#include "cli/watch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "api/object.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "cli/progress.h"
+
+enum { STEP_MS = 200, API_AWAY_S = 60 };
+
+struct watch {
+    struct session *session;
+    const char *name;
+    bool quiet, terminal;
+    struct api_object *migration, *vmi; /* as last seen */
+    bool gone;
+    char *source;    /* node that the VM was on before */
+    char *last_line; /* that was printed */
+    int64_t away_since_ns;
+};
+
+static void watch_done(struct watch *w)
+{
+    api_object_unref(w->migration);
+    api_object_unref(w->vmi);
+    free(w->source);
+    free(w->last_line);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+static int refresh(struct watch *w, struct ferry_error *err)
+{
+    struct session *s = w->session;
+    struct api_object *fresh = NULL;
+    int rc = kube_client_get(s->client, kube_ref(API_KIND_MIGRATION, s->ns, w->name), &fresh, err);
+
+    if (rc == -(int)FERRY_NOT_FOUND && w->migration) {
+        w->gone = true;
+    } else if (rc < 0) {
+        return rc;
+    } else {
+        api_object_unref(w->migration);
+        w->migration = fresh;
+    }
+    fresh = NULL;
+    rc = kube_client_get(
+        s->client, kube_ref(API_KIND_VMI, s->ns, w->migration->u.migration.vmi_name), &fresh, err);
+    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+        return rc;
+    }
+    api_object_unref(w->vmi);
+    w->vmi = fresh;
+    if (fresh && !w->source) {
+        const struct api_vmi *v = &fresh->u.vmi;
+        bool mine = v->migration.present && ferry_streq(v->migration.uid, w->migration->meta->uid);
+
+        w->source = ferry_strdup(mine && v->migration.source_node ? v->migration.source_node
+                                                                  : v->node_name);
+    }
+    return 0;
+}
+
+/* ---- showing ------------------------------------------------------------------------------- */
+
+static int terminal_width(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/* The sample belongs to this move only while the VM's state names it. */
+static bool current_sample(const struct watch *w, struct progress_sample *ret)
+{
+    const struct api_migration *m = &w->migration->u.migration;
+    const struct api_vmi *v = w->vmi ? &w->vmi->u.vmi : NULL;
+    const char *text = v ? api_map_get(&v->meta.annotations, "ferry.io/progress") : NULL;
+
+    return text && v->migration.present && ferry_streq(v->migration.uid, m->meta.uid) &&
+           ferry_streq(m->phase, "Running") && progress_parse(text, strlen(text), ret, NULL) == 0;
+}
+
+static void put_waiting(const struct api_migration *m, struct ferry_buf *out)
+{
+    const char *text = api_map_get(&m->meta.annotations, "ferry.io/queue");
+    yyjson_doc *doc = NULL;
+
+    if (!text || api_json_parse(text, strlen(text), &doc, NULL) < 0) {
+        return;
+    }
+    const char *message = api_json_str(yyjson_doc_get_root(doc), "/message");
+    if (!ferry_str_empty(message)) {
+        ferry_buf_printf(out, "  waits: %s", message);
+    }
+    yyjson_doc_free(doc);
+}
+
+static void show(struct watch *w)
+{
+    ferry_cleanup_buf struct ferry_buf line = {0};
+    const struct api_migration *m = &w->migration->u.migration;
+    struct progress_sample sample;
+    bool has_sample = current_sample(w, &sample);
+
+    if (w->quiet) {
+        return;
+    }
+    progress_line(m->phase, has_sample ? &sample : NULL, w->terminal ? terminal_width() - 1 : 0,
+                  &line);
+    if (!has_sample) {
+        put_waiting(m, &line);
+    }
+    if (ferry_streq(line.data, w->last_line)) {
+        return;
+    }
+    if (w->terminal) {
+        printf("\r\033[K%s", line.data);
+    } else {
+        printf("%s\n", line.data);
+    }
+    fflush(stdout);
+    free(w->last_line);
+    w->last_line = ferry_buf_take(&line);
+}
+
+static void clear_line(const struct watch *w)
+{
+    if (w->terminal && !w->quiet && w->last_line) {
+        printf("\r\033[K");
+        fflush(stdout);
+    }
+}
+
+static void say_success(const struct watch *w, const char *vm)
+{
+    const struct api_migration *m = &w->migration->u.migration;
+    const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
+    const char *node = w->vmi ? w->vmi->u.vmi.node_name : NULL;
+    struct progress_result r = {-1, -1, -1};
+    char buf[PROGRESS_TEXT];
+
+    if (text) {
+        progress_parse_result(text, strlen(text), &r, NULL);
+    }
+    printf("%s moved from %s to %s", vm, w->source ? w->source : "?", node ? node : "?");
+    if (r.total_ms >= 0) {
+        printf(" in %s", progress_duration(r.total_ms, buf));
+    }
+    if (r.downtime_ms >= 0) {
+        printf("; it stood still for %s", progress_duration(r.downtime_ms, buf));
+    }
+    if (r.transferred_bytes >= 0) {
+        printf("; %s sent", progress_bytes(r.transferred_bytes, buf));
+    }
+    printf("\n");
+}
+
+static void say_end(const struct watch *w, enum outcome outcome)
+{
+    const struct api_migration *m = &w->migration->u.migration;
+    const struct api_vmi *v = w->vmi ? &w->vmi->u.vmi : NULL;
+
+    clear_line(w);
+    if (outcome == OUTCOME_SUCCEEDED) {
+        say_success(w, m->vmi_name);
+    } else if (outcome == OUTCOME_CANCELLED) {
+        printf("The move of %s was cancelled", m->vmi_name);
+    } else {
+        printf("%s did not move: %s", m->vmi_name, outcome_reason(m, v));
+    }
+    if (outcome != OUTCOME_SUCCEEDED) {
+        if (v && ferry_streq(v->phase, "Running")) {
+            printf("; it runs on %s\n", v->node_name);
+        } else {
+            printf("; the VM is %s\n", v ? v->phase : "gone");
+        }
+    }
+    fflush(stdout);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+/* Whether to look again although a call failed. */
+static bool wait_out(struct watch *w, const struct ferry_error *err)
+{
+    int64_t now = ferry_now_ns();
+
+    if (err->cls != FERRY_RETRY) {
+        return false;
+    }
+    if (!w->away_since_ns) {
+        w->away_since_ns = now;
+        clear_line(w);
+        fprintf(stderr, "ferry: the API server does not answer; the move goes on without it, "
+                        "waiting for it\n");
+    }
+    return now - w->away_since_ns < API_AWAY_S * FERRY_NS_PER_S;
+}
+
+static int follow(struct watch *w, enum outcome *ret, struct ferry_error *err)
+{
+    for (;;) {
+        struct ferry_error why;
+        int rc = refresh(w, &why);
+
+        if (rc == 0) {
+            w->away_since_ns = 0;
+            *ret = outcome_of(&w->migration->u.migration, w->gone, w->vmi ? &w->vmi->u.vmi : NULL);
+            if (*ret != OUTCOME_GOING) {
+                say_end(w, *ret);
+                return 0;
+            }
+            show(w);
+        } else if (!wait_out(w, &why)) {
+            clear_line(w);
+            *err = why;
+            return rc;
+        }
+        if (ferry_signals_wait(ferry_now_ns() + STEP_MS * FERRY_NS_PER_MS)) {
+            clear_line(w);
+            return ferry_fail(err, FERRY_CANCELLED,
+                              "no longer watching; the move goes on ('ferry cancel %s' stops it)",
+                              w->name);
+        }
+    }
+}
+
+int watch_migration(struct session *s, const char *name, bool quiet, enum outcome *ret,
+                    struct ferry_error *err)
+{
+    struct watch w = {
+        .session = s, .name = name, .quiet = quiet, .terminal = isatty(STDOUT_FILENO) == 1};
+    int rc = follow(&w, ret, err);
+
+    watch_done(&w);
+    return rc;
+}

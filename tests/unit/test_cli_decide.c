@@ -1,0 +1,289 @@
+/* Tables for what the command line concludes from objects and from its surroundings. */
+#include "lib/unit.h"
+
+#include "api/object.h"
+#include "base/str.h"
+#include "cli/outcome.h"
+#include "cli/output.h"
+#include "cli/preflight.h"
+#include "cli/session.h"
+
+static struct api_object *object(enum api_kind kind, const char *json)
+{
+    struct api_object *o = NULL;
+    struct ferry_error err = {0};
+
+    if (api_object_parse(kind, json, strlen(json), &o, &err) < 0) {
+        fail_msg("%s: %s", json, err.msg);
+    }
+    return o;
+}
+
+#define META(extra) "\"metadata\":{\"name\":\"m\",\"uid\":\"u1\"" extra "}"
+#define DELETED ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\""
+
+static void what_became_of_a_move(void **state)
+{
+    static const struct {
+        const char *migration;
+        bool gone;
+        const char *vmi; /* or NULL */
+        enum outcome outcome;
+        const char *reason; /* when it failed */
+    } cases[] = {
+        {"{" META("") "}", false, NULL, OUTCOME_GOING, NULL},
+        {"{" META("") ",\"status\":{\"phase\":\"Running\"}}", false, NULL, OUTCOME_GOING, NULL},
+        {"{" META(DELETED) ",\"status\":{\"phase\":\"Running\"}}", false, NULL, OUTCOME_GOING,
+         NULL},
+        {"{" META("") ",\"status\":{\"phase\":\"Succeeded\"}}", false, NULL, OUTCOME_SUCCEEDED,
+         NULL},
+        {"{" META(DELETED) ",\"status\":{\"phase\":\"Succeeded\"}}", true, NULL, OUTCOME_SUCCEEDED,
+         NULL},
+        {"{" META("") ",\"status\":{\"phase\":\"Failed\"}}", false, NULL, OUTCOME_FAILED,
+         "no reason was given"},
+        {"{" META(
+             "") ",\"status\":{\"phase\":\"Failed\",\"migrationState\":{\"migrationUid\":\"u1\","
+                 "\"failureReason\":\"mine\"}}}",
+         false, NULL, OUTCOME_FAILED, "mine"},
+        {"{" META("") ",\"status\":{\"phase\":\"Failed\"}}", false,
+         "{" META("") ",\"status\":{\"migrationState\":{\"migrationUid\":\"u1\",\"failureReason\":"
+                      "\"the VM's\"}}}",
+         OUTCOME_FAILED, "the VM's"},
+        /* the VM's state tells of another move */
+        {"{" META("") ",\"status\":{\"phase\":\"Failed\"}}", false,
+         "{" META("") ",\"status\":{\"migrationState\":{\"migrationUid\":\"u0\",\"abortRequested\":"
+                      "true,\"failureReason\":\"old\"}}}",
+         OUTCOME_FAILED, "no reason was given"},
+        {"{" META(
+             "") ",\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"X\",\"status\":"
+                 "\"True\",\"message\":\"by condition\"}]}}",
+         false, NULL, OUTCOME_FAILED, "by condition"},
+        {"{" META("") ",\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":"
+                      "\"migrationAbortRequested\",\"status\":\"True\"}]}}",
+         false, NULL, OUTCOME_CANCELLED, NULL},
+        {"{" META(DELETED) ",\"status\":{\"phase\":\"Failed\"}}", false, NULL, OUTCOME_CANCELLED,
+         NULL},
+        {"{" META("") ",\"status\":{\"phase\":\"Failed\"}}", false,
+         "{" META("") ",\"status\":{\"migrationState\":{\"migrationUid\":\"u1\",\"abortStatus\":"
+                      "\"Succeeded\"}}}",
+         OUTCOME_CANCELLED, NULL},
+        /* gone before its last phase was seen */
+        {"{" META(DELETED) ",\"status\":{\"phase\":\"Running\"}}", true, NULL, OUTCOME_CANCELLED,
+         NULL},
+        {"{" META(DELETED) ",\"status\":{\"phase\":\"Running\"}}", true,
+         "{" META(
+             "") ",\"status\":{\"migrationState\":{\"migrationUid\":\"u1\",\"completed\":true}}}",
+         OUTCOME_SUCCEEDED, NULL},
+        {"{" META(DELETED) ",\"status\":{\"phase\":\"Running\"}}", true,
+         "{" META("") ",\"status\":{\"migrationState\":{\"migrationUid\":\"u1\",\"completed\":true,"
+                      "\"failed\":true}}}",
+         OUTCOME_CANCELLED, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *m = object(API_KIND_MIGRATION, cases[i].migration);
+        api_cleanup_object struct api_object *v =
+            cases[i].vmi ? object(API_KIND_VMI, cases[i].vmi) : NULL;
+        const struct api_vmi *vmi = v ? &v->u.vmi : NULL;
+        enum outcome got = outcome_of(&m->u.migration, cases[i].gone, vmi);
+
+        if (got != cases[i].outcome) {
+            fail_msg("case %zu: outcome %d, not %d", i, got, cases[i].outcome);
+        }
+        if (cases[i].reason) {
+            assert_string_equal(outcome_reason(&m->u.migration, vmi), cases[i].reason);
+        }
+    }
+}
+
+#define NODE(name, ready, extra)                                                                   \
+    "{\"metadata\":{\"name\":\"" name "\"}" extra ",\"status\":{\"conditions\":[{\"type\":"        \
+    "\"Ready\",\"status\":\"" ready "\"}]}}"
+#define VM(phase, extra)                                                                           \
+    "{\"metadata\":{\"name\":\"demo\"},\"status\":{\"phase\":\"" phase "\",\"nodeName\":"          \
+    "\"node1\"" extra "}}"
+
+static void before_a_move(void **state)
+{
+    static const struct {
+        const char *vm;
+        const char *nodes[3];  /* NULL first = not known */
+        const char *to, *says; /* NULL = may move */
+    } cases[] = {
+        {VM("Running", ""), {NODE("node1", "True", ""), NODE("node2", "True", "")}, NULL, NULL},
+        {VM("Running", ""), {NODE("node1", "True", ""), NODE("node2", "True", "")}, "node2", NULL},
+        {VM("Running", ""), {NULL}, NULL, NULL},
+        {VM("Running", ""), {NULL}, "node9", NULL},
+        {VM("Running", ""), {NODE("node1", "True", "")}, NULL, "there is no node that demo could"},
+        {VM("Running", ""),
+         {NODE("node1", "True", ""), NODE("node2", "False", "")},
+         NULL,
+         "there is no node that demo could"},
+        {VM("Running", ""),
+         {NODE("node1", "True", ""), NODE("node2", "True", ",\"spec\":{\"unschedulable\":true}")},
+         NULL,
+         "there is no node that demo could"},
+        {VM("Running", ""), {NODE("node1", "True", "")}, "node2", "there is no node 'node2'"},
+        {VM("Running", ""), {NODE("node1", "True", "")}, "node1", "demo is on node1 already"},
+        {VM("Running", ""), {NULL}, "node1", "demo is on node1 already"},
+        {VM("Running", ""),
+         {NODE("node1", "True", ""), NODE("node2", "Unknown", "")},
+         "node2",
+         "node node2 takes no virtual machines: it is not ready"},
+        {VM("Running", ""),
+         {NODE("node1", "True", ""), NODE("node2", "True", ",\"spec\":{\"unschedulable\":true}")},
+         "node2",
+         "node node2 takes no virtual machines: it is cordoned"},
+        {VM("Scheduling", ""), {NULL}, NULL, "demo is Scheduling; only a running"},
+        {"{\"metadata\":{\"name\":\"demo\"}}", {NULL}, NULL, "demo is Pending; only a running"},
+        {VM("Running", ",\"conditions\":[{\"type\":\"LiveMigratable\",\"status\":\"False\","
+                       "\"reason\":\"DisksNotLiveMigratable\",\"message\":\"disk x is local\"}]"),
+         {NULL},
+         NULL,
+         "demo cannot be moved: disk x is local"},
+        {"{\"metadata\":{\"name\":\"demo\"" DELETED "},\"status\":{\"phase\":\"Running\"}}",
+         {NULL},
+         NULL,
+         "demo is being deleted"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *vm = object(API_KIND_VMI, cases[i].vm);
+        struct api_object *nodes[3];
+        struct ferry_error err = {0};
+        size_t n = 0;
+
+        while (n < 3 && cases[i].nodes[n]) {
+            nodes[n] = object(API_KIND_NODE, cases[i].nodes[n]);
+            n++;
+        }
+        int rc = preflight_check(&vm->u.vmi, n ? nodes : NULL, n, cases[i].to, &err);
+        if ((rc == 0) != !cases[i].says || (cases[i].says && !strstr(err.msg, cases[i].says))) {
+            fail_msg("case %zu: %d, '%s'", i, rc, err.msg);
+        }
+        while (n-- > 0) {
+            api_object_unref(nodes[n]);
+        }
+    }
+}
+
+static const char *existing;
+static bool exists(const char *path)
+{
+    return existing && strstr(existing, path);
+}
+
+static void which_kubeconfig(void **state)
+{
+    static const struct {
+        const char *option, *environment, *home, *existing, *want; /* want NULL = error */
+    } cases[] = {
+        {"/o", "/e", "/h", "/o /e /site /h/.kube/config", "/o"},
+        {"/o", NULL, NULL, NULL, "/o"}, /* asked for: its absence is to be told */
+        {NULL, "/e", "/h", "/e /site /h/.kube/config", "/e"},
+        {NULL, "/e", "/h", "/site", "/e"},
+        {NULL, "/e1:/e2", "/h", "/e2 /site", "/e2"},
+        {NULL, "/e1:/e2", "/h", "/site", "/e1"},
+        {NULL, ":", "/h", "/site", "/site"},
+        {NULL, "", "/h", "/site /h/.kube/config", "/site"},
+        {NULL, NULL, "/h", "/h/.kube/config", "/h/.kube/config"},
+        {NULL, NULL, "/h", NULL, NULL},
+        {NULL, NULL, NULL, "/h/.kube/config", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ferry_error err = {0};
+
+        existing = cases[i].existing;
+        ferry_cleanup_free char *got =
+            session_pick(&(struct session_places){.option = cases[i].option,
+                                                  .environment = cases[i].environment,
+                                                  .site = "/site",
+                                                  .home = cases[i].home},
+                         exists, &err);
+        if (!ferry_streq(got, cases[i].want)) {
+            fail_msg("case %zu: %s", i, got ? got : err.msg);
+        }
+    }
+}
+
+static void errors_say_what_to_do(void **state)
+{
+    struct ferry_error err;
+
+    (void)state;
+    ferry_fail(&err, FERRY_RETRY, "talking to x: refused");
+    assert_int_equal(session_explain(&err), -FERRY_RETRY);
+    assert_non_null(strstr(err.msg, "talking to x: refused; does the API server run?"));
+    ferry_fail(&err, FERRY_NOT_FOUND, "nothing");
+    err.http = 404;
+    assert_int_equal(session_explain(&err), -FERRY_NOT_FOUND);
+    assert_string_equal(err.msg, "nothing");
+    assert_int_equal(err.http, 404);
+}
+
+static void yaml(void **state)
+{
+    static const struct {
+        const char *json, *yaml;
+    } cases[] = {
+        {"{}", "{}\n"},
+        {"[]", "[]\n"},
+        {"\"a\"", "a\n"},
+        {"{\"a\":1,\"b\":\"x\",\"c\":null,\"d\":true}", "a: 1\nb: x\nc: null\nd: true\n"},
+        {"{\"a\":\"yes\",\"b\":\"1\",\"c\":\"\",\"d\":\"a: b\",\"e\":\"NULL\"}",
+         "a: \"yes\"\nb: \"1\"\nc: \"\"\nd: \"a: b\"\ne: \"NULL\"\n"},
+        {"{\"a\":{\"b\":{\"c\":[]}},\"d\":{}}", "a:\n  b:\n    c: []\nd: {}\n"},
+        {"{\"items\":[{\"a\":1,\"b\":[1,2]},{\"c\":{\"d\":2}}]}",
+         "items:\n- a: 1\n  b:\n  - 1\n  - 2\n- c:\n    d: 2\n"},
+        {"[[1,2],[3]]", "- - 1\n  - 2\n- - 3\n"},
+        {"{\"kubernetes.io/host name\":\"line\\nline\"}",
+         "\"kubernetes.io/host name\": \"line\\nline\"\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_buf struct ferry_buf b = {0};
+        yyjson_doc *doc = yyjson_read(cases[i].json, strlen(cases[i].json), 0);
+
+        output_yaml(yyjson_doc_get_root(doc), &b);
+        yyjson_doc_free(doc);
+        assert_string_equal(b.data, cases[i].yaml);
+    }
+}
+
+static void lists_for_programs(void **state)
+{
+    api_cleanup_object struct api_object *vm =
+        object(API_KIND_VMI, "{\"metadata\":{\"name\":\"demo\"},\"own\":1}");
+    ferry_cleanup_buf struct ferry_buf names = {0}, text = {0};
+    enum output_format format;
+    struct ferry_error err;
+
+    (void)state;
+    output_objects(&vm, 1, OUTPUT_NAME, &names);
+    assert_string_equal(names.data, "virtualmachineinstance.kubevirt.io/demo\n");
+    output_objects(&vm, 1, OUTPUT_YAML, &text);
+    assert_string_equal(
+        text.data, "apiVersion: v1\nkind: List\nitems:\n- metadata:\n    name: demo\n  own: 1\n");
+    assert_int_equal(output_parse("wide", &format, &err), 0);
+    assert_int_equal(format, OUTPUT_WIDE);
+    assert_int_equal(output_parse("xml", &format, &err), -FERRY_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_became_of_a_move),
+        cmocka_unit_test(before_a_move),
+        cmocka_unit_test(which_kubeconfig),
+        cmocka_unit_test(errors_say_what_to_do),
+        cmocka_unit_test(yaml),
+        cmocka_unit_test(lists_for_programs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
