@@ -223,9 +223,16 @@ static int transfer_error(const struct http_client *c, const struct transfer *t,
 /* ---- calls ------------------------------------------------------------------------------------
  */
 
+struct body {
+    struct ferry_buf *buf;
+    size_t max;
+};
+
 static size_t collect(char *data, size_t size, size_t n, void *ctx)
 {
-    return ferry_buf_append_capped(ctx, data, size * n, BODY_MAX, NULL) < 0 ? 0 : size * n;
+    struct body *b = ctx;
+
+    return ferry_buf_append_capped(b->buf, data, size * n, b->max, NULL) < 0 ? 0 : size * n;
 }
 
 static size_t collect_warning(char *data, size_t size, size_t n, void *ctx)
@@ -248,6 +255,7 @@ int http_client_call(struct http_client *c, const struct http_call *call, struct
                      struct ferry_error *err)
 {
     struct http_reply reply = {0};
+    struct body body = {&reply.body, call->max_reply ? call->max_reply : BODY_MAX};
     struct transfer t;
     long status = 0;
     int rc = transfer_begin(c, &t, call->path, err);
@@ -260,7 +268,7 @@ int http_client_call(struct http_client *c, const struct http_call *call, struct
     curl_easy_setopt(t.h, CURLOPT_TIMEOUT_MS,
                      (long)(call->timeout_ms ? call->timeout_ms : DEFAULT_TIMEOUT_MS));
     curl_easy_setopt(t.h, CURLOPT_WRITEFUNCTION, collect);
-    curl_easy_setopt(t.h, CURLOPT_WRITEDATA, &reply.body);
+    curl_easy_setopt(t.h, CURLOPT_WRITEDATA, &body);
     curl_easy_setopt(t.h, CURLOPT_HEADERFUNCTION, collect_warning);
     curl_easy_setopt(t.h, CURLOPT_HEADERDATA, &reply);
     if (call->body) {

@@ -30,13 +30,14 @@ struct http_call {
     const char *accept;        /* or NULL */
     const char *body;          /* or NULL */
     size_t body_len;
-    int timeout_ms; /* whole call; 0 = 30 s */
+    int timeout_ms;   /* whole call; 0 = 30 s */
+    size_t max_reply; /* a longer body is an error; 0 = 256 MiB */
 };
 
 struct http_reply {
     int status;
-    struct ferry_buf body; /* at most 256 MiB */
-    char warning[256];     /* text of the first Warning header, or "" */
+    struct ferry_buf body;
+    char warning[256]; /* text of the first Warning header, or "" */
 };
 void http_reply_done(struct http_reply *r);
 #define http_cleanup_reply ferry_cleanup(http_reply_done)
