@@ -19,7 +19,7 @@ struct site_process {
     char name[SITE_PROCESS_NAME];
     pid_t pid; /* 0 = does not run */
     uint64_t start_time;
-    int restarts;  /* starts after the first one */
+    int restarts;  /* starts by this supervisor after the first one */
     int last_exit; /* code of its last end, 128 + signal; -1 = never ended */
 };
 

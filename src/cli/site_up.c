@@ -74,13 +74,13 @@ static bool usable_directory(const char *root)
 static int merge_settings(const struct site_state *state, struct site_settings *s,
                           struct ferry_error *err)
 {
-    if (s->nodes && s->nodes != state->nodes) {
+    if (s->nodes >= 0 && s->nodes != state->nodes) {
         return ferry_fail(err, FERRY_INVALID,
                           "the site at %s has %d node%s, not %d; 'ferry down' first, or choose "
                           "another --root",
                           s->root, state->nodes, state->nodes == 1 ? "" : "s", s->nodes);
     }
-    if (s->port && s->port != state->port) {
+    if (s->port >= 0 && s->port != state->port) {
         return ferry_fail(err, FERRY_INVALID,
                           "the site at %s has its API on port %d, not %d; 'ferry down' first, or "
                           "choose another --root",
@@ -89,6 +89,13 @@ static int merge_settings(const struct site_state *state, struct site_settings *
     s->nodes = state->nodes;
     s->port = state->port;
     return 0;
+}
+
+static struct site_settings with_defaults(struct site_settings s)
+{
+    s.nodes = s.nodes < 0 ? SITE_DEFAULT_NODES : s.nodes;
+    s.port = s.port < 0 ? SITE_DEFAULT_PORT : s.port;
+    return s;
 }
 
 static int write_first_state(const struct site_plan *p, struct ferry_error *err)
@@ -244,13 +251,19 @@ int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
     site_cleanup_state struct site_state *state = NULL;
     site_cleanup_plan struct site_plan *p = NULL;
     bool existed = access(settings->root, F_OK) == 0;
+    struct site_settings whole = with_defaults(*settings);
+    int rc = site_plan_new(&whole, &p, err); /* is the call right, before anything else */
 
+    if (rc < 0) {
+        return rc;
+    }
+    site_plan_free(ferry_take_ptr(p));
     if (geteuid() != 0) {
         return ferry_fail(err, FERRY_DENIED,
                           "'ferry up' makes network namespaces, which only root may do; run it as "
                           "root, for example with sudo");
     }
-    int rc = check_programs(settings, err);
+    rc = check_programs(settings, err);
     if (rc == 0) {
         rc = ferry_mkdir_p(settings->root, 0755, err);
     }

@@ -7,7 +7,7 @@
 
 enum site_up_result { SITE_UP_STARTED, SITE_UP_RESUMED, SITE_UP_WAS_RUNNING };
 
-/* `nodes` and `port` of the settings may be 0: as the site at `root` has them, else the defaults.
+/* `nodes` and `port` of the settings may be -1: as the site at `root` has them, else the defaults.
  * Reports each step on standard output. Returns an enum site_up_result; -FERRY_CANCELLED after
  * SIGINT or SIGTERM, which the caller has blocked (ferry_signals_block). `*ret_plan` is set on
  * success. */

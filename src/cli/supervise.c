@@ -267,6 +267,7 @@ static void adopt(struct supervisor *s, const struct site_daemons *daemons)
 
             if (ferry_streq(old->name, rows[i].name) && site_process_alive(old)) {
                 rows[i] = *old;
+                rows[i].restarts = 0; /* those of the former supervisor are history */
                 s->workers[i].pidfd = pidfd_open(old->pid, 0);
                 s->workers[i].started_ns = ferry_now_ns();
                 ferry_info("taken over", F_STR("name", old->name), F_INT("pid", old->pid));

@@ -83,7 +83,7 @@ static int up(const struct site_settings *s, struct ferry_error *err)
 int verb_up(int argc, char **argv, struct ferry_error *err)
 {
     const char *root = SITE_DEFAULT_ROOT;
-    struct site_settings s = {0};
+    struct site_settings s = {.nodes = -1, .port = -1};
     const struct ferry_option options[] = {
         {"nodes", 0, FERRY_OPTION_INT, &s.nodes, "N", "how many nodes, 1 to 8 (2)"},
         {"root", 0, FERRY_OPTION_STRING, &root, "DIR",
