@@ -1,0 +1,31 @@
+#include "launcher/context.h"
+
+#include "base/str.h"
+#include "launcher/status.h"
+
+void context_publish_migration(const struct context *c, const struct sample *sample)
+{
+    struct state_values v;
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+
+    state_get(c->state, &v);
+    yyjson_mut_val *o = status_migration(doc, &v.migration, sample);
+    if (!o) {
+        yyjson_mut_doc_free(doc);
+        return;
+    }
+    yyjson_mut_doc_set_root(doc, o);
+    events_publish(c->events, "migration", doc);
+}
+
+int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct ferry_error *err)
+{
+    if (!ferry_streq(vmi->meta.namespace_, c->namespace_) ||
+        !ferry_streq(vmi->meta.name, c->name) || !ferry_streq(vmi->meta.uid, c->uid)) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "this launcher is for VMI %s/%s (%s), not for %s/%s (%s)", c->namespace_,
+                          c->name, c->uid, vmi->meta.namespace_ ? vmi->meta.namespace_ : "",
+                          vmi->meta.name ? vmi->meta.name : "", vmi->meta.uid ? vmi->meta.uid : "");
+    }
+    return 0;
+}

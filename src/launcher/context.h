@@ -1,0 +1,24 @@
+/* What the parts of one launcher share. Filled at the start, constant afterwards; what it points to
+ * guards itself. */
+#pragma once
+
+#include "launcher/domain_xml.h"
+#include "launcher/events.h"
+#include "launcher/state.h"
+#include "launcher/virt.h"
+
+struct context {
+    const char *namespace_, *name, *uid; /* of the VMI that this launcher is for */
+    const char *migration_dir;           /* sockets of moves */
+    const char *libvirt_socket;          /* of our libvirtd, as the pod sees it */
+    const char *record_dir;
+    struct domain_xml_options domain;
+    struct virt *virt;
+    struct state *state;
+    struct events *events;
+};
+
+/* Publishes the current migration: an event of type "migration". */
+void context_publish_migration(const struct context *c, const struct sample *sample);
+/* Class INVALID unless `vmi` is the one that this launcher is for. */
+int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct ferry_error *err);

@@ -1,0 +1,361 @@
+#include "launcher/control.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/object.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "http/server.h"
+#include "launcher/record.h"
+#include "launcher/status.h"
+
+enum { CONNECTIONS_MAX = 32, GRACE_MAX_S = 24 * 3600 };
+
+struct control {
+    struct control_parts parts;
+    struct http_server *server;
+};
+
+/* ---- pieces ------------------------------------------------------------------------------------
+ */
+
+struct body {
+    yyjson_doc *doc;
+    const yyjson_val *root;
+    struct api_object *vmi; /* NULL unless asked for */
+};
+
+static void body_done(struct body *b)
+{
+    yyjson_doc_free(b->doc);
+    api_object_unref(b->vmi);
+}
+#define cleanup_body ferry_cleanup(body_done)
+
+/* An empty body is an empty object. */
+static int read_body(struct http_exchange *x, bool with_vmi, struct body *ret,
+                     struct ferry_error *err)
+{
+    size_t len;
+    const char *text = http_body(x, &len);
+    int rc = api_json_parse(len ? text : "{}", len ? len : 2, &ret->doc, err);
+
+    if (rc < 0) {
+        return ferry_wrap(err, "request");
+    }
+    ret->root = yyjson_doc_get_root(ret->doc);
+    if (!with_vmi) {
+        return 0;
+    }
+    yyjson_val *vmi = yyjson_obj_get((yyjson_val *)(uintptr_t)ret->root, "vmi");
+    if (!vmi) {
+        return ferry_fail(err, FERRY_INVALID, "request: the field 'vmi' is missing");
+    }
+    rc = api_object_from_val(API_KIND_VMI, vmi, &ret->vmi, err);
+    return rc < 0 ? ferry_wrap(err, "vmi") : 0;
+}
+
+static int status_text(struct control *c, char **ret, struct ferry_error *err)
+{
+    const struct context *ctx = c->parts.context;
+    struct state_values v;
+    struct sample sample;
+    struct view domain;
+    int rc = virt_view(ctx->virt, &domain, err);
+
+    /* Not knowing is said as such: an invented "none" would look like a lost guest. */
+    if (rc < 0) {
+        return rc;
+    }
+    state_get(ctx->state, &v);
+    migrate_sample(c->parts.migrate, &sample);
+    *ret = status_json(&domain, &v.migration, &sample);
+    return 0;
+}
+
+static void answer_status(struct control *c, struct http_exchange *x)
+{
+    ferry_cleanup_free char *text = NULL;
+    struct ferry_error err;
+
+    if (status_text(c, &text, &err) < 0) {
+        http_answer_error(x, 0, &err);
+    } else {
+        http_answer_json(x, 200, text);
+    }
+}
+
+/* Answers with the status, or with the error. */
+static void answer(struct control *c, struct http_exchange *x, int rc,
+                   const struct ferry_error *err)
+{
+    if (rc < 0) {
+        http_answer_error(x, 0, err);
+    } else {
+        answer_status(c, x);
+    }
+}
+
+/* ---- calls -------------------------------------------------------------------------------------
+ */
+
+static void put_vm(struct control *c, struct http_exchange *x, const char *uid)
+{
+    cleanup_body struct body b = {0};
+    struct ferry_error err;
+    int rc = read_body(x, true, &b, &err);
+
+    (void)uid;
+    if (rc == 0) {
+        rc = vm_sync(c->parts.vm, &b.vmi->u.vmi, &err);
+    }
+    answer(c, x, rc, &err);
+}
+
+static void delete_vm(struct control *c, struct http_exchange *x, const char *uid)
+{
+    cleanup_body struct body b = {0};
+    struct ferry_error err;
+    int rc = read_body(x, false, &b, &err);
+    int64_t grace = rc == 0 ? api_json_int(b.root, "/graceS", -1) : 0;
+
+    (void)uid;
+    if (rc == 0 && grace > GRACE_MAX_S) {
+        rc = ferry_fail(&err, FERRY_INVALID, "graceS: must be at most %d", GRACE_MAX_S);
+    }
+    if (rc == 0) {
+        rc = vm_stop(c->parts.vm, grace, &err);
+    }
+    if (rc < 0) {
+        http_answer_error(x, 0, &err);
+    } else {
+        http_answer_json(x, 200, "{}");
+    }
+}
+
+static void put_target(struct control *c, struct http_exchange *x, const char *uid)
+{
+    const struct context *ctx = c->parts.context;
+    cleanup_body struct body b = {0};
+    struct ferry_error err;
+    int rc = read_body(x, true, &b, &err);
+
+    if (rc == 0) {
+        rc = target_prepare(c->parts.target, uid, &b.vmi->u.vmi, &err);
+    }
+    if (rc < 0) {
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    ferry_cleanup_free char *memory =
+        migrate_socket_path(ctx->migration_dir, ctx->uid, MIGRATE_CHANNEL_MEMORY);
+    ferry_cleanup_free char *text = ferry_asprintf(
+        "{\"controlSocket\":\"%s\",\"memorySocket\":\"%s\"}", ctx->libvirt_socket, memory);
+    http_answer_json(x, 200, text);
+}
+
+static void put_migration(struct control *c, struct http_exchange *x, const char *uid)
+{
+    cleanup_body struct body b = {0};
+    struct migrate_options options;
+    struct ferry_error err;
+    int rc = read_body(x, true, &b, &err);
+
+    if (rc == 0) {
+        rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
+                                    &options, &err);
+    }
+    if (rc == 0) {
+        rc = migrate_start(c->parts.migrate, uid, &b.vmi->u.vmi, &options, &err);
+    }
+    answer(c, x, rc, &err);
+}
+
+static void post_cancel(struct control *c, struct http_exchange *x, const char *uid)
+{
+    struct ferry_error err;
+    int rc = migrate_cancel(c->parts.migrate, uid, &err);
+
+    answer(c, x, rc, &err);
+}
+
+static void post_finalize(struct control *c, struct http_exchange *x, const char *uid)
+{
+    struct ferry_error err;
+    int rc = target_finalize(c->parts.target, uid, &err);
+
+    answer(c, x, rc, &err);
+}
+
+static void get_status(struct control *c, struct http_exchange *x, const char *uid)
+{
+    (void)uid;
+    answer_status(c, x);
+}
+
+static void get_record(struct control *c, struct http_exchange *x, const char *uid)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    struct ferry_error err;
+
+    if (record_read(c->parts.context->record_dir, uid, &text, &err) < 0) {
+        if (err.cls == FERRY_NOT_FOUND) {
+            ferry_fail(&err, FERRY_NOT_FOUND, "there is no record of migration %s", uid);
+        }
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    http_answer(x, 200, "application/x-ndjson", text.data ? text.data : "", text.len);
+}
+
+/* ---- events ------------------------------------------------------------------------------------
+ */
+
+struct reader {
+    struct http_server *server;
+    struct events *events;
+    uint64_t since;
+    struct ferry_buf pending;
+    size_t sent; /* of `pending` */
+};
+
+static ssize_t reader_read(void *ctx, char *buf, size_t max)
+{
+    struct reader *r = ctx;
+
+    if (http_server_stopping(r->server)) {
+        return -1;
+    }
+    if (r->sent == r->pending.len) {
+        r->pending.len = r->sent = 0;
+        events_read(r->events, &r->since, ferry_now_ns() + FERRY_NS_PER_S, &r->pending);
+    }
+    size_t n = r->pending.len - r->sent;
+    n = n < max ? n : max;
+    if (n) {
+        memcpy(buf, r->pending.data + r->sent, n);
+        r->sent += n;
+    }
+    return (ssize_t)n;
+}
+
+static void reader_done(void *ctx)
+{
+    struct reader *r = ctx;
+
+    ferry_buf_done(&r->pending);
+    free(r);
+}
+
+static void get_events(struct control *c, struct http_exchange *x, const char *uid)
+{
+    const char *since = http_query(x, "since");
+    long long from = 0;
+    struct ferry_error err;
+
+    (void)uid;
+    if (!ferry_str_empty(since) && ferry_parse_int(since, 0, INT64_MAX, &from, &err) < 0) {
+        ferry_wrap(&err, "since");
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    struct reader *r = ferry_xcalloc(1, sizeof(*r));
+    r->server = http_exchange_server(x);
+    r->events = c->parts.context->events;
+    r->since = (uint64_t)from;
+    http_answer_stream(x, 200, "application/x-ndjson",
+                       &(struct http_stream){.read = reader_read, .done = reader_done, .ctx = r});
+}
+
+/* ---- routes ------------------------------------------------------------------------------------
+ */
+
+static const struct route {
+    const char *method, *before, *after; /* path: before UID after; no UID when `after` is NULL */
+    void (*call)(struct control *c, struct http_exchange *x, const char *uid);
+} routes[] = {
+    {"PUT", "/v1/vm", NULL, put_vm},
+    {"DELETE", "/v1/vm", NULL, delete_vm},
+    {"GET", "/v1/status", NULL, get_status},
+    {"GET", "/v1/events", NULL, get_events},
+    {"PUT", "/v1/target/", "", put_target},
+    {"PUT", "/v1/migrations/", "", put_migration},
+    {"POST", "/v1/migrations/", "/cancel", post_cancel},
+    {"POST", "/v1/migrations/", "/finalize", post_finalize},
+    {"GET", "/v1/records/", "", get_record},
+};
+
+/* True when `path` is that of `r`; copies the UID. */
+static bool matches(const struct route *r, const char *path, char uid[STATE_UID_SIZE])
+{
+    uid[0] = '\0';
+    if (!r->after) {
+        return ferry_streq(path, r->before);
+    }
+    size_t skip = strlen(r->before), end = strlen(r->after), len = strlen(path);
+    if (len <= skip + end || len - skip - end >= STATE_UID_SIZE ||
+        !ferry_str_starts(path, r->before) || !ferry_str_ends(path, r->after)) {
+        return false;
+    }
+    memcpy(uid, path + skip, len - skip - end);
+    uid[len - skip - end] = '\0';
+    return state_uid_valid(uid);
+}
+
+static void handle(struct http_exchange *x, void *ctx)
+{
+    struct control *c = ctx;
+    const struct http_peer *peer = http_peer(x);
+    char uid[STATE_UID_SIZE];
+    struct ferry_error err;
+    bool path_known = false;
+
+    if (!peer->local || (peer->uid != 0 && peer->uid != getuid())) {
+        ferry_fail(&err, FERRY_DENIED, "only root may talk to a launcher");
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        if (!matches(&routes[i], http_path(x), uid)) {
+            continue;
+        }
+        path_known = true;
+        if (ferry_streq(http_method(x), routes[i].method)) {
+            routes[i].call(c, x, uid);
+            return;
+        }
+    }
+    ferry_fail(&err, FERRY_NOT_FOUND, "there is no %s %s", http_method(x), http_path(x));
+    http_answer_error(x, path_known ? 405 : 404, &err);
+}
+
+int control_start(const struct control_parts *parts, int listen_fd, struct control **ret,
+                  struct ferry_error *err)
+{
+    struct control *c = ferry_xcalloc(1, sizeof(*c));
+
+    c->parts = *parts;
+    int rc = http_server_start(&(struct http_server_config){.name = "launcher",
+                                                            .listen_fd = listen_fd,
+                                                            .max_connections = CONNECTIONS_MAX,
+                                                            .handle = handle,
+                                                            .ctx = c},
+                               &c->server, err);
+    if (rc < 0) {
+        free(c);
+        return rc;
+    }
+    *ret = c;
+    return 0;
+}
+
+void control_stop(struct control *c)
+{
+    if (c) {
+        http_server_stop(c->server);
+        free(c);
+    }
+}

@@ -1,0 +1,281 @@
+/* Theory of operation. The main thread looks after libvirtd and the connection to it, carries out
+ * stop requests, and waits for signals. Requests come in on threads of the HTTP server; migrations
+ * have threads of their own. An observer thread turns libvirt's events into lines for readers of
+ * the control API.
+ *
+ * The launcher does not end by itself when the guest does: its last status stays readable until it
+ * is told to go (DELETE /v1/vm, SIGTERM). */
+#include "launcher/launcher.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/str.h"
+#include "launcher/control.h"
+#include "launcher/libvirtd.h"
+
+enum {
+    TICK_MS = 250,
+    FIRST_TICK_MS = 20,      /* until libvirtd answered for the first time */
+    SOCKET_PATH_MAX = 107,   /* what fits into a sockaddr_un */
+    LEAVE_ANYWAY_MS = 10000, /* after the stop's deadline, when libvirtd cannot be asked */
+    COMPLAIN_MS = 5000,
+};
+
+struct launcher {
+    struct context context;
+    struct libvirtd *daemon;
+    struct vm *vm;
+    struct migrate *migrate;
+    struct target *target;
+    struct control *control;
+    char *libvirt_socket, *record_dir;
+    bool attached; /* libvirt was connected once, and what was going on was taken up */
+    int64_t complain_ns;
+    pthread_t observer;
+    bool observed;
+    atomic_bool ending;
+};
+
+/* ---- observer ----------------------------------------------------------------------------------
+ */
+
+static void publish_domain(struct launcher *l, const struct view *now)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_str(doc, o, "state", view_state_name(now->state));
+    yyjson_mut_obj_add_str(doc, o, "reason", now->reason);
+    events_publish(l->context.events, "domain", doc);
+    ferry_info("domain", F_STR("state", view_state_name(now->state)), F_STR("reason", now->reason));
+}
+
+static void *observe(void *ctx)
+{
+    struct launcher *l = ctx;
+    struct view last = view_none();
+    uint64_t seen = 0;
+
+    while (!atomic_load(&l->ending)) {
+        struct virt_event e;
+        struct view now;
+
+        if (!virt_next_event(l->context.virt, seen, ferry_now_ns() + FERRY_NS_PER_S, &e)) {
+            continue;
+        }
+        seen = e.seq;
+        if ((e.type == VIRT_EVENT_LIFECYCLE || e.type == VIRT_EVENT_OPENED) &&
+            virt_view(l->context.virt, &now, NULL) == 0 && !view_equal(&now, &last)) {
+            publish_domain(l, &now);
+            last = now;
+        }
+    }
+    return NULL;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------
+ */
+
+/* A UUID of its own for our libvirtd, the same after each restart. */
+static int ensure_host_uuid(struct state *state, char ret[40], struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    int rc = 0;
+    struct state_values *v = state_lock(state);
+
+    if (v->host_uuid[0]) {
+        snprintf(ret, 40, "%s", v->host_uuid);
+        state_unlock(state);
+        return 0;
+    }
+    rc = ferry_read_file("/proc/sys/kernel/random/uuid", 64, &text, err);
+    if (rc < 0 || text.len < 36) {
+        state_unlock(state);
+        return rc < 0 ? rc : ferry_fail(err, FERRY_FATAL, "the kernel gave no UUID");
+    }
+    snprintf(v->host_uuid, sizeof(v->host_uuid), "%.36s", text.data);
+    snprintf(ret, 40, "%s", v->host_uuid);
+    return state_commit(state, err);
+}
+
+static int check_config(const struct launcher_config *cfg, struct ferry_error *err)
+{
+    ferry_cleanup_free char *longest =
+        migrate_socket_path(cfg->migration_dir, cfg->uid, MIGRATE_CHANNEL_MEMORY);
+
+    if (strlen(longest) > SOCKET_PATH_MAX) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "%s is %zu bytes long; QEMU takes socket paths of up to %d", longest,
+                          strlen(longest), SOCKET_PATH_MAX);
+    }
+    return 0;
+}
+
+static int set_up(struct launcher *l, const struct launcher_config *cfg, struct ferry_error *err)
+{
+    struct context *c = &l->context;
+    ferry_cleanup_free char *state_path = ferry_asprintf("%s/state.json", cfg->state_dir);
+    ferry_cleanup_free char *domain = domain_xml_name(cfg->namespace_, cfg->name);
+    char host_uuid[40];
+    int rc = check_config(cfg, err);
+
+    if (rc < 0 || (rc = state_open(state_path, &c->state, err)) < 0 ||
+        (rc = ensure_host_uuid(c->state, host_uuid, err)) < 0) {
+        return rc;
+    }
+    l->libvirt_socket = ferry_asprintf("%s/libvirt-sock", cfg->libvirt_dir);
+    l->record_dir = ferry_asprintf("%s/records", cfg->state_dir);
+    c->namespace_ = cfg->namespace_;
+    c->name = cfg->name;
+    c->uid = cfg->uid;
+    c->migration_dir = cfg->migration_dir;
+    c->libvirt_socket = l->libvirt_socket;
+    c->record_dir = l->record_dir;
+    c->domain = (struct domain_xml_options){.kvm = cfg->kvm,
+                                            .emulator = cfg->emulator,
+                                            .guest_dir = cfg->guest_dir,
+                                            .console_dir = cfg->console_dir};
+    c->events = events_new();
+    ferry_cleanup_free char *uri =
+        ferry_asprintf("qemu+unix:///session?socket=%s", l->libvirt_socket);
+    rc = virt_new(uri, domain, &c->virt, err);
+    if (rc == 0) {
+        rc = libvirtd_new(&(struct libvirtd_config){.program = cfg->libvirtd,
+                                                    .socket_dir = cfg->libvirt_dir,
+                                                    .host_uuid = host_uuid},
+                          &l->daemon, err);
+    }
+    return rc;
+}
+
+static int start_parts(struct launcher *l, int *control_fd, struct ferry_error *err)
+{
+    l->vm = vm_new(&l->context);
+    l->migrate = migrate_new(&l->context);
+    l->target = target_new(&l->context);
+    int rc = pthread_create(&l->observer, NULL, observe, l);
+    if (rc != 0) {
+        return ferry_fail_errno(err, rc, "starting a thread");
+    }
+    l->observed = true;
+    return control_start(
+        &(struct control_parts){
+            .context = &l->context, .vm = l->vm, .migrate = l->migrate, .target = l->target},
+        ferry_take_fd(control_fd), &l->control, err);
+}
+
+static void tear_down(struct launcher *l)
+{
+    atomic_store(&l->ending, true);
+    if (l->context.virt) {
+        virt_wake(l->context.virt);
+    }
+    control_stop(l->control);
+    target_free(l->target);
+    migrate_free(l->migrate);
+    vm_free(l->vm);
+    if (l->observed) {
+        pthread_join(l->observer, NULL);
+    }
+    virt_free(l->context.virt);
+    libvirtd_free(l->daemon);
+    events_free(l->context.events);
+    state_close(l->context.state);
+    free(l->libvirt_socket);
+    free(l->record_dir);
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------
+ */
+
+static void keep_connected(struct launcher *l)
+{
+    struct ferry_error err;
+
+    if (!libvirtd_tend(l->daemon)) {
+        return;
+    }
+    if (virt_open(l->context.virt, &err) < 0) {
+        if (l->complain_ns == 0) {
+            l->complain_ns = ferry_now_ns() + COMPLAIN_MS * FERRY_NS_PER_MS;
+        } else if (ferry_now_ns() >= l->complain_ns) {
+            ferry_warn("libvirtd does not answer", F_ERR(&err));
+            l->complain_ns = ferry_now_ns() + COMPLAIN_MS * FERRY_NS_PER_MS;
+        }
+        return;
+    }
+    l->complain_ns = 0;
+    if (!l->attached) {
+        l->attached = true;
+        ferry_info("libvirtd answers");
+        migrate_reattach(l->migrate);
+        target_reattach(l->target);
+    }
+}
+
+/* True when the launcher may leave. */
+static bool stopped(struct launcher *l)
+{
+    struct state_values v;
+
+    state_get(l->context.state, &v);
+    if (!v.stop) {
+        return false;
+    }
+    if (v.migration.role == STATE_ROLE_SOURCE && !state_migration_over(&v.migration)) {
+        migrate_cancel(l->migrate, v.migration.uid, NULL);
+    }
+    if (vm_tend_stop(l->vm)) {
+        return true;
+    }
+    bool nothing_here = v.vm == STATE_VM_NONE && v.migration.role == STATE_ROLE_NONE;
+    bool too_late = ferry_now_unix_ms() >= v.stop_deadline_ms + LEAVE_ANYWAY_MS;
+    /* Leaving ends PID 1 and so everything in the sandbox. */
+    return !l->attached && (nothing_here || too_late);
+}
+
+static void loop(struct launcher *l)
+{
+    for (;;) {
+        struct ferry_error err;
+
+        keep_connected(l);
+        if (stopped(l)) {
+            return;
+        }
+        int64_t tick = l->attached ? TICK_MS : FIRST_TICK_MS;
+        int sig = ferry_signals_wait(ferry_now_ns() + tick * FERRY_NS_PER_MS);
+        if ((sig == SIGTERM || sig == SIGINT) && vm_stop(l->vm, -1, &err) < 0) {
+            ferry_error("cannot write down that we were asked to stop", F_ERR(&err));
+        }
+    }
+}
+
+int launcher_run(const struct launcher_config *cfg, struct ferry_error *err)
+{
+    struct launcher l = {0};
+    ferry_cleanup_fd int control_fd = cfg->control_fd;
+    int rc = set_up(&l, cfg, err);
+
+    if (rc == 0) {
+        rc = start_parts(&l, &control_fd, err);
+    }
+    if (rc == 0) {
+        loop(&l);
+        libvirtd_stop(l.daemon);
+        ferry_info("the guest is gone, leaving");
+    }
+    tear_down(&l);
+    return rc;
+}

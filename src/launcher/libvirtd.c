@@ -1,0 +1,165 @@
+/* Theory of operation. In session mode libvirtd keeps its pid in $XDG_RUNTIME_DIR/libvirt/
+ * libvirtd.pid, locked as long as it lives; that file is how a new launcher finds the daemon of its
+ * predecessor. libvirtd exits 0 when its own start fails, so any end counts as a failure and the
+ * pause before the next try grows. */
+#include "launcher/libvirtd.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/proc.h"
+#include "base/str.h"
+#include "launcher/daemon_config.h"
+
+#define PAUSE_MIN_NS (100 * FERRY_NS_PER_MS)
+#define PAUSE_MAX_NS (5 * FERRY_NS_PER_S)
+#define SETTLED_NS (10 * FERRY_NS_PER_S)
+
+struct libvirtd {
+    char *program, *pid_file;
+    pid_t pid; /* 0 = none known */
+    uint64_t start_time;
+    int64_t started_ns, next_try_ns, pause_ns;
+};
+
+/* $NAME/libvirt, or `fallback`/libvirt below the home directory. */
+static int libvirt_dir(const char *variable, const char *fallback, char **ret,
+                       struct ferry_error *err)
+{
+    const char *dir = getenv(variable), *home = getenv("HOME");
+
+    if (!ferry_str_empty(dir)) {
+        *ret = ferry_asprintf("%s/libvirt", dir);
+    } else if (fallback && !ferry_str_empty(home)) {
+        *ret = ferry_asprintf("%s/%s/libvirt", home, fallback);
+    } else {
+        return ferry_fail(err, FERRY_INVALID,
+                          "%s is not set: libvirtd would not know where its files are", variable);
+    }
+    return 0;
+}
+
+static int write_settings(const struct libvirtd_config *cfg, struct ferry_error *err)
+{
+    struct daemon_config c = {.socket_dir = cfg->socket_dir, .host_uuid = cfg->host_uuid};
+    ferry_cleanup_free char *dir = NULL;
+
+    if (libvirt_dir("XDG_CONFIG_HOME", ".config", &dir, err) < 0 ||
+        ferry_mkdir_p(dir, 0700, err) < 0) {
+        return ferry_wrap(err, "settings of libvirtd");
+    }
+    ferry_cleanup_free char *daemon_path = ferry_asprintf("%s/libvirtd.conf", dir);
+    ferry_cleanup_free char *qemu_path = ferry_asprintf("%s/qemu.conf", dir);
+    ferry_cleanup_free char *daemon_text = daemon_config_libvirtd(&c);
+    ferry_cleanup_free char *qemu_text = daemon_config_qemu();
+    if (ferry_write_file(daemon_path, daemon_text, strlen(daemon_text), 0600, err) < 0 ||
+        ferry_write_file(qemu_path, qemu_text, strlen(qemu_text), 0600, err) < 0) {
+        return ferry_wrap(err, "settings of libvirtd");
+    }
+    return 0;
+}
+
+int libvirtd_new(const struct libvirtd_config *cfg, struct libvirtd **ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *run_dir = NULL;
+    int rc = write_settings(cfg, err);
+
+    if (rc < 0 || (rc = libvirt_dir("XDG_RUNTIME_DIR", NULL, &run_dir, err)) < 0) {
+        return rc;
+    }
+    struct libvirtd *d = ferry_xcalloc(1, sizeof(*d));
+    d->program = ferry_strdup(cfg->program);
+    d->pid_file = ferry_asprintf("%s/libvirtd.pid", run_dir);
+    d->pause_ns = PAUSE_MIN_NS;
+    *ret = d;
+    return 0;
+}
+
+void libvirtd_free(struct libvirtd *d)
+{
+    if (d) {
+        free(d->program);
+        free(d->pid_file);
+        free(d);
+    }
+}
+
+/* Pid of the process that holds the lock on the pid file; 0 when there is none. */
+static pid_t running_daemon(const struct libvirtd *d)
+{
+    ferry_cleanup_fd int fd = open(d->pid_file, O_RDWR | O_CLOEXEC);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+    if (fd < 0 || fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK) {
+        return 0;
+    }
+    return lock.l_pid;
+}
+
+static void start(struct libvirtd *d)
+{
+    const char *const argv[] = {d->program, NULL};
+    struct ferry_error err;
+    int64_t now = ferry_now_ns();
+
+    d->started_ns = now;
+    d->next_try_ns = now + d->pause_ns;
+    if (ferry_spawn(&(struct ferry_spawn){.argv = argv, .out_fd = -1, .new_session = true}, &d->pid,
+                    &err) < 0) {
+        ferry_error("cannot start libvirtd", F_ERR(&err));
+        d->pid = 0;
+        return;
+    }
+    d->start_time = ferry_proc_start_time(d->pid);
+    ferry_info("libvirtd started", F_INT("pid", d->pid));
+}
+
+bool libvirtd_tend(struct libvirtd *d)
+{
+    int64_t now = ferry_now_ns();
+
+    if (d->pid) {
+        waitpid(d->pid, NULL, WNOHANG); /* reaps it when it is our child */
+        if (ferry_proc_start_time(d->pid) == d->start_time) {
+            return true;
+        }
+        if (now - d->started_ns >= SETTLED_NS) {
+            d->pause_ns = PAUSE_MIN_NS;
+        }
+        ferry_warn("libvirtd died, starting it again", F_INT("pid", d->pid),
+                   F_INT("pauseMs", d->pause_ns / FERRY_NS_PER_MS));
+        d->pid = 0;
+        d->next_try_ns = now + d->pause_ns;
+        d->pause_ns = d->pause_ns * 2 < PAUSE_MAX_NS ? d->pause_ns * 2 : PAUSE_MAX_NS;
+    }
+    if (now < d->next_try_ns) {
+        return false;
+    }
+    pid_t pid = running_daemon(d);
+    if (pid > 0) {
+        d->pid = pid;
+        d->start_time = ferry_proc_start_time(pid);
+        d->started_ns = now;
+        ferry_info("libvirtd adopted", F_INT("pid", pid));
+    } else {
+        start(d);
+    }
+    return d->pid != 0;
+}
+
+void libvirtd_stop(struct libvirtd *d)
+{
+    struct ferry_error err;
+
+    if (d->pid && ferry_proc_end(d->pid, d->start_time, 5000, &err) < 0) {
+        ferry_warn("libvirtd does not end", F_ERR(&err));
+    }
+    d->pid = 0;
+}

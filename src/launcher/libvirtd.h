@@ -1,0 +1,27 @@
+/* The private libvirtd: written settings, one process, started again when it dies. QEMU is not its
+ * child for long (PID 1 adopts it), so the guest runs on without it and the next libvirtd finds it.
+ *
+ * A launcher that was restarted adopts the libvirtd that its predecessor started. One thread. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+struct libvirtd;
+
+struct libvirtd_config {
+    const char *program;    /* "libvirtd" */
+    const char *socket_dir; /* "libvirt-sock" appears here */
+    const char *host_uuid;
+};
+
+/* Writes the settings below $XDG_CONFIG_HOME/libvirt. Starts nothing yet. */
+int libvirtd_new(const struct libvirtd_config *cfg, struct libvirtd **ret, struct ferry_error *err);
+void libvirtd_free(struct libvirtd *d); /* takes NULL; the process goes on */
+
+/* Looks after the process; call it every now and then. Adopts or starts it when there is none, with
+ * a growing pause after failures. True when there is one. */
+bool libvirtd_tend(struct libvirtd *d);
+/* Ends the process. */
+void libvirtd_stop(struct libvirtd *d);

@@ -1,0 +1,22 @@
+/* A migration away from here. Any thread. */
+#pragma once
+
+#include "launcher/context.h"
+
+struct migrate;
+
+struct migrate *migrate_new(const struct context *c);
+/* Waits for a running migration's threads; takes NULL. */
+void migrate_free(struct migrate *m);
+
+/* Starts migration `uid`. Again while it runs: fine. After its end, or while another runs: class
+ * CONFLICT. */
+int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
+                  const struct migrate_options *options, struct ferry_error *err);
+/* Asks for an abort. NOT_FOUND for an unknown UID, CONFLICT when it is over. */
+int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err);
+/* After a restart of the launcher, once libvirt is connected: goes on watching a migration that the
+ * state file says is running. */
+void migrate_reattach(struct migrate *m);
+/* The latest look at the current migration. */
+void migrate_sample(struct migrate *m, struct sample *ret);

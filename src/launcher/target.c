@@ -1,0 +1,306 @@
+/* Theory of operation. One thread watches while a migration is expected: at each of libvirt's
+ * events, and every so often, it looks at the domain and lets incoming_decide() say how far it is.
+ * The guest counts as arrived only when libvirt's incoming job is over too: until then the source
+ * may still take it back. */
+#include "launcher/target.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "launcher/incoming.h"
+#include "launcher/migrate_call.h"
+
+/* The arrival is an event; only the end of libvirt's job is not, and is polled for. */
+enum { LOOK_MS = 500, JOB_LOOK_MS = 50 };
+
+struct target {
+    const struct context *c;
+    pthread_mutex_t lock;
+    pthread_t watcher;
+    bool watching; /* guarded by lock: `watcher` exists and must be joined */
+    bool end;      /* guarded by lock: it shall end */
+    bool idle;     /* guarded by lock: it has ended by itself */
+};
+
+struct target *target_new(const struct context *c)
+{
+    struct target *t = ferry_xcalloc(1, sizeof(*t));
+
+    t->c = c;
+    pthread_mutex_init(&t->lock, NULL);
+    return t;
+}
+
+/* ---- clean-up ----------------------------------------------------------------------------------
+ */
+
+/* QEMU's sockets of a failed attempt stay behind; so may those of the relay from a time when this
+ * pod was a source. */
+static void remove_sockets(struct target *t)
+{
+    static const enum migrate_channel channels[] = {MIGRATE_CHANNEL_CONTROL,
+                                                    MIGRATE_CHANNEL_MEMORY};
+
+    for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
+        ferry_cleanup_free char *path =
+            migrate_socket_path(t->c->migration_dir, t->c->uid, channels[i]);
+
+        if (unlink(path) < 0 && errno != ENOENT) {
+            struct ferry_error err;
+
+            ferry_fail_errno(&err, errno, "removing %s", path);
+            ferry_warn("a socket stays behind", F_ERR(&err));
+        }
+    }
+}
+
+/* Removes a definition without a guest. */
+static void undefine(struct target *t)
+{
+    virt_cleanup_domain virDomainPtr d = virt_domain(t->c->virt, NULL);
+
+    if (d && virDomainIsActive(d) == 0 && virDomainUndefine(d) < 0) {
+        struct ferry_error err;
+
+        virt_fail(&err, "removing the definition of the domain");
+        ferry_warn("a definition stays behind", F_ERR(&err));
+    }
+}
+
+/* ---- watching ----------------------------------------------------------------------------------
+ */
+
+/* Writes a step down; true when the migration is over. */
+static bool apply(struct target *t, const struct incoming *in)
+{
+    static const struct sample none = {.downtime_ms = -1};
+    struct ferry_error err;
+    struct state_values *v = state_lock(t->c->state);
+    struct state_migration *m = &v->migration;
+
+    if (state_migration_over(m) || (m->phase == in->phase && m->incoming_seen == in->seen)) {
+        bool over = state_migration_over(m);
+
+        state_unlock(t->c->state);
+        return over;
+    }
+    m->phase = in->phase;
+    m->incoming_seen = in->seen;
+    if (state_migration_over(m)) {
+        m->end_ms = ferry_now_unix_ms();
+    }
+    if (in->phase == STATE_PHASE_SUCCEEDED) {
+        v->vm = STATE_VM_STARTED;
+    } else if (in->phase == STATE_PHASE_FAILED) {
+        snprintf(m->failure_reason, sizeof(m->failure_reason), "%s", in->failure_reason);
+        snprintf(m->reason_code, sizeof(m->reason_code), "TargetLost");
+    }
+    if (state_commit(t->c->state, &err) < 0) {
+        ferry_error("cannot write down how a migration goes", F_ERR(&err));
+        return false; /* again at the next look */
+    }
+    ferry_info("incoming migration", F_STR("phase", state_phase_name(in->phase)));
+    if (in->phase == STATE_PHASE_FAILED) {
+        remove_sockets(t);
+        undefine(t);
+    }
+    context_publish_migration(t->c, &none);
+    return in->phase == STATE_PHASE_SUCCEEDED || in->phase == STATE_PHASE_FAILED;
+}
+
+/* True when the migration is over; `*ret_arrived`: only libvirt's job keeps it open. */
+static bool look(struct target *t, bool *ret_arrived)
+{
+    struct incoming_input in = {0};
+    struct state_values v;
+
+    *ret_arrived = false;
+    if (virt_view(t->c->virt, &in.domain, NULL) < 0) {
+        return false;
+    }
+    in.job_over = view_active(&in.domain) && virt_job_over(t->c->virt);
+    state_get(t->c->state, &v);
+    in.seen = v.migration.incoming_seen;
+    struct incoming step = incoming_decide(&in);
+    *ret_arrived = in.domain.state == VIEW_RUNNING;
+    return apply(t, &step);
+}
+
+static void *watch(void *ctx)
+{
+    struct target *t = ctx;
+    uint64_t seen = virt_last_event(t->c->virt);
+
+    for (bool over = false; !over;) {
+        struct virt_event e;
+        bool arrived;
+
+        over = look(t, &arrived);
+        int64_t wait_ms = arrived ? JOB_LOOK_MS : LOOK_MS;
+        if (!over &&
+            virt_next_event(t->c->virt, seen, ferry_now_ns() + wait_ms * FERRY_NS_PER_MS, &e)) {
+            seen = e.seq;
+        }
+        pthread_mutex_lock(&t->lock);
+        over = over || t->end;
+        t->idle = over;
+        pthread_mutex_unlock(&t->lock);
+    }
+    return NULL;
+}
+
+/* With t->lock held. */
+static int start_watching_locked(struct target *t, struct ferry_error *err)
+{
+    if (t->watching && !t->idle) {
+        return 0;
+    }
+    if (t->watching) {
+        pthread_join(t->watcher, NULL);
+    }
+    t->idle = t->end = false;
+    int rc = pthread_create(&t->watcher, NULL, watch, t);
+    t->watching = rc == 0;
+    return rc == 0 ? 0 : ferry_fail_errno(err, rc, "starting a thread");
+}
+
+void target_free(struct target *t)
+{
+    if (!t) {
+        return;
+    }
+    pthread_mutex_lock(&t->lock);
+    t->end = true;
+    bool watching = t->watching;
+    pthread_mutex_unlock(&t->lock);
+    if (watching) {
+        virt_wake(t->c->virt);
+        pthread_join(t->watcher, NULL);
+    }
+    pthread_mutex_destroy(&t->lock);
+    free(t);
+}
+
+/* ---- calls -------------------------------------------------------------------------------------
+ */
+
+/* CONFLICT unless migration `uid` may be prepared; `*ret_again`: it was. */
+static int check_prepare(const struct state_values *v, const struct view *now, const char *uid,
+                         bool *ret_again, struct ferry_error *err)
+{
+    const struct state_migration *m = &v->migration;
+
+    *ret_again =
+        m->role == STATE_ROLE_TARGET && ferry_streq(m->uid, uid) && m->phase != STATE_PHASE_FAILED;
+    if (*ret_again) {
+        return 0;
+    }
+    if (state_uid_known(v, uid)) {
+        return ferry_fail(err, FERRY_CONFLICT,
+                          "migration %s was here before: a migration runs only once", uid);
+    }
+    if (!state_migration_over(m)) {
+        return ferry_fail(err, FERRY_CONFLICT, "migration %s is not over yet", m->uid);
+    }
+    if (view_active(now)) {
+        return ferry_fail(err, FERRY_CONFLICT, "a guest runs here already");
+    }
+    if (v->stop) {
+        return ferry_fail(err, FERRY_CONFLICT, "this launcher was asked to stop");
+    }
+    return 0;
+}
+
+static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,
+                 struct ferry_error *err)
+{
+    struct view now;
+    bool again;
+    int rc = virt_view(t->c->virt, &now, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    struct state_values *v = state_lock(t->c->state);
+    rc = check_prepare(v, &now, uid, &again, err);
+    if (rc < 0 || again) {
+        state_unlock(t->c->state);
+        return rc;
+    }
+    struct state_migration fresh = {.role = STATE_ROLE_TARGET,
+                                    .phase = STATE_PHASE_PREPARED,
+                                    .start_ms = ferry_now_unix_ms(),
+                                    .downtime_ms = -1};
+    snprintf(fresh.uid, sizeof(fresh.uid), "%s", uid);
+    state_begin_migration(v, &fresh);
+    v->grace_s = vmi->grace_s;
+    v->memory_bytes = vmi->memory_bytes;
+    v->vm = STATE_VM_NONE;
+    rc = state_commit(t->c->state, err);
+    if (rc == 0) {
+        remove_sockets(t);
+        undefine(t);
+    }
+    return rc;
+}
+
+int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
+                   struct ferry_error *err)
+{
+    ferry_cleanup_free char *xml = NULL;
+    int rc = context_check_vmi(t->c, vmi, err);
+
+    /* Refuse here, before a byte moves, what could not be run here. */
+    if (rc < 0 || (rc = domain_xml(vmi, &t->c->domain, &xml, err)) < 0) {
+        return rc;
+    }
+    pthread_mutex_lock(&t->lock);
+    rc = begin(t, uid, vmi, err);
+    if (rc == 0) {
+        rc = start_watching_locked(t, err);
+    }
+    pthread_mutex_unlock(&t->lock);
+    return rc;
+}
+
+int target_finalize(struct target *t, const char *uid, struct ferry_error *err)
+{
+    struct state_values *v = state_lock(t->c->state);
+    const struct state_migration *m = &v->migration;
+    int rc = 0;
+
+    if (!state_uid_known(v, uid)) {
+        rc = ferry_fail(err, FERRY_NOT_FOUND, "there is no migration %s here", uid);
+    } else if (!ferry_streq(m->uid, uid) || m->role != STATE_ROLE_TARGET ||
+               m->phase != STATE_PHASE_SUCCEEDED) {
+        rc = ferry_fail(err, FERRY_CONFLICT, "migration %s has not succeeded here", uid);
+    }
+    if (rc < 0 || m->finalized) {
+        state_unlock(t->c->state);
+        return rc;
+    }
+    v->migration.finalized = true;
+    return state_commit(t->c->state, err);
+}
+
+void target_reattach(struct target *t)
+{
+    struct ferry_error err;
+    struct state_values v;
+
+    pthread_mutex_lock(&t->lock);
+    state_get(t->c->state, &v);
+    if (v.migration.role == STATE_ROLE_TARGET && !state_migration_over(&v.migration)) {
+        ferry_info("going on to wait for a migration", F_STR("migration", v.migration.uid));
+        if (start_watching_locked(t, &err) < 0) {
+            ferry_error("cannot wait for the migration", F_ERR(&err));
+        }
+    }
+    pthread_mutex_unlock(&t->lock);
+}

@@ -1,0 +1,19 @@
+/* A migration that comes in. libvirt does the work; here the ground is prepared, the arrival is
+ * noticed, and what a failed attempt left is removed. Any thread. */
+#pragma once
+
+#include "launcher/context.h"
+
+struct target;
+
+struct target *target_new(const struct context *c);
+void target_free(struct target *t); /* ends the watching thread; takes NULL */
+
+/* Prepares for migration `uid`; idempotent. CONFLICT when a guest lives here or another migration
+ * is on its way. */
+int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
+                   struct ferry_error *err);
+/* After success: this launcher is an ordinary one now. Idempotent. */
+int target_finalize(struct target *t, const char *uid, struct ferry_error *err);
+/* After a restart of the launcher, once libvirt is connected. */
+void target_reattach(struct target *t);

@@ -1,0 +1,101 @@
+/* ferry-launcher: one VM, inside its pod. */
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/str.h"
+#include "launcher/launcher.h"
+
+static int control_descriptor(const char *path, struct ferry_error *err)
+{
+    if (path) {
+        return ferry_unix_listen(path, 0600, 16, err);
+    }
+    if (ferry_listen_fds() != 1) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "no control socket: descriptor 3 must be a listening socket "
+                          "(LISTEN_FDS=1), or --control PATH given");
+    }
+    return FERRY_LISTEN_FDS_START;
+}
+
+static int check_arguments(const struct launcher_config *cfg, const char *accelerator, int extra,
+                           struct ferry_error *err)
+{
+    if (extra > 0) {
+        return ferry_fail(err, FERRY_INVALID, "takes no arguments, only options");
+    }
+    if (ferry_str_empty(cfg->namespace_) || ferry_str_empty(cfg->name) ||
+        ferry_str_empty(cfg->uid)) {
+        return ferry_fail(err, FERRY_INVALID, "--namespace, --name and --uid are needed");
+    }
+    if (!ferry_streq(accelerator, "tcg") && !ferry_streq(accelerator, "kvm")) {
+        return ferry_fail(err, FERRY_INVALID, "--accelerator: must be tcg or kvm, not '%s'",
+                          accelerator);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct launcher_config cfg = {
+        .guest_dir = "/var/run/ferry-guest",
+        .console_dir = "/var/run/ferry-console",
+        .migration_dir = "/var/run/kubevirt/migrationproxy",
+        .libvirt_dir = "/var/run/ferry-libvirt",
+        .state_dir = "/var/run/ferry-state",
+        .emulator = "/usr/bin/qemu-system-x86_64",
+        .libvirtd = "libvirtd",
+    };
+    struct ferry_log_options lo = {0};
+    const char *control = NULL, *accelerator = "tcg";
+    struct ferry_error err;
+    const struct ferry_option options[] = {
+        {"namespace", 0, FERRY_OPTION_STRING, &cfg.namespace_, "NS", "namespace of the VMI"},
+        {"name", 0, FERRY_OPTION_STRING, &cfg.name, "NAME", "name of the VMI"},
+        {"uid", 0, FERRY_OPTION_STRING, &cfg.uid, "UID", "UID of the VMI"},
+        {"control", 0, FERRY_OPTION_STRING, &control, "PATH",
+         "listen for control here instead of on descriptor 3"},
+        {"guest-dir", 0, FERRY_OPTION_STRING, &cfg.guest_dir, "DIR",
+         "kernels of image ferry.io/builtin"},
+        {"console-dir", 0, FERRY_OPTION_STRING, &cfg.console_dir, "DIR",
+         "where serial.sock and serial.log go"},
+        {"migration-dir", 0, FERRY_OPTION_STRING, &cfg.migration_dir, "DIR",
+         "where the sockets of moves are"},
+        {"libvirt-dir", 0, FERRY_OPTION_STRING, &cfg.libvirt_dir, "DIR", "where libvirt-sock goes"},
+        {"state-dir", 0, FERRY_OPTION_STRING, &cfg.state_dir, "DIR",
+         "state file and flight records"},
+        {"accelerator", 0, FERRY_OPTION_STRING, &accelerator, "NAME", "tcg (default) or kvm"},
+        {"emulator", 0, FERRY_OPTION_STRING, &cfg.emulator, "PATH", "QEMU's program"},
+        {"libvirtd", 0, FERRY_OPTION_STRING, &cfg.libvirtd, "PATH", "libvirtd's program"},
+        FERRY_LOG_OPTION_ROWS(&lo),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry-launcher",
+        .usage = "--namespace NS --name NAME --uid UID [OPTION]...",
+        .summary =
+            "Runs one VM inside its pod: starts a private libvirtd, starts, moves and stops\n"
+            "the guest as told over its control socket.",
+        .options = options,
+        .epilogue = "SIGTERM shuts the guest down, by force after its grace period, and ends the\n"
+                    "launcher with code 0.",
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+
+    if (first < 0 || check_arguments(&cfg, accelerator, argc - first, &err) < 0 ||
+        ferry_log_options_apply("ferry-launcher", &lo, &err) < 0) {
+        return ferry_die("ferry-launcher", FERRY_EXIT_USAGE, &err);
+    }
+    cfg.kvm = ferry_streq(accelerator, "kvm");
+    ferry_signals_block();
+    cfg.control_fd = control_descriptor(control, &err);
+    if (cfg.control_fd < 0) {
+        return ferry_die("ferry-launcher", FERRY_EXIT_USAGE, &err);
+    }
+    if (launcher_run(&cfg, &err) < 0) {
+        return ferry_die("ferry-launcher", FERRY_EXIT_FAILED, &err);
+    }
+    return FERRY_EXIT_OK;
+}
