@@ -1,0 +1,301 @@
+#!/usr/bin/env python3
+"""Ferry's relay beside other TLS relays, in one run on one machine.
+
+    bench/relay.py BUILD_DIR [--gib N] [--runs N] [--only NAME,...] [--quick]
+
+Path: load -> unix socket -> source relay -> TLS 1.3 over loopback TCP -> target relay -> unix socket -> sink, source and
+target as separate processes. Rounds are shuffled, every peer once a round; a ratio to KubeVirt's proxy (or, without
+a Go toolchain, to haproxy) is taken within a round, then the median over the rounds. All TLS peers use AES-128-GCM.
+Prints Markdown tables. CPU = user and system time of both relays.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+CIPHER = "TLS_AES_128_GCM_SHA256"
+MOVE = "6f2c0d5e-7a53-4f0e-9a55-5f1f2a3b4c5d"
+
+
+class Pair:
+    """A running relay pair."""
+
+    def __init__(self, work, source_socket):
+        self.work, self.socket, self.processes = work, source_socket, {"source": [], "target": []}
+
+    def start(self, side, argv, ready=None):
+        log = open(self.work / f"{side}.log", "ab")
+        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self.processes[side].append(p)
+        deadline = time.monotonic() + 15
+        while ready and not ready():
+            if p.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{argv[0]} ({side}) did not start: {(self.work / (side + '.log')).read_text()[-800:]}")
+            time.sleep(0.02)
+
+    def sessions(self, side):
+        return {p.pid for p in self.processes[side]}
+
+    def usage(self, side):
+        """CPU seconds, peak resident MiB of all processes of a side."""
+        ticks, peak = 0, 0
+        sessions = self.sessions(side)
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                if int(fields[3]) not in sessions:
+                    continue
+                ticks += sum(int(f) for f in fields[11:15])
+                for line in (entry / "status").read_text().splitlines():
+                    if line.startswith("VmHWM:"):
+                        peak += int(line.split()[1])
+            except (OSError, IndexError):
+                continue
+        return ticks / os.sysconf("SC_CLK_TCK"), peak / 1024
+
+    def stop(self):
+        for side in self.processes.values():
+            for p in side:
+                try:
+                    os.killpg(p.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                p.wait()
+
+
+def tcp_listening(port):
+    wanted = f"0100007F:{port:04X}"
+    return any(l.split()[1] == wanted and l.split()[3] == "0A" for l in open("/proc/net/tcp") if ":" in l)
+
+
+class Bench:
+    def __init__(self, build, work):
+        self.build, self.work = build, work
+        self.pki = work / "pki"
+        relay = build / "bin" / "ferry-relay"
+        subprocess.run([relay, "pki", "init", "--dir", self.pki], check=True, stdout=subprocess.DEVNULL)
+        for node in ("a", "b"):
+            subprocess.run([relay, "pki", "node", node, "--dir", self.pki], check=True, stdout=subprocess.DEVNULL)
+            (self.pki / f"{node}.pem").write_text((self.pki / f"{node}.crt").read_text() + (self.pki / f"{node}.key").read_text())
+        self.sink_path = work / "sink.sock"
+        self.sink = subprocess.Popen([build / "bench" / "relay_load", "sink", self.sink_path], stdout=subprocess.PIPE)
+        self.sink.stdout.readline()
+        self.port = 20000 + os.getpid() % 20000
+
+    def load(self, *args):
+        out = subprocess.run([self.build / "bench" / "relay_load", *map(str, args)], check=True, capture_output=True, text=True, timeout=600)
+        return json.loads(out.stdout)
+
+    # ---- the peers: each starts a pair ----------------------------------------------------------
+
+    def pair(self, name):
+        self.port += 1
+        work = self.work / f"{name}-{self.port}"
+        work.mkdir()
+        return Pair(work, work / "in.sock"), self.port
+
+    def ferry(self, name, *mode):
+        pair, port = self.pair(name)
+        relay, pki = self.build / "bin" / "ferry-relay", self.pki
+        identity = lambda me, other: ["--ca", pki / "ca.crt", "--cert", pki / f"{me}.crt", "--key", pki / f"{me}.key",
+                                      "--node", me, "--peer-node", other, "--move", MOVE, "--channel", "49152"]
+        target = [relay, "target", "--listen", f"127.0.0.1:{port}", "--connect", f"unix:{self.sink_path}"]
+        source = [relay, "source", "--listen", f"unix:{pair.socket}", "--connect", f"127.0.0.1:{port}"]
+        if "--plain" in mode:
+            target += ["--plain", "--peer-address", "127.0.0.1", "--move", MOVE, "--channel", "49152"]
+            source += ["--plain", "--move", MOVE, "--channel", "49152"]
+        else:
+            target += identity("b", "a") + list(mode)
+            source += identity("a", "b") + list(mode)
+        pair.start("target", target, lambda: tcp_listening(port))
+        pair.start("source", source, pair.socket.exists)
+        return pair
+
+    def kubevirt(self):
+        pair, port = self.pair("kubevirt")
+        exe, pki = self.work / "kubevirt-proxy", self.pki
+        pair.start("target", [exe, "target", "127.0.0.1", str(port), self.sink_path, pki / "ca.crt", pki / "b.crt", pki / "b.key"],
+                   lambda: tcp_listening(port))
+        pair.start("source", [exe, "source", pair.socket, f"127.0.0.1:{port}", pki / "ca.crt", pki / "a.crt", pki / "a.key"],
+                   pair.socket.exists)
+        return pair
+
+    def haproxy(self):
+        pair, port = self.pair("haproxy")
+        head = ("global\n nbthread 1\n maxconn 200\n tune.bufsize 131072\n"
+                f" ssl-default-bind-ciphersuites {CIPHER}\n ssl-default-server-ciphersuites {CIPHER}\n"
+                "defaults\n mode tcp\n timeout connect 5s\n timeout client 10m\n timeout server 10m\n")
+        tls = lambda node: f"crt {self.pki}/{node}.pem ca-file {self.pki}/ca.crt verify required ssl-min-ver TLSv1.3"
+        (pair.work / "target.cfg").write_text(head + f"listen t\n bind 127.0.0.1:{port} ssl {tls('b')}\n server s unix@{self.sink_path}\n")
+        (pair.work / "source.cfg").write_text(head + f"listen s\n bind unix@{pair.socket}\n server t 127.0.0.1:{port} ssl {tls('a')}\n")
+        pair.start("target", ["haproxy", "-db", "-f", pair.work / "target.cfg"], lambda: tcp_listening(port))
+        pair.start("source", ["haproxy", "-db", "-f", pair.work / "source.cfg"], pair.socket.exists)
+        return pair
+
+    def stunnel(self):
+        pair, port = self.pair("stunnel")
+        head = f"foreground = yes\nsyslog = no\ndebug = 3\npid =\nciphersuites = {CIPHER}\nsslVersionMin = TLSv1.3\n"
+        tls = lambda node: f"cert = {self.pki}/{node}.pem\nCAfile = {self.pki}/ca.crt\nverifyChain = yes\n"
+        (pair.work / "target.cfg").write_text(head + f"[t]\naccept = 127.0.0.1:{port}\nconnect = {self.sink_path}\n" + tls("b"))
+        (pair.work / "source.cfg").write_text(head + f"[s]\nclient = yes\naccept = {pair.socket}\nconnect = 127.0.0.1:{port}\n" + tls("a"))
+        pair.start("target", ["stunnel4", pair.work / "target.cfg"], lambda: tcp_listening(port))
+        pair.start("source", ["stunnel4", pair.work / "source.cfg"], pair.socket.exists)
+        return pair
+
+    def socat(self):
+        pair, port = self.pair("socat")
+        tls = lambda node: f"cert={self.pki}/{node}.pem,cafile={self.pki}/ca.crt,verify=1,openssl-min-proto-version=TLS1.3"
+        pair.start("target", ["socat", "-b", "262144", f"OPENSSL-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr,{tls('b')}",
+                              f"UNIX-CONNECT:{self.sink_path}"], lambda: tcp_listening(port))
+        pair.start("source", ["socat", "-b", "262144", f"UNIX-LISTEN:{pair.socket},fork",
+                              f"OPENSSL:127.0.0.1:{port},commonname=,no-sni=1,{tls('a')}"], pair.socket.exists)
+        return pair
+
+    def peers(self):
+        peers = {"ferry/1": lambda: self.ferry("ferry"), "ferry raw TLS": lambda: self.ferry("raw", "--protocol", "raw"),
+                 "ferry plain": lambda: self.ferry("plain", "--plain")}
+        if shutil.which("go"):
+            print("building KubeVirt's proxy (Go)...", file=sys.stderr)
+            built = subprocess.run(["go", "build", "-mod=mod", "-o", self.work / "kubevirt-proxy", "."], cwd=HERE / "peers" / "kubevirt-proxy",
+                                   capture_output=True, text=True)
+            if built.returncode == 0:
+                peers["kubevirt"] = self.kubevirt
+            else:
+                print("KubeVirt's proxy left out:", built.stderr.strip().splitlines()[-1:], file=sys.stderr)
+        for name, program in (("haproxy", "haproxy"), ("stunnel", "stunnel4"), ("socat", "socat")):
+            if shutil.which(program):
+                peers[name] = getattr(self, name)
+            else:
+                print(f"{name} is not installed, left out", file=sys.stderr)
+        return peers
+
+    # ---- measurements ------------------------------------------------------------------------------
+
+    def bulk(self, start, size, write, connections):
+        pair = start()
+        try:
+            before = [pair.usage(s)[0] for s in ("source", "target")]
+            seconds = self.load("send", pair.socket, size, write, connections)["seconds"]
+            time.sleep(0.05)
+            after = [pair.usage(s) for s in ("source", "target")]
+            gib = size / (1 << 30)
+            cpu = [(a[0] - b) / gib for a, b in zip(after, before)]
+            return {"MiB/s": size / (1 << 20) / seconds, "cpu_source": cpu[0], "cpu_target": cpu[1], "cpu": sum(cpu),
+                    "rss_source": after[0][1], "rss_target": after[1][1]}
+        finally:
+            pair.stop()
+
+    def idle_memory(self, start):
+        pair = start()
+        try:
+            time.sleep(0.2)
+            return [pair.usage(s)[1] for s in ("source", "target")]
+        finally:
+            pair.stop()
+
+    def pings(self, start, beside_bulk):
+        pair = start()
+        bulk = None
+        try:
+            if beside_bulk:
+                bulk = subprocess.Popen([self.build / "bench" / "relay_load", "send", str(pair.socket), str(64 << 30), str(1 << 20), "1"],
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(0.3)
+            return self.load("ping", pair.socket, 2000)
+        finally:
+            if bulk:
+                bulk.kill()
+                bulk.wait()
+            pair.stop()
+
+
+def spread(values, digits=2):
+    return f"{statistics.median(values):.{digits}f} [{min(values):.{digits}f}..{max(values):.{digits}f}]"
+
+
+def ratios(results, name, base, key):
+    return [a[key] / b[key] for a, b in zip(results[name], results[base]) if b[key]]
+
+
+def rounds(bench, peers, runs, label, measure):
+    results = {name: [] for name in peers}
+    for n in range(runs):
+        order = list(peers)
+        random.shuffle(order)
+        for name in order:
+            print(f"\r{label}: round {n + 1}/{runs} {name:<16}", end="", file=sys.stderr)
+            results[name].append(measure(peers[name]))
+    print(file=sys.stderr)
+    return results
+
+
+def print_bulk(title, results, base):
+    print(f"\n### {title}\n\n| relay | MiB/s | CPU-s/GiB source | target | both | CPU, ratio to {base} | throughput, ratio to {base} | peak MiB source / target |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, rows in results.items():
+        col = lambda key: [r[key] for r in rows]
+        print(f"| {name} | {spread(col('MiB/s'), 0)} | {statistics.median(col('cpu_source')):.2f} | {statistics.median(col('cpu_target')):.2f} "
+              f"| {spread(col('cpu'))} | {spread(ratios(results, name, base, 'cpu'))} | {spread(ratios(results, name, base, 'MiB/s'))} "
+              f"| {statistics.median(col('rss_source')):.1f} / {statistics.median(col('rss_target')):.1f} |", flush=True)
+
+
+def print_pings(title, results, base):
+    print(f"\n### {title}\n\n| relay | p50 µs | p99 µs | p50, ratio to {base} | p99, ratio to {base} |\n|---|---|---|---|---|")
+    for name, rows in results.items():
+        print(f"| {name} | {spread([r['p50_us'] for r in rows], 0)} | {spread([r['p99_us'] for r in rows], 0)} "
+              f"| {spread(ratios(results, name, base, 'p50_us'))} | {spread(ratios(results, name, base, 'p99_us'))} |", flush=True)
+
+
+def print_floor():
+    out = subprocess.run(["openssl", "speed", "-evp", "aes-128-gcm", "-bytes", "16384", "-seconds", "1", "-mr"], capture_output=True, text=True)
+    for line in out.stdout.splitlines():
+        if line.startswith("+F:"):
+            speed = float(line.split(":")[3])
+            print(f"\nFloor: AES-128-GCM on 16 KiB blocks {speed / 1e9:.2f} GB/s, so sealing and opening a GiB is "
+                  f"{2 * (1 << 30) / speed:.2f} CPU-s; the kernel's copies and TCP are what `ferry plain` needs.", flush=True)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("build", type=pathlib.Path)
+    ap.add_argument("--gib", type=float, default=2)
+    ap.add_argument("--runs", type=int, default=5)
+    ap.add_argument("--only", help="comma-separated names of peers")
+    ap.add_argument("--quick", action="store_true", help="one connection with 1 MiB writes only")
+    args = ap.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as tmp:
+        bench = Bench(args.build.resolve(), pathlib.Path(tmp))
+        try:
+            peers = bench.peers()
+            if args.only:
+                peers = {k: v for k, v in peers.items() if k in args.only.split(",")}
+            base = next(n for n in ("kubevirt", "haproxy", *peers) if n in peers)
+            size = int(args.gib * (1 << 30))
+            print_floor()
+            for write, connections in ((1 << 20, 1), (32 << 10, 1), (1 << 20, 4)):
+                label = f"{connections} connection{'s' if connections > 1 else ''}, writes of {write >> 10} KiB, {args.gib:g} GiB, {args.runs} runs"
+                print_bulk(label, rounds(bench, peers, args.runs, label, lambda s: bench.bulk(s, size, write, connections)), base)
+                if args.quick:
+                    return
+            for beside, label in ((False, "round trip of 64 bytes, idle path"), (True, "round trip of 64 bytes beside a saturating stream")):
+                print_pings(label, rounds(bench, peers, args.runs, label, lambda s: bench.pings(s, beside)), base)
+            print("\n### resident memory, idle\n\n| relay | source MiB | target MiB |\n|---|---|---|")
+            for name, start in peers.items():
+                source, target = bench.idle_memory(start)
+                print(f"| {name} | {source:.1f} | {target:.1f} |", flush=True)
+        finally:
+            bench.sink.kill()
+
+
+main()
