@@ -24,6 +24,13 @@ FERRY_DEFINE_CLEANUP(struct tls_conn *, tls_conn_free)
 /* ---- identity ---------------------------------------------------------------------------------
  */
 
+static void refuse(struct ferry_error *err, enum tls_refusal why, const X509 *cert,
+                   const struct tls_conn *c)
+{
+    tls_identity_refuse(err, why, cert, c->peer_role, c->peer_node);
+    ferry_wrap(err, "peer refused");
+}
+
 /* Runs inside the handshake, for each certificate of the chain, the leaf last: a refused peer gets
  * an alert and never a finished handshake. */
 static int verify_step(int good, X509_STORE_CTX *store)
@@ -45,7 +52,7 @@ static int verify_step(int good, X509_STORE_CTX *store)
     if (why == TLS_ACCEPTED) {
         return 1;
     }
-    tls_identity_refuse(&c->refusal, why, cert, c->peer_role, c->peer_node);
+    refuse(&c->refusal, why, cert, c);
     return 0;
 }
 
@@ -63,7 +70,7 @@ static enum tls_io fail_protocol(struct tls_conn *c, struct ferry_error *err)
         }
     } else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
         ERR_clear_error();
-        tls_identity_refuse(err, TLS_NO_CERTIFICATE, NULL, c->peer_role, c->peer_node);
+        refuse(err, TLS_NO_CERTIFICATE, NULL, c);
     } else if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
         ERR_clear_error();
         ferry_fail(err, FERRY_PEER, "the peer closed the connection in the middle of the data");

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "tls/identity.h"
 #include "tls/sslerr.h"
 
 enum {
@@ -42,8 +43,9 @@ struct file {
 };
 
 struct tls_credentials {
-    struct file files[N_FILES]; /* immutable */
-    pthread_mutex_t lock;       /* over what follows */
+    struct file files[N_FILES]; /* immutable, as is `node` */
+    char *node;
+    pthread_mutex_t lock; /* over what follows */
     SSL_CTX *ctx;
     struct mark seen[N_FILES]; /* at the last attempt to load, whether it worked or not */
 };
@@ -216,6 +218,22 @@ static SSL_CTX *make_context(void)
     return ferry_take_ptr(ctx);
 }
 
+/* A certificate for another node would be refused by every peer: better said here. */
+static int check_own(const struct tls_credentials *c, SSL_CTX *ctx, struct ferry_error *err)
+{
+    const X509 *own = SSL_CTX_get0_certificate(ctx);
+
+    for (enum tls_role role = TLS_CLIENT; c->node && role <= TLS_SERVER; role++) {
+        enum tls_refusal why = tls_identity_check(own, role, c->node);
+
+        if (why != TLS_ACCEPTED) {
+            tls_identity_refuse(err, why, own, role, c->node);
+            return ferry_wrap(err, "%s", c->files[CERT].path);
+        }
+    }
+    return 0;
+}
+
 static int load_locked(struct tls_credentials *c, struct ferry_error *err)
 {
     ferry_cleanup(SSL_CTX_freep) SSL_CTX *ctx = make_context();
@@ -238,7 +256,7 @@ static int load_locked(struct tls_credentials *c, struct ferry_error *err)
     }
     if ((rc = use_ca(ctx, ca.data, c->files[CA].path, err)) < 0 ||
         (rc = use_cert(ctx, cert.data, c->files[CERT].path, err)) < 0 ||
-        (rc = use_key(ctx, key.data, c->files, err)) < 0) {
+        (rc = use_key(ctx, key.data, c->files, err)) < 0 || (rc = check_own(c, ctx, err)) < 0) {
         return rc;
     }
     ERR_clear_error(); /* reading past the last certificate of a file leaves an entry */
@@ -257,6 +275,7 @@ int tls_credentials_new(const struct tls_credentials_files *files, struct tls_cr
     ferry_cleanup(tls_credentials_freep) struct tls_credentials *c = ferry_xcalloc(1, sizeof(*c));
 
     pthread_mutex_init(&c->lock, NULL);
+    c->node = ferry_strdup(files->node);
     for (int i = 0; i < N_FILES; i++) {
         c->files[i].dirfd = -1;
     }
@@ -280,6 +299,7 @@ void tls_credentials_free(struct tls_credentials *c)
         ferry_closep(&c->files[i].dirfd);
         free(c->files[i].path);
     }
+    free(c->node);
     SSL_CTX_free(c->ctx);
     pthread_mutex_destroy(&c->lock);
     free(c);

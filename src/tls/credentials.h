@@ -14,6 +14,7 @@ struct tls_credentials;
 
 struct tls_credentials_files {
     const char *ca, *cert, *key; /* PEM; the CA file may hold several certificates */
+    const char *node;            /* that the certificate must name; NULL = any */
 };
 
 /* Takes hold of the directories that the files are in, and reads nothing yet: a program that starts

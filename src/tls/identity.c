@@ -110,15 +110,15 @@ static void describe_time(const ASN1_TIME *t, char ret[TIME_SHOWN])
 }
 
 static const char *const sentences[] = {
-    [TLS_ACCEPTED] = "its certificate is good",
-    [TLS_NO_CERTIFICATE] = "it showed no certificate",
-    [TLS_SELF_SIGNED] = "its certificate is self-signed",
-    [TLS_UNKNOWN_CA] = "its certificate does not come from this site's CA",
-    [TLS_EXPIRED] = "its certificate has expired",
-    [TLS_NOT_YET_VALID] = "its certificate is not valid yet",
-    [TLS_WRONG_USAGE] = "its certificate has the wrong usage",
-    [TLS_WRONG_NODE] = "its certificate names the wrong node",
-    [TLS_BROKEN] = "its certificate chain does not verify",
+    [TLS_ACCEPTED] = "the certificate is good",
+    [TLS_NO_CERTIFICATE] = "no certificate was shown",
+    [TLS_SELF_SIGNED] = "the certificate is self-signed",
+    [TLS_UNKNOWN_CA] = "the certificate does not come from this site's CA",
+    [TLS_EXPIRED] = "the certificate has expired",
+    [TLS_NOT_YET_VALID] = "the certificate is not valid yet",
+    [TLS_WRONG_USAGE] = "the certificate has the wrong usage",
+    [TLS_WRONG_NODE] = "the certificate names the wrong node",
+    [TLS_BROKEN] = "the certificate chain does not verify",
 };
 _Static_assert(sizeof(sentences) / sizeof(sentences[0]) == TLS_REFUSAL_COUNT,
                "one sentence per refusal");
@@ -141,5 +141,5 @@ int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X50
         describe_nodes(leaf, nodes);
         snprintf(detail, sizeof(detail), " (%s, expected '%.128s')", nodes, node);
     }
-    return ferry_fail(err, FERRY_DENIED, "peer refused: %s%s", sentences[why], detail);
+    return ferry_fail(err, FERRY_DENIED, "%s%s", sentences[why], detail);
 }

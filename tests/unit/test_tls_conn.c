@@ -353,6 +353,15 @@ static void test_files_that_cannot_be_used(void **state)
         }
         tls_credentials_free(c);
     }
+    ferry_cleanup_free char *ca = path_of("site/ca.crt"), *crt = path_of("a.crt");
+    ferry_cleanup_free char *key = path_of("a.key");
+    const struct tls_credentials_files mine = {.ca = ca, .cert = crt, .key = key, .node = "z"};
+    struct tls_credentials *wrong = NULL;
+    struct ferry_error why;
+    assert_int_equal(tls_credentials_new(&mine, &wrong, &why), 0);
+    assert_int_equal(tls_credentials_load(wrong, &why), -FERRY_DENIED);
+    assert_non_null(strstr(why.msg, "a.crt: the certificate names the wrong node (node 'a', "));
+    tls_credentials_free(wrong);
     const struct tls_credentials_files nowhere = {
         .ca = "/no/such/ca.crt", .cert = "/no/such/a.crt", .key = "/no/such/a.key"};
     struct tls_credentials *none = NULL;

@@ -1,0 +1,353 @@
+/* ferry-relay: the encrypted path between a unix socket on one node and one on another. */
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/str.h"
+#include "relay/control.h"
+#include "relay/manager.h"
+#include "tls/credentials.h"
+#include "tls/pki.h"
+
+enum { DEFAULT_UID = 61200, CONTROL_BACKLOG = 32 };
+static const char program[] = "ferry-relay";
+static const char default_user[] = "ferry-relay";
+
+struct serve_options {
+    const char *root, *node, *control, *ca, *cert, *key, *user;
+    struct ferry_log_options log;
+};
+
+struct identity {
+    uid_t uid;
+    gid_t gid;
+};
+
+static int usage_error(const struct ferry_error *err)
+{
+    return ferry_die(program, FERRY_EXIT_USAGE, err);
+}
+
+static int failed(const struct ferry_error *err)
+{
+    return ferry_die(program, FERRY_EXIT_FAILED, err);
+}
+
+/* ---- becoming the relay's user ----------------------------------------------------------------
+ */
+
+static int parse_user(const char *text, struct identity *ret, struct ferry_error *err)
+{
+    const char *colon = strchr(text ? text : "", ':');
+    const struct passwd *pw = getpwnam(text ? text : default_user);
+    long long uid, gid;
+
+    if (pw) {
+        *ret = (struct identity){.uid = pw->pw_uid, .gid = pw->pw_gid};
+        return 0;
+    }
+    if (!text) {
+        *ret = (struct identity){.uid = DEFAULT_UID, .gid = DEFAULT_UID};
+        return 0;
+    }
+    ferry_cleanup_free char *first = colon ? ferry_strndup(text, (size_t)(colon - text)) : NULL;
+    if (!colon || ferry_parse_int(first, 0, UINT32_MAX - 1, &uid, NULL) < 0 ||
+        ferry_parse_int(colon + 1, 0, UINT32_MAX - 1, &gid, NULL) < 0) {
+        return ferry_fail(err, FERRY_INVALID, "--user: '%s' is neither a user nor UID:GID", text);
+    }
+    *ret = (struct identity){.uid = (uid_t)uid, .gid = (gid_t)gid};
+    return 0;
+}
+
+static int drop_privileges(const struct identity *id, struct ferry_error *err)
+{
+    const struct rlimit no_core = {0, 0};
+
+    if (geteuid() != 0) {
+        return 0;
+    }
+    if (setgroups(0, NULL) < 0 || setresgid(id->gid, id->gid, id->gid) < 0 ||
+        setresuid(id->uid, id->uid, id->uid) < 0) {
+        return ferry_fail_errno(err, errno, "becoming uid %u, gid %u", id->uid, id->gid);
+    }
+    /* Changing the user made the process undumpable, and with that its own /proc/self/fd, by which
+     * sockets are bound and dialled, unreadable. No core may hold the key all the same. */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 ||
+        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) {
+        return ferry_fail_errno(err, errno, "giving up privileges");
+    }
+    return 0;
+}
+
+/* ---- serve ------------------------------------------------------------------------------------
+ */
+
+/* As many descriptors as are allowed: each stream takes two. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+        r.rlim_cur = r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+static int open_control(const char *path, const struct identity *id, struct ferry_error *err)
+{
+    ferry_cleanup_fd int other = ferry_unix_connect(path, 0, NULL);
+    const char *slash = strrchr(path, '/');
+    int rc;
+
+    if (other >= 0) {
+        return ferry_fail(err, FERRY_CONFLICT, "control socket %s: another process serves it",
+                          path);
+    }
+    ferry_cleanup_free char *dir = slash ? ferry_strndup(path, (size_t)(slash - path)) : NULL;
+    if (dir && *dir && (rc = ferry_mkdir_p(dir, 0711, err)) < 0) {
+        return rc;
+    }
+    ferry_cleanup_fd int fd = ferry_unix_listen(path, 0600, CONTROL_BACKLOG, err);
+    if (fd < 0) {
+        return fd;
+    }
+    if (geteuid() == 0 && lchown(path, id->uid, id->gid) < 0) {
+        return ferry_fail_errno(err, errno, "giving %s to uid %u", path, id->uid);
+    }
+    return ferry_take_fd(&fd);
+}
+
+/* Until a signal; then until no stream is left, or a second signal. */
+static void serve_until_told(struct relay_manager *m)
+{
+    int64_t for_ever = INT64_MAX;
+    int sig;
+
+    do {
+        sig = ferry_signals_wait(for_ever);
+    } while (sig == SIGHUP || sig == 0); /* credentials are re-read without being told */
+    relay_manager_drain(m);
+    ferry_info("draining: no new moves", F_UINT("streams", relay_manager_stream_count(m)));
+    while (relay_manager_stream_count(m) > 0) {
+        sig = ferry_signals_wait(ferry_now_ns() + 100 * FERRY_NS_PER_MS);
+        if (sig != 0 && sig != SIGHUP) {
+            ferry_warn("stopped by a second signal",
+                       F_UINT("streams", relay_manager_stream_count(m)));
+            return;
+        }
+    }
+}
+
+static int serve_with(struct tls_credentials *credentials, int control_fd,
+                      const struct serve_options *o, const struct identity *id,
+                      struct ferry_error *err)
+{
+    struct relay_manager *m = NULL;
+    struct http_server *server = NULL;
+    ferry_cleanup_fd int fd = control_fd;
+    int rc;
+
+    if ((rc = drop_privileges(id, err)) < 0 || (rc = tls_credentials_load(credentials, err)) < 0 ||
+        (rc = relay_manager_new(credentials, &m, err)) < 0) {
+        return rc;
+    }
+    rc = relay_control_start(ferry_take_fd(&fd), m, &server, err);
+    if (rc == 0) {
+        ferry_info("serving", F_STR("node", o->node), F_STR("control", o->control),
+                   F_UINT("uid", getuid()));
+        serve_until_told(m);
+        http_server_stop(server);
+    }
+    relay_manager_free(m);
+    return rc;
+}
+
+static int serve_run(struct serve_options *o)
+{
+    ferry_cleanup_free char *control = ferry_asprintf("%s/run/ferry/relay.sock", o->root);
+    ferry_cleanup_free char *ca = ferry_asprintf("%s/var/lib/ferry/pki/ca.crt", o->root);
+    ferry_cleanup_free char *cert = ferry_asprintf("%s/var/lib/ferry/pki/relay.crt", o->root);
+    ferry_cleanup_free char *key = ferry_asprintf("%s/var/lib/ferry/pki/relay.key", o->root);
+    const struct tls_credentials_files files = {.ca = o->ca ? o->ca : ca,
+                                                .cert = o->cert ? o->cert : cert,
+                                                .key = o->key ? o->key : key,
+                                                .node = o->node};
+    struct tls_credentials *credentials = NULL;
+    struct ferry_error err;
+    struct identity id;
+
+    o->control = o->control ? o->control + strlen("unix:") : control;
+    if (parse_user(o->user, &id, &err) < 0) {
+        return usage_error(&err);
+    }
+    umask(0); /* the mode of each file is given where it is made */
+    ferry_signals_block();
+    raise_descriptor_limit();
+    if (tls_credentials_new(&files, &credentials, &err) < 0) {
+        return failed(&err);
+    }
+    int fd = open_control(o->control, &id, &err);
+    int rc = fd < 0 ? fd : serve_with(credentials, fd, o, &id, &err);
+    tls_credentials_free(credentials);
+    if (rc < 0) {
+        return failed(&err);
+    }
+    ferry_info("stopped", F_STR("node", o->node));
+    return FERRY_EXIT_OK;
+}
+
+static int serve(int argc, char **argv)
+{
+    struct serve_options o = {.root = ""};
+    const struct ferry_option options[] = {
+        {"root", 0, FERRY_OPTION_STRING, &o.root, "DIR", "prefix of all default paths"},
+        {"node", 0, FERRY_OPTION_STRING, &o.node, "NAME", "name of this node (required)"},
+        {"control", 0, FERRY_OPTION_STRING, &o.control, "unix:PATH",
+         "control socket (ROOT/run/ferry/relay.sock)"},
+        {"ca", 0, FERRY_OPTION_STRING, &o.ca, "FILE",
+         "the site's CA (ROOT/var/lib/ferry/pki/ca.crt)"},
+        {"cert", 0, FERRY_OPTION_STRING, &o.cert, "FILE", "certificate (.../pki/relay.crt)"},
+        {"key", 0, FERRY_OPTION_STRING, &o.key, "FILE", "its key (.../pki/relay.key)"},
+        {"user", 0, FERRY_OPTION_STRING, &o.user, "USER",
+         "name or UID:GID to run as when started as root"},
+        FERRY_LOG_OPTION_ROWS(&o.log),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry-relay serve",
+        .usage = "--node NAME [OPTION]...",
+        .summary =
+            "Relays the connections of migrations between this node and others, as the node\n"
+            "agent asks for on the control socket.",
+        .options = options,
+        .epilogue =
+            "SIGTERM drains: no new moves, and the end when no stream is left; a second one\n"
+            "stops at once.",
+    };
+    struct ferry_error err;
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+
+    if (first < 0) {
+        return usage_error(&err);
+    }
+    if (first < argc) {
+        ferry_fail(&err, FERRY_INVALID, "serve takes no argument '%s'", argv[first]);
+        return usage_error(&err);
+    }
+    if (ferry_str_empty(o.node)) {
+        ferry_fail(&err, FERRY_INVALID, "--node is missing (see ferry-relay serve --help)");
+        return usage_error(&err);
+    }
+    if (o.control && !ferry_str_starts(o.control, "unix:/")) {
+        ferry_fail(&err, FERRY_INVALID, "--control: '%s' is not unix: and an absolute path",
+                   o.control);
+        return usage_error(&err);
+    }
+    if (ferry_log_options_apply(program, &o.log, &err) < 0) {
+        return usage_error(&err);
+    }
+    return serve_run(&o);
+}
+
+/* ---- pki --------------------------------------------------------------------------------------
+ */
+
+static int pki_init(const char *dir, struct ferry_error *err)
+{
+    struct pki_ca *ca = NULL;
+    int rc = pki_ca_open(dir, true, &ca, err);
+
+    pki_ca_free(ca);
+    return rc;
+}
+
+static int pki_node(const char *dir, const char *node, struct ferry_error *err)
+{
+    ferry_cleanup_free char *cert = ferry_asprintf("%s/%s.crt", dir, node);
+    ferry_cleanup_free char *key = ferry_asprintf("%s/%s.key", dir, node);
+    struct pki_ca *ca = NULL;
+    int rc = pki_ca_open(dir, false, &ca, err);
+
+    if (rc == 0) {
+        rc = pki_issue_relay_files(ca, node, cert, key, err);
+    }
+    pki_ca_free(ca);
+    return rc;
+}
+
+static int pki(int argc, char **argv)
+{
+    const char *dir = NULL;
+    const struct ferry_option options[] = {
+        {"dir", 0, FERRY_OPTION_STRING, &dir, "DIR", "where the files are (required)"},
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry-relay pki",
+        .usage = "init --dir DIR | node NAME --dir DIR",
+        .summary =
+            "Makes certificates for tests and small sites: 'init' a CA (ca.crt, ca.key) unless\n"
+            "it is there, 'node' the certificate and key of a node's relay (NAME.crt, NAME.key).",
+        .options = options,
+    };
+    struct ferry_error err;
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    int rc;
+
+    if (first < 0) {
+        return usage_error(&err);
+    }
+    const char *verb = first < argc ? argv[first] : "";
+    const char *node = first + 1 < argc ? argv[first + 1] : NULL;
+    bool init = ferry_streq(verb, "init") && argc - first == 1;
+    bool issue = ferry_streq(verb, "node") && argc - first == 2 && *node && !strchr(node, '/');
+    if (!dir || (!init && !issue)) {
+        ferry_fail(&err, FERRY_INVALID, "usage: %s %s", cmd.name, cmd.usage);
+        return usage_error(&err);
+    }
+    rc = init ? pki_init(dir, &err) : pki_node(dir, node, &err);
+    return rc < 0 ? failed(&err) : FERRY_EXIT_OK;
+}
+
+/* ---- main -------------------------------------------------------------------------------------
+ */
+
+int main(int argc, char **argv)
+{
+    const struct ferry_option none[] = {{0}};
+    const struct ferry_command cmd = {
+        .name = program,
+        .usage = "serve|pki [OPTION]...",
+        .summary = "The encrypted path of a live migration between two nodes.\n\n"
+                   "  serve   run the relay of a node\n"
+                   "  pki     make certificates for tests and small sites",
+        .options = none,
+        .epilogue = "Exit status: 0 success, 1 it did not work, 2 the call itself is wrong.",
+    };
+    struct ferry_error err;
+
+    if (argc > 1 && ferry_streq(argv[1], "serve")) {
+        return serve(argc - 1, argv + 1);
+    }
+    if (argc > 1 && ferry_streq(argv[1], "pki")) {
+        return pki(argc - 1, argv + 1);
+    }
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    if (first >= 0) {
+        ferry_fail(&err, FERRY_INVALID, "%s%s%s (see ferry-relay --help)",
+                   first < argc ? "unknown verb '" : "a verb is missing",
+                   first < argc ? argv[first] : "", first < argc ? "'" : "");
+    }
+    return usage_error(&err);
+}

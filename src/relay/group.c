@@ -1,0 +1,395 @@
+/* Theory of operation
+ *
+ * All that is fixed at the start (spec, listeners, ports, stop descriptor) is read without a lock.
+ * The list of streams is under `lock`. Stream threads are detached: the last thing each does with
+ * the group is to take itself off the list, under the lock; relay_group_stop() waits for the list
+ * to become empty and may free everything then. One event descriptor, never read, tells all threads
+ * of the group to end. */
+#include "relay/group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "relay/stream.h"
+
+enum {
+    /* multifd takes up to 255 connections and one; then there are disks and control. */
+    MAX_STREAMS = 320,
+    UNIX_BACKLOG = 64,
+    /* Whoever reaches the directory may connect; the directory is the gate (docs/contracts.md). */
+    SOCKET_MODE = 0666,
+    STACK_BYTES = 1024 * 1024,
+    PAUSE_MS = 100,
+};
+
+struct entry {
+    struct relay_stream stream;
+    struct relay_stream_stats stats;
+    struct relay_group *group;
+    struct entry *prev, *next;
+    int fd;
+};
+
+struct relay_group {
+    struct relay_spec *spec;
+    struct tls_credentials *credentials;
+    int stop_fd, dirfd;
+    int listeners[RELAY_CHANNELS_MAX], ports[RELAY_CHANNELS_MAX];
+    atomic_bool control_busy;
+    pthread_t acceptor;
+    bool accepting;
+    pthread_mutex_t lock; /* over the rest */
+    pthread_cond_t changed;
+    struct entry *streams;
+    size_t n_streams;
+};
+
+/* ---- streams ----------------------------------------------------------------------------------
+ */
+
+static void list_add(struct relay_group *g, struct entry *e)
+{
+    pthread_mutex_lock(&g->lock);
+    e->next = g->streams;
+    if (g->streams) {
+        g->streams->prev = e;
+    }
+    g->streams = e;
+    g->n_streams++;
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void list_remove(struct relay_group *g, struct entry *e)
+{
+    pthread_mutex_lock(&g->lock);
+    if (e->prev) {
+        e->prev->next = e->next;
+    } else {
+        g->streams = e->next;
+    }
+    if (e->next) {
+        e->next->prev = e->prev;
+    }
+    g->n_streams--;
+    pthread_cond_broadcast(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void *stream_thread(void *arg)
+{
+    struct entry *e = arg;
+
+    relay_stream_run(&e->stream, e->fd);
+    list_remove(e->group, e);
+    free(e);
+    return NULL;
+}
+
+static int start_thread(struct entry *e)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int rc = pthread_create(&thread, &attr, stream_thread, e);
+    pthread_attr_destroy(&attr);
+    return rc;
+}
+
+static void add_stream(struct relay_group *g, size_t index, int fd)
+{
+    const struct relay_channel *channel = &g->spec->channels[index];
+    struct entry *e = ferry_xcalloc(1, sizeof(*e));
+
+    e->group = g;
+    e->fd = fd;
+    e->stats.since_ms = ferry_now_unix_ms();
+    if (g->spec->role == RELAY_TARGET) {
+        relay_net_peer_name(fd, e->stats.peer);
+    } else {
+        snprintf(e->stats.peer, sizeof(e->stats.peer),
+                 strchr(g->spec->address, ':') ? "[%s]:%d" : "%s:%d", g->spec->address,
+                 channel->port);
+    }
+    e->stream = (struct relay_stream){
+        .spec = g->spec,
+        .channel = channel,
+        .credentials = g->credentials,
+        .stop_fd = g->stop_fd,
+        .slot = channel->logical == RELAY_CONTROL ? &g->control_busy : NULL,
+        .stats = &e->stats,
+    };
+    list_add(g, e);
+    int rc = start_thread(e);
+    if (rc != 0) {
+        ferry_warn("connection turned away: no thread for it", F_STR("key", g->spec->key),
+                   F_STR("peer", e->stats.peer), F_STR("error", strerror(rc)));
+        close(fd);
+        list_remove(g, e);
+        free(e);
+    }
+}
+
+/* ---- accepting --------------------------------------------------------------------------------
+ */
+
+static bool out_of_resources(int e)
+{
+    return e == EMFILE || e == ENFILE || e == ENOBUFS || e == ENOMEM;
+}
+
+/* Takes one connection if there is one. Returns false when it must pause first. */
+static bool accept_one(struct relay_group *g, size_t index)
+{
+    int fd = accept4(g->listeners[index], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd >= 0) {
+        add_stream(g, index, fd);
+        return true;
+    }
+    /* Everything else is about a connection that went away before it was taken. */
+    return !out_of_resources(errno);
+}
+
+static bool accept_ready(struct relay_group *g, const struct pollfd *p)
+{
+    if (relay_group_stream_count(g) >= MAX_STREAMS) {
+        return false;
+    }
+    for (size_t i = 0; i < g->spec->n_channels; i++) {
+        if (p[i].revents && !accept_one(g, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void *accept_thread(void *arg)
+{
+    struct relay_group *g = arg;
+    size_t n = g->spec->n_channels;
+    bool paused = false;
+
+    for (;;) {
+        struct pollfd p[RELAY_CHANNELS_MAX + 1];
+
+        for (size_t i = 0; i < n; i++) {
+            p[i] = (struct pollfd){.fd = g->listeners[i], .events = POLLIN};
+        }
+        p[n] = (struct pollfd){.fd = g->stop_fd, .events = POLLIN};
+        if (poll(p, n + 1, -1) < 0) {
+            continue; /* EINTR */
+        }
+        if (p[n].revents) {
+            return NULL;
+        }
+        bool good = accept_ready(g, p);
+        if (good == paused) {
+            FERRY_LOG(good ? FERRY_LOG_INFO : FERRY_LOG_WARN,
+                      good ? "accepting goes on" : "accepting pauses: out of resources",
+                      F_STR("role", relay_role_name(g->spec->role)), F_STR("key", g->spec->key),
+                      F_UINT("streams", relay_group_stream_count(g)));
+            paused = !good;
+        }
+        if (!good && relay_net_wait(-1, 0, g->stop_fd, ferry_now_ns() + PAUSE_MS * FERRY_NS_PER_MS,
+                                    NULL) == -FERRY_CANCELLED) {
+            return NULL;
+        }
+    }
+}
+
+/* ---- starting and stopping --------------------------------------------------------------------
+ */
+
+static int listen_unix(struct relay_group *g, int logical, struct ferry_error *err)
+{
+    char name[RELAY_SOCKET_NAME];
+
+    relay_spec_socket_name(g->spec->key, logical, name);
+    /* By way of the descriptor: what the directory is was settled when it was opened. */
+    ferry_cleanup_free char *path = ferry_asprintf("/proc/self/fd/%d/%s", g->dirfd, name);
+    ferry_cleanup_fd int fd = ferry_unix_listen(path, SOCKET_MODE, UNIX_BACKLOG, err);
+    if (fd < 0) {
+        return ferry_wrap(err, "%s/%s", g->spec->dir, name);
+    }
+    int rc = ferry_set_nonblock(fd, true, err);
+    return rc < 0 ? rc : ferry_take_fd(&fd);
+}
+
+static int listen_all(struct relay_group *g, struct ferry_error *err)
+{
+    const struct relay_spec *s = g->spec;
+
+    if (s->role == RELAY_SOURCE) {
+        g->dirfd = open(s->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (g->dirfd < 0) {
+            return ferry_fail_errno(err, errno, "opening directory %s", s->dir);
+        }
+    }
+    for (size_t i = 0; i < s->n_channels; i++) {
+        int fd = s->role == RELAY_SOURCE ? listen_unix(g, s->channels[i].logical, err)
+                                         : relay_net_listen(s->address, &g->ports[i], err);
+
+        if (fd < 0) {
+            return fd;
+        }
+        g->listeners[i] = fd;
+        if (s->role == RELAY_SOURCE) {
+            g->ports[i] = s->channels[i].port;
+        }
+    }
+    return 0;
+}
+
+static void close_listeners(struct relay_group *g)
+{
+    for (size_t i = 0; i < g->spec->n_channels; i++) {
+        if (g->listeners[i] < 0) {
+            continue;
+        }
+        if (g->spec->role == RELAY_SOURCE) {
+            char name[RELAY_SOCKET_NAME];
+
+            relay_spec_socket_name(g->spec->key, g->spec->channels[i].logical, name);
+            (void)unlinkat(g->dirfd, name, 0); /* the pod's directory may be gone already */
+        }
+        close(g->listeners[i]);
+        g->listeners[i] = -1;
+    }
+}
+
+void relay_group_stop(struct relay_group *g)
+{
+    if (!g) {
+        return;
+    }
+    if (g->accepting) {
+        eventfd_write(g->stop_fd, 1);
+        pthread_join(g->acceptor, NULL);
+    }
+    close_listeners(g);
+    pthread_mutex_lock(&g->lock);
+    while (g->n_streams > 0) {
+        pthread_cond_wait(&g->changed, &g->lock);
+    }
+    pthread_mutex_unlock(&g->lock);
+    ferry_closep(&g->dirfd);
+    ferry_closep(&g->stop_fd);
+    pthread_cond_destroy(&g->changed);
+    pthread_mutex_destroy(&g->lock);
+    relay_spec_free(g->spec);
+    free(g);
+}
+FERRY_DEFINE_CLEANUP(struct relay_group *, relay_group_stop)
+
+int relay_group_start(struct relay_spec *spec_take, struct tls_credentials *credentials,
+                      struct relay_group **ret, struct ferry_error *err)
+{
+    ferry_cleanup(relay_group_stopp) struct relay_group *g = ferry_xcalloc(1, sizeof(*g));
+
+    g->spec = spec_take;
+    g->credentials = credentials;
+    g->dirfd = -1;
+    for (size_t i = 0; i < RELAY_CHANNELS_MAX; i++) {
+        g->listeners[i] = -1;
+    }
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->changed, NULL);
+    g->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (g->stop_fd < 0) {
+        return ferry_fail_errno(err, errno, "making an event descriptor");
+    }
+    int rc = listen_all(g, err);
+    if (rc < 0) {
+        return rc;
+    }
+    int e = pthread_create(&g->acceptor, NULL, accept_thread, g);
+    if (e != 0) {
+        return ferry_fail_errno(err, e, "starting a thread");
+    }
+    g->accepting = true;
+    *ret = ferry_take_ptr(g);
+    return 0;
+}
+
+/* ---- telling ----------------------------------------------------------------------------------
+ */
+
+const struct relay_spec *relay_group_spec(const struct relay_group *g)
+{
+    return g->spec;
+}
+
+size_t relay_group_stream_count(struct relay_group *g)
+{
+    pthread_mutex_lock(&g->lock);
+    size_t n = g->n_streams;
+    pthread_mutex_unlock(&g->lock);
+    return n;
+}
+
+void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut_val *obj)
+{
+    const struct relay_spec *s = g->spec;
+    bool target = s->role == RELAY_TARGET;
+
+    yyjson_mut_obj_add_strcpy(doc, obj, "key", s->key);
+    yyjson_mut_obj_add_strcpy(doc, obj, "move", s->move);
+    yyjson_mut_obj_add_uint(doc, obj, "generation", s->generation);
+    yyjson_mut_obj_add_strcpy(doc, obj, target ? "sourceNode" : "targetNode", s->peer_node);
+    yyjson_mut_obj_add_strcpy(doc, obj, "address", s->address);
+    yyjson_mut_val *ports = yyjson_mut_obj_add_obj(doc, obj, "ports");
+    for (size_t i = 0; i < s->n_channels; i++) {
+        char port[16];
+
+        snprintf(port, sizeof(port), "%d", g->ports[i]);
+        yyjson_mut_obj_add(ports, yyjson_mut_strcpy(doc, port),
+                           yyjson_mut_int(doc, s->channels[i].logical));
+    }
+    if (!target) {
+        yyjson_mut_val *files = yyjson_mut_obj_add_arr(doc, obj, "files");
+
+        for (size_t i = 0; i < s->n_channels; i++) {
+            char name[RELAY_SOCKET_NAME];
+
+            relay_spec_socket_name(s->key, s->channels[i].logical, name);
+            ferry_cleanup_free char *path = ferry_asprintf("%s/%s", s->dir, name);
+            yyjson_mut_arr_add_strcpy(doc, files, path);
+        }
+    }
+    yyjson_mut_obj_add_str(doc, obj, "tls", "raw");
+    yyjson_mut_obj_add_uint(doc, obj, "streams", relay_group_stream_count(g));
+}
+
+void relay_group_describe_streams(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut_val *list)
+{
+    pthread_mutex_lock(&g->lock);
+    for (struct entry *e = g->streams; e; e = e->next) {
+        yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
+
+        yyjson_mut_obj_add_strcpy(doc, o, "key", g->spec->key);
+        yyjson_mut_obj_add_strcpy(doc, o, "move", g->spec->move);
+        yyjson_mut_obj_add_int(doc, o, "channel", e->stream.channel->logical);
+        yyjson_mut_obj_add_str(doc, o, "role", relay_role_name(g->spec->role));
+        yyjson_mut_obj_add_str(doc, o, "state",
+                               relay_stream_state_name(atomic_load(&e->stats.state)));
+        yyjson_mut_obj_add_strcpy(doc, o, "peer", e->stats.peer);
+        yyjson_mut_obj_add_uint(doc, o, "bytesIn", atomic_load(&e->stats.bytes.in));
+        yyjson_mut_obj_add_uint(doc, o, "bytesOut", atomic_load(&e->stats.bytes.out));
+        yyjson_mut_obj_add_int(doc, o, "sinceMs", e->stats.since_ms);
+    }
+    pthread_mutex_unlock(&g->lock);
+}

@@ -1,0 +1,286 @@
+#include "relay/manager.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include <yyjson.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "relay/group.h"
+
+struct node {
+    struct relay_group *group;
+    struct node *next;
+};
+
+struct relay_manager {
+    struct tls_credentials *credentials;
+    char instance[17];    /* tells a caller that the relay was started anew */
+    pthread_mutex_t lock; /* over the rest; held while a group starts or stops */
+    struct node *groups;
+    bool draining;
+};
+
+/* ---- JSON -------------------------------------------------------------------------------------
+ */
+
+struct reply {
+    yyjson_mut_doc *doc;
+    yyjson_mut_val *root;
+};
+
+static struct reply reply_new(void)
+{
+    struct reply r = {.doc = yyjson_mut_doc_new(NULL)};
+
+    if (!r.doc) {
+        abort(); /* as for every small allocation (base/str.h) */
+    }
+    r.root = yyjson_mut_obj(r.doc);
+    yyjson_mut_doc_set_root(r.doc, r.root);
+    return r;
+}
+
+static char *reply_text(struct reply *r)
+{
+    char *text = yyjson_mut_write(r->doc, 0, NULL);
+
+    if (!text) {
+        abort();
+    }
+    yyjson_mut_doc_free(r->doc);
+    return text;
+}
+
+static char *describe(const struct relay_manager *m, struct relay_group *g)
+{
+    struct reply r = reply_new();
+
+    yyjson_mut_obj_add_strcpy(r.doc, r.root, "instance", m->instance);
+    relay_group_describe(g, r.doc, r.root);
+    return reply_text(&r);
+}
+
+/* ---- the table --------------------------------------------------------------------------------
+ */
+
+/* The link that points to the node, or to NULL at the end. */
+static struct node **find_locked(struct relay_manager *m, enum relay_role role, const char *key)
+{
+    struct node **at = &m->groups;
+
+    while (*at) {
+        const struct relay_spec *s = relay_group_spec((*at)->group);
+
+        if (s->role == role && ferry_streq(s->key, key)) {
+            break;
+        }
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+static void remove_locked(struct node **at)
+{
+    struct node *n = *at;
+
+    *at = n->next;
+    relay_group_stop(n->group);
+    free(n);
+}
+
+static void add_locked(struct relay_manager *m, struct relay_group *g)
+{
+    struct node *n = ferry_xcalloc(1, sizeof(*n));
+
+    n->group = g;
+    n->next = m->groups;
+    m->groups = n;
+}
+
+static int start_locked(struct relay_manager *m, struct relay_spec *spec_take, struct node **old,
+                        char **ret_json, struct ferry_error *err)
+{
+    bool source = spec_take->role == RELAY_SOURCE;
+    const char *what = *old ? "replaced" : "set";
+    struct relay_group *g = NULL;
+
+    if (*old && source) {
+        remove_locked(old);
+    }
+    int rc = relay_group_start(spec_take, m->credentials, &g, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (*old && !source) {
+        remove_locked(old);
+    }
+    add_locked(m, g);
+    *ret_json = describe(m, g);
+    ferry_info(source ? "source set up" : "target set up", F_STR("key", relay_group_spec(g)->key),
+               F_STR("move", relay_group_spec(g)->move), F_STR("change", what),
+               F_STR("node", relay_group_spec(g)->peer_node),
+               F_STR("address", relay_group_spec(g)->address));
+    return 0;
+}
+
+int relay_manager_put(struct relay_manager *m, struct relay_spec *spec_take, char **ret_json,
+                      struct ferry_error *err)
+{
+    ferry_cleanup(relay_spec_freep) struct relay_spec *spec = spec_take;
+    int rc = 0;
+
+    pthread_mutex_lock(&m->lock);
+    struct node **at = find_locked(m, spec->role, spec->key);
+    switch (relay_spec_decide(*at ? relay_group_spec((*at)->group) : NULL, spec, m->draining)) {
+    case RELAY_REFUSE:
+        rc = ferry_fail(err, FERRY_RETRY, "this relay is draining: it takes no new moves");
+        break;
+    case RELAY_KEEP:
+        *ret_json = describe(m, (*at)->group);
+        break;
+    case RELAY_REPLACE:
+    case RELAY_CREATE:
+        rc = start_locked(m, ferry_take_ptr(spec), at, ret_json, err);
+        break;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+int relay_manager_get(struct relay_manager *m, enum relay_role role, const char *key,
+                      char **ret_json, struct ferry_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&m->lock);
+    struct node *n = *find_locked(m, role, key);
+    if (n) {
+        *ret_json = describe(m, n->group);
+    } else {
+        rc = ferry_fail(err, FERRY_NOT_FOUND, "no %s with key '%s'", relay_role_name(role), key);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return rc;
+}
+
+bool relay_manager_delete(struct relay_manager *m, enum relay_role role, const char *key)
+{
+    pthread_mutex_lock(&m->lock);
+    struct node **at = find_locked(m, role, key);
+    bool found = *at != NULL;
+    if (found) {
+        remove_locked(at);
+        ferry_info(role == RELAY_SOURCE ? "source removed" : "target removed", F_STR("key", key));
+    }
+    pthread_mutex_unlock(&m->lock);
+    return found;
+}
+
+/* ---- overviews --------------------------------------------------------------------------------
+ */
+
+char *relay_manager_list(struct relay_manager *m, enum relay_role role)
+{
+    struct reply r = reply_new();
+    yyjson_mut_val *list =
+        yyjson_mut_obj_add_arr(r.doc, r.root, role == RELAY_TARGET ? "targets" : "sources");
+
+    pthread_mutex_lock(&m->lock);
+    yyjson_mut_obj_add_strcpy(r.doc, r.root, "instance", m->instance);
+    for (struct node *n = m->groups; n; n = n->next) {
+        if (relay_group_spec(n->group)->role == role) {
+            relay_group_describe(n->group, r.doc, yyjson_mut_arr_add_obj(r.doc, list));
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    return reply_text(&r);
+}
+
+char *relay_manager_streams(struct relay_manager *m)
+{
+    struct reply r = reply_new();
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(r.doc, r.root, "streams");
+
+    pthread_mutex_lock(&m->lock);
+    for (struct node *n = m->groups; n; n = n->next) {
+        relay_group_describe_streams(n->group, r.doc, list);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return reply_text(&r);
+}
+
+char *relay_manager_health(struct relay_manager *m)
+{
+    struct reply r = reply_new();
+    size_t counts[2] = {0, 0}, streams = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (struct node *n = m->groups; n; n = n->next) {
+        counts[relay_group_spec(n->group)->role]++;
+        streams += relay_group_stream_count(n->group);
+    }
+    yyjson_mut_obj_add_str(r.doc, r.root, "status", m->draining ? "draining" : "ok");
+    pthread_mutex_unlock(&m->lock);
+    yyjson_mut_obj_add_strcpy(r.doc, r.root, "instance", m->instance);
+    yyjson_mut_obj_add_uint(r.doc, r.root, "targets", counts[RELAY_TARGET]);
+    yyjson_mut_obj_add_uint(r.doc, r.root, "sources", counts[RELAY_SOURCE]);
+    yyjson_mut_obj_add_uint(r.doc, r.root, "streams", streams);
+    return reply_text(&r);
+}
+
+void relay_manager_drain(struct relay_manager *m)
+{
+    pthread_mutex_lock(&m->lock);
+    m->draining = true;
+    pthread_mutex_unlock(&m->lock);
+}
+
+size_t relay_manager_stream_count(struct relay_manager *m)
+{
+    size_t streams = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (struct node *n = m->groups; n; n = n->next) {
+        streams += relay_group_stream_count(n->group);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return streams;
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+int relay_manager_new(struct tls_credentials *credentials, struct relay_manager **ret,
+                      struct ferry_error *err)
+{
+    uint64_t tag;
+
+    if (getrandom(&tag, sizeof(tag), 0) != (ssize_t)sizeof(tag)) {
+        return ferry_fail_errno(err, errno, "reading random bytes");
+    }
+    struct relay_manager *m = ferry_xcalloc(1, sizeof(*m));
+    snprintf(m->instance, sizeof(m->instance), "%016llx", (unsigned long long)tag);
+    m->credentials = credentials;
+    pthread_mutex_init(&m->lock, NULL);
+    *ret = m;
+    return 0;
+}
+
+void relay_manager_free(struct relay_manager *m)
+{
+    if (!m) {
+        return;
+    }
+    pthread_mutex_lock(&m->lock);
+    while (m->groups) {
+        remove_locked(&m->groups);
+    }
+    pthread_mutex_unlock(&m->lock);
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}

@@ -1,0 +1,65 @@
+/* What a node agent asks the relay for: one side of one move. Pure: parsing, validation, comparison
+ * and names, no sockets.
+ *
+ * The two sides share one struct, because everything but the meaning of an address is the same:
+ * a target listens on `address` and dials each channel's unix path; a source listens on unix files
+ * in `dir` and dials `address` at each channel's port. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+enum relay_role { RELAY_TARGET, RELAY_SOURCE };
+
+/* KubeVirt's numbers of the logical channels. */
+enum { RELAY_CONTROL = 0, RELAY_MEMORY = 49152, RELAY_DISKS = 49153 };
+
+enum {
+    RELAY_CHANNELS_MAX = 3,
+    RELAY_KEY_MAX = 56, /* so that a socket's name keeps below 80 bytes */
+    RELAY_SOCKET_NAME = 80,
+};
+
+struct relay_channel {
+    int logical;
+    int port;        /* source: to dial; target: 0 */
+    char *unix_path; /* target: to dial; source: NULL */
+};
+
+struct relay_spec {
+    enum relay_role role;
+    char *key, *move;
+    uint64_t generation;
+    char *peer_node; /* who must be at the other end */
+    char *address;   /* numeric; to bind (target) or to dial (source) */
+    struct relay_channel channels[RELAY_CHANNELS_MAX]; /* by logical number */
+    size_t n_channels;
+    char *dir;      /* source: where the socket files go */
+    bool has_owner; /* source: `owner` may connect, beside root and the relay's own user */
+    uid_t owner;
+};
+
+/* From the body of PUT /v1/targets/KEY or /v1/sources/KEY. Errors name the field. */
+int relay_spec_parse(enum relay_role role, const char *key, const char *json, size_t len,
+                     struct relay_spec **ret, struct ferry_error *err);
+void relay_spec_free(struct relay_spec *s);
+FERRY_DEFINE_CLEANUP(struct relay_spec *, relay_spec_free)
+
+/* What to do about a PUT when `old` (or NULL) is what is there. */
+enum relay_change { RELAY_KEEP, RELAY_REPLACE, RELAY_CREATE, RELAY_REFUSE };
+enum relay_change relay_spec_decide(const struct relay_spec *old, const struct relay_spec *wanted,
+                                    bool draining);
+
+/* 1 to RELAY_KEY_MAX letters, digits, '-', '_' or '.', not beginning with '.'. */
+bool relay_spec_key_valid(const char *key);
+
+/* KEY[-49152|-49153]-source.sock */
+void relay_spec_socket_name(const char *key, int logical, char ret[RELAY_SOCKET_NAME]);
+
+/* "target" or "source" */
+const char *relay_role_name(enum relay_role role);
