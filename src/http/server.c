@@ -24,7 +24,8 @@ enum {
     DEFAULT_MAX_BODY = 1 << 20,
     DEFAULT_MAX_CONNECTIONS = 512,
     IDLE_TIMEOUT_S = 300,
-    MAX_HEADERS = 8
+    MAX_HEADERS = 8,
+    DROP_FACTOR = 8
 };
 
 struct http_server {
@@ -34,6 +35,7 @@ struct http_server {
     bool tls;
     size_t max_body;
     void (*handle)(struct http_exchange *x, void *ctx);
+    void (*refuse)(struct http_exchange *x, int status, const struct ferry_error *err);
     void *ctx;
     atomic_bool stopping;
 };
@@ -49,6 +51,7 @@ struct http_exchange {
     char *method, *path;
     struct ferry_buf body;
     bool too_large, answered;
+    size_t dropped; /* bytes of a body that is too large */
     struct http_peer peer;
     struct {
         char *name, *value;
@@ -390,6 +393,8 @@ void http_answer_stream(struct http_exchange *x, int status, const char *content
         stream_done(st);
         return;
     }
+    /* A stream may be silent for long; its reader decides when it is over. */
+    MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
     queue_response(x, status, content_type, response);
 }
 
@@ -408,14 +413,19 @@ static void exchange_free(struct http_exchange *x)
     free(x);
 }
 
+static void refuse_large(struct http_exchange *x)
+{
+    struct ferry_error err;
+
+    ferry_fail(&err, FERRY_INVALID, "request body larger than %zu bytes", x->server->max_body);
+    x->server->refuse(x, 413, &err);
+}
+
 static enum MHD_Result answer_request(struct http_exchange *x)
 {
     load_peer(x);
     if (x->too_large) {
-        struct ferry_error err;
-
-        ferry_fail(&err, FERRY_INVALID, "request body larger than %zu bytes", x->server->max_body);
-        http_answer_error(x, 413, &err);
+        refuse_large(x);
     } else {
         x->server->handle(x, x->server->ctx);
     }
@@ -423,9 +433,18 @@ static enum MHD_Result answer_request(struct http_exchange *x)
         struct ferry_error err;
 
         ferry_fail(&err, FERRY_FATAL, "no answer to %s %s", x->method, x->path);
-        http_answer_error(x, 500, &err);
+        x->server->refuse(x, 500, &err);
     }
     return x->answered ? x->result : MHD_NO;
+}
+
+static bool announces_too_much(const struct http_exchange *x)
+{
+    const char *length = http_header(x, "Content-Length");
+    long long n;
+
+    return length && (ferry_parse_int(length, 0, INT64_MAX, &n, NULL) < 0 ||
+                      (unsigned long long)n > x->server->max_body);
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url,
@@ -443,6 +462,14 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
         x->method = ferry_strdup(method);
         x->path = ferry_strdup(url);
         *request_state = x;
+        if (announces_too_much(x)) {
+            refuse_large(x); /* before the body: it is never read */
+            return x->result;
+        }
+        return MHD_YES;
+    }
+    if (x->answered) {
+        *upload_size = 0;
         return MHD_YES;
     }
     if (*upload_size > 0) {
@@ -450,6 +477,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
             ferry_buf_append_capped(&x->body, upload_data, *upload_size, s->max_body, NULL) < 0) {
             x->too_large = true;
             ferry_buf_done(&x->body);
+            x->dropped += *upload_size;
+            if (x->dropped > DROP_FACTOR * s->max_body) {
+                return MHD_NO; /* it was told nothing yet, but has sent far too much */
+            }
         }
         *upload_size = 0;
         return MHD_YES;
@@ -518,6 +549,7 @@ int http_server_start(const struct http_server_config *cfg, struct http_server *
     s->tls = cfg->cert_pem != NULL;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
     s->handle = cfg->handle;
+    s->refuse = cfg->refuse ? cfg->refuse : http_answer_error;
     s->ctx = cfg->ctx;
     s->daemon = start_daemon(s, cfg);
     if (!s->daemon) {
