@@ -1,0 +1,246 @@
+#include "apiserver/admission.h"
+
+#include <string.h>
+
+#include "api/json.h"
+#include "base/str.h"
+
+#define VMI_NAME_LABEL "kubevirt.io/vmi-name"
+
+static yyjson_mut_val *at(yyjson_mut_doc *doc, const char *pointer)
+{
+    return yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), pointer);
+}
+
+static const char *text_at(yyjson_mut_doc *doc, const char *pointer)
+{
+    const char *s = yyjson_mut_get_str(at(doc, pointer));
+
+    return s ? s : "";
+}
+
+static const char *name_of(yyjson_mut_doc *doc)
+{
+    const char *name = text_at(doc, "/metadata/name");
+
+    return *name ? name : text_at(doc, "/metadata/generateName");
+}
+
+static bool is_final(const char *phase)
+{
+    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
+}
+
+/* ---- migrations ------------------------------------------------------------------------------
+ */
+
+static int check_vmi(const char *vmi_name, const struct admission_view *view, struct status *st)
+{
+    if (!view->vmi) {
+        return status_fail(st, 400, "the VMI \"%.200s\" does not exist", vmi_name);
+    }
+    const struct api_vmi *vmi = &view->vmi->u.vmi;
+    if (is_final(vmi->phase)) {
+        return status_fail(st, 400, "Cannot migrate VMI \"%.200s\" in finalized state (%s)",
+                           vmi_name, vmi->phase);
+    }
+    const struct api_condition *c = api_condition_find(&vmi->conditions, "LiveMigratable");
+    if (c && ferry_streq(c->status, "False")) {
+        return status_fail(st, 400,
+                           "Cannot migrate VMI \"%.200s\", Reason: %.100s, Message: %.200s",
+                           vmi_name, c->reason ? c->reason : "", c->message ? c->message : "");
+    }
+    return 0;
+}
+
+static int check_no_other(const char *vmi_name, const struct admission_view *view,
+                          struct status *st)
+{
+    for (size_t i = 0; i < view->n_migrations; i++) {
+        const struct api_migration *m = &view->migrations[i]->u.migration;
+
+        if (ferry_streq(m->vmi_name, vmi_name) && !is_final(m->phase)) {
+            return status_fail(st, 400,
+                               "in-flight migration detected. Active migration job (%s) is "
+                               "currently already in progress for VMI %.200s",
+                               m->meta.name, vmi_name);
+        }
+    }
+    return 0;
+}
+
+static void label(yyjson_mut_doc *doc, const char *key, const char *value)
+{
+    yyjson_mut_val *meta = at(doc, "/metadata");
+    yyjson_mut_val *labels = yyjson_mut_obj_get(meta, "labels");
+
+    if (!yyjson_mut_is_obj(labels)) {
+        labels = yyjson_mut_obj(doc);
+        yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "labels"), labels);
+    }
+    yyjson_mut_obj_put(labels, yyjson_mut_str(doc, key), yyjson_mut_strcpy(doc, value));
+}
+
+static int create_migration(const struct api_resource *r, yyjson_mut_doc *doc,
+                            const struct admission_view *view, struct status *st)
+{
+    const char *vmi_name = text_at(doc, "/spec/vmiName");
+
+    if (!*vmi_name) {
+        return status_invalid(st, r, name_of(doc), "spec.vmiName", "Required value");
+    }
+    if (at(doc, "/spec/priority") && view->role != AUTH_CONTROLLER) {
+        return status_invalid(st, r, name_of(doc), "spec.migrationPriority",
+                              "Forbidden: may only be set by the controller");
+    }
+    if (at(doc, "/spec/sendTo") || at(doc, "/spec/receive")) {
+        return status_invalid(st, r, name_of(doc),
+                              at(doc, "/spec/sendTo") ? "spec.sendTo" : "spec.receive",
+                              "Unsupported value: migration between clusters is not available");
+    }
+    if (check_vmi(vmi_name, view, st) < 0 || check_no_other(vmi_name, view, st) < 0) {
+        return -1;
+    }
+    label(doc, VMI_NAME_LABEL, vmi_name);
+    return 0;
+}
+
+static bool spec_changed(const yyjson_val *old, yyjson_mut_doc *doc)
+{
+    yyjson_val *before = yyjson_obj_get((yyjson_val *)old, "spec");
+    yyjson_mut_val *after = at(doc, "/spec");
+
+    if (!before || !after) {
+        return before || after;
+    }
+    return !yyjson_mut_equals(yyjson_val_mut_copy(doc, before), after);
+}
+
+static int update_migration(const struct api_resource *r, const yyjson_val *old,
+                            yyjson_mut_doc *doc, struct status *st)
+{
+    const char *before = api_json_str(old, "/metadata/labels/kubevirt.io~1vmi-name");
+
+    if (spec_changed(old, doc)) {
+        return status_invalid(st, r, name_of(doc), "spec",
+                              "Forbidden: update of Migration object's spec is restricted");
+    }
+    if (before && !is_final(api_json_str(old, "/status/phase")) &&
+        !ferry_streq(before, text_at(doc, "/metadata/labels/kubevirt.io~1vmi-name"))) {
+        return status_invalid(st, r, name_of(doc), "metadata.labels",
+                              "Forbidden: " VMI_NAME_LABEL " cannot be changed while the "
+                              "migration is in flight");
+    }
+    return 0;
+}
+
+/* ---- VMIs and pods -----------------------------------------------------------------------------
+ */
+
+static int check_eviction(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+{
+    static const char *const known[] = {"None", "LiveMigrate", "LiveMigrateIfPossible", "External"};
+    const char *strategy = text_at(doc, "/spec/evictionStrategy");
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (!*strategy || strcmp(strategy, known[i]) == 0) {
+            return 0;
+        }
+    }
+    return status_invalid(st, r, name_of(doc), "spec.evictionStrategy",
+                          "Unsupported value: \"%.100s\": supported values: \"None\", "
+                          "\"LiveMigrate\", \"LiveMigrateIfPossible\", \"External\"",
+                          strategy);
+}
+
+static int create_vmi(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+{
+    static const char *const memory[] = {"/spec/domain/memory/guest",
+                                         "/spec/domain/resources/requests/memory"};
+    bool found = false;
+
+    if (!yyjson_mut_is_obj(at(doc, "/spec/domain"))) {
+        return status_invalid(st, r, name_of(doc), "spec.domain", "Required value");
+    }
+    for (size_t i = 0; i < 2; i++) {
+        yyjson_mut_val *v = at(doc, memory[i]);
+        ferry_cleanup_free char *text = v ? yyjson_mut_val_write(v, 0, NULL) : NULL;
+        api_cleanup_doc yyjson_doc *parsed = text ? yyjson_read(text, strlen(text), 0) : NULL;
+        int64_t bytes = 0;
+
+        if (!v) {
+            continue;
+        }
+        found = true;
+        if (api_quantity_val(yyjson_doc_get_root(parsed), 1, &bytes, NULL) < 0 || bytes <= 0) {
+            return status_invalid(st, r, name_of(doc),
+                                  i ? "spec.domain.resources.requests.memory"
+                                    : "spec.domain.memory.guest",
+                                  "Invalid value: must be greater than zero");
+        }
+    }
+    if (!found) {
+        return status_invalid(st, r, name_of(doc), "spec.domain.memory.guest",
+                              "Required value: no memory requested, at least one of "
+                              "'memory.guest' or 'resources.requests.memory' must be set");
+    }
+    return check_eviction(r, doc, st);
+}
+
+static int update_vmi(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                      const struct admission_view *view, struct status *st)
+{
+    if (view->role != AUTH_CONTROLLER && spec_changed(old, doc)) {
+        return status_invalid(st, r, name_of(doc), "spec",
+                              "Forbidden: update of VMI object is restricted");
+    }
+    return 0;
+}
+
+static int update_pod(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                      struct status *st)
+{
+    if (spec_changed(old, doc)) {
+        return status_invalid(st, r, name_of(doc), "spec",
+                              "Forbidden: pod updates may not change the spec");
+    }
+    return 0;
+}
+
+static int create_pod(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+{
+    if (yyjson_mut_arr_size(at(doc, "/spec/containers")) == 0) {
+        return status_invalid(st, r, name_of(doc), "spec.containers", "Required value");
+    }
+    return 0;
+}
+
+int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
+                     const struct admission_view *view, struct status *st)
+{
+    switch (r->kind) {
+    case API_KIND_MIGRATION:
+        return create_migration(r, doc, view, st);
+    case API_KIND_VMI:
+        return create_vmi(r, doc, st);
+    case API_KIND_POD:
+        return create_pod(r, doc, st);
+    default:
+        return 0;
+    }
+}
+
+int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                     const struct admission_view *view, struct status *st)
+{
+    switch (r->kind) {
+    case API_KIND_MIGRATION:
+        return update_migration(r, old, doc, st);
+    case API_KIND_VMI:
+        return update_vmi(r, old, doc, view, st);
+    case API_KIND_POD:
+        return update_pod(r, old, doc, st);
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,22 @@
+/* Rules for single kinds (KubeVirt's webhooks). Pure: what they look up is given to them. */
+#pragma once
+
+#include <stddef.h>
+#include <yyjson.h>
+
+#include "apiserver/auth.h"
+#include "apiserver/status.h"
+
+struct admission_view {
+    enum auth_role role;
+    const struct api_object *vmi;         /* the VMI that a migration names, or NULL */
+    struct api_object *const *migrations; /* all migrations of the namespace */
+    size_t n_migrations;
+};
+
+/* May add to `doc`. */
+int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
+                     const struct admission_view *view, struct status *st);
+/* Not called for writes through "status". */
+int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                     const struct admission_view *view, struct status *st);

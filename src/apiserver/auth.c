@@ -1,0 +1,168 @@
+#include "apiserver/auth.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "base/str.h"
+
+static const char *const role_names[] = {
+    [AUTH_ANONYMOUS] = "anonymous", [AUTH_NOBODY] = "nobody",         [AUTH_VIEWER] = "viewer",
+    [AUTH_NODE] = "node",           [AUTH_CONTROLLER] = "controller", [AUTH_ADMIN] = "admin",
+};
+_Static_assert(sizeof(role_names) / sizeof(role_names[0]) == AUTH_ROLE_COUNT, "one name per role");
+
+const char *auth_role_name(enum auth_role role)
+{
+    return role_names[role];
+}
+
+static bool in_group(const struct http_peer *peer, const char *group)
+{
+    for (size_t i = 0; i < peer->n_groups; i++) {
+        if (ferry_streq(peer->groups[i], group)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void auth_identify(const struct http_peer *peer, struct auth_who *ret)
+{
+    static const char node_prefix[] = "system:node:";
+    const char *name = peer->common_name;
+
+    *ret = (struct auth_who){.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
+    if (!peer->certificate) {
+        return;
+    }
+    memcpy(ret->user, name, sizeof(ret->user));
+    if (in_group(peer, "ferry:admins")) {
+        ret->role = AUTH_ADMIN;
+    } else if (ferry_streq(name, "system:ferry-controller")) {
+        ret->role = AUTH_CONTROLLER;
+    } else if (ferry_str_starts(name, node_prefix) && name[strlen(node_prefix)] &&
+               in_group(peer, "system:nodes")) {
+        ret->role = AUTH_NODE;
+        snprintf(ret->node, sizeof(ret->node), "%s", name + strlen(node_prefix));
+    } else if (in_group(peer, "ferry:viewers")) {
+        ret->role = AUTH_VIEWER;
+    } else {
+        ret->role = AUTH_NOBODY;
+    }
+}
+
+/* ---- rules -------------------------------------------------------------------------------------
+ */
+
+enum { READ = 1, CREATE = 2, CHANGE = 4, DELETE = 8, ALL_WRITES = CREATE | CHANGE | DELETE };
+
+static unsigned bit_of(enum route_verb verb)
+{
+    switch (verb) {
+    case ROUTE_GET:
+    case ROUTE_LIST:
+    case ROUTE_WATCH:
+        return READ;
+    case ROUTE_CREATE:
+        return CREATE;
+    case ROUTE_UPDATE:
+    case ROUTE_PATCH:
+        return CHANGE;
+    case ROUTE_DELETE:
+        return DELETE;
+    case ROUTE_VERB_COUNT:
+        break;
+    }
+    return 0;
+}
+
+struct rule {
+    enum auth_role role;
+    const char *plural;      /* "*" = all but secrets */
+    const char *subresource; /* "*" = any, also none */
+    unsigned verbs;
+    enum auth_answer answer;
+    bool named_as_node; /* the object must bear the node's name */
+};
+
+/* The first row that fits decides; no row is a no. */
+static const struct rule rules[] = {
+    {AUTH_CONTROLLER, "secrets", "*", READ, AUTH_YES, false},
+    {AUTH_CONTROLLER, "*", "*", READ, AUTH_YES, false},
+    {AUTH_CONTROLLER, "virtualmachineinstances", "*", ALL_WRITES, AUTH_YES, false},
+    {AUTH_CONTROLLER, "virtualmachineinstancemigrations", "*", ALL_WRITES, AUTH_YES, false},
+    {AUTH_CONTROLLER, "pods", "*", ALL_WRITES, AUTH_YES, false},
+    {AUTH_CONTROLLER, "events", "*", ALL_WRITES, AUTH_YES, false},
+    {AUTH_CONTROLLER, "leases", "*", ALL_WRITES, AUTH_YES, false},
+    {AUTH_CONTROLLER, "nodes", "*", CHANGE, AUTH_YES, false},
+
+    {AUTH_NODE, "*", "*", READ, AUTH_YES, false},
+    {AUTH_NODE, "nodes", "*", CREATE | CHANGE, AUTH_YES, true},
+    {AUTH_NODE, "leases", "", CREATE | CHANGE, AUTH_YES, true},
+    {AUTH_NODE, "pods", "", CHANGE | DELETE, AUTH_IF_OWN, false},
+    {AUTH_NODE, "pods", "status", CHANGE, AUTH_IF_OWN, false},
+    {AUTH_NODE, "virtualmachineinstances", "", CHANGE, AUTH_IF_OWN, false},
+    {AUTH_NODE, "virtualmachineinstances", "status", CHANGE, AUTH_IF_OWN, false},
+    {AUTH_NODE, "events", "", CREATE | CHANGE, AUTH_YES, false},
+
+    {AUTH_VIEWER, "*", "*", READ, AUTH_YES, false},
+};
+
+static bool rule_fits(const struct rule *rule, const struct auth_who *who,
+                      const struct route *route)
+{
+    const char *plural = route->resource->plural;
+    bool any = ferry_streq(rule->plural, "*") && !ferry_streq(plural, "secrets");
+
+    return rule->role == who->role && (any || ferry_streq(rule->plural, plural)) &&
+           (ferry_streq(rule->subresource, "*") ||
+            ferry_streq(rule->subresource, route->subresource)) &&
+           (rule->verbs & bit_of(route->verb));
+}
+
+enum auth_answer auth_check(const struct auth_who *who, const struct route *route)
+{
+    if (who->role == AUTH_ADMIN) {
+        return AUTH_YES;
+    }
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (!rule_fits(&rules[i], who, route)) {
+            continue;
+        }
+        /* A create has its name in the body: route.name is filled in from there by the caller. */
+        return rules[i].named_as_node && !ferry_streq(route->name, who->node) ? AUTH_NO
+                                                                              : rules[i].answer;
+    }
+    return AUTH_NO;
+}
+
+static bool at_is(const yyjson_val *v, const char *pointer, const char *node)
+{
+    return ferry_streq(api_json_str(v, pointer), node);
+}
+
+bool auth_owns(const struct auth_who *who, const struct api_resource *r, const yyjson_val *stored)
+{
+    if (!stored || !*who->node) {
+        return false;
+    }
+    if (r->kind == API_KIND_POD) {
+        return at_is(stored, "/spec/nodeName", who->node);
+    }
+    if (r->kind == API_KIND_VMI) {
+        return at_is(stored, "/status/nodeName", who->node) ||
+               at_is(stored, "/status/migrationState/targetNode", who->node) ||
+               (at_is(stored, "/status/migrationState/sourceNode", who->node) &&
+                !api_json_bool(stored, "/status/migrationState/completed", false));
+    }
+    return false;
+}
+
+bool auth_keeps_spec(const yyjson_val *stored, const yyjson_val *changed)
+{
+    yyjson_val *a = yyjson_obj_get((yyjson_val *)stored, "spec");
+    yyjson_val *b = yyjson_obj_get((yyjson_val *)changed, "spec");
+
+    return (!a && !b) || (a && b && yyjson_equals(a, b));
+}

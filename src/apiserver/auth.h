@@ -1,0 +1,40 @@
+/* Who may do what (docs/contracts.md, Identity and roles). Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <yyjson.h>
+
+#include "apiserver/route.h"
+#include "http/server.h"
+
+enum auth_role {
+    AUTH_ANONYMOUS,
+    AUTH_NOBODY, /* a good certificate that gives no role here: a relay's */
+    AUTH_VIEWER,
+    AUTH_NODE,
+    AUTH_CONTROLLER,
+    AUTH_ADMIN,
+    AUTH_ROLE_COUNT
+};
+const char *auth_role_name(enum auth_role role);
+
+struct auth_who {
+    enum auth_role role;
+    char user[HTTP_NAME_MAX]; /* "system:node:n1"; "system:anonymous" */
+    char node[HTTP_NAME_MAX]; /* of a node, or "" */
+};
+
+void auth_identify(const struct http_peer *peer, struct auth_who *ret);
+
+enum auth_answer {
+    AUTH_NO,
+    AUTH_YES,
+    AUTH_IF_OWN, /* ask auth_owns() with the object as stored, and auth_keeps_spec() with the new */
+};
+/* By role, verb and address alone. */
+enum auth_answer auth_check(const struct auth_who *who, const struct route *route);
+/* The stored object belongs to the node: a pod bound to it; a VMI that runs there or moves from or
+ * to it. */
+bool auth_owns(const struct auth_who *who, const struct api_resource *r, const yyjson_val *stored);
+/* A node reports; it does not change what was asked for. */
+bool auth_keeps_spec(const yyjson_val *stored, const yyjson_val *changed);

@@ -1,0 +1,286 @@
+/* Theory of operation. The collector watches the hub for what can leave garbage: an object that
+ * went, an object that came with owners, a namespace marked for deletion. Then, after a short pause
+ * that gathers what belongs together, it looks at everything once ("sweep"): it keeps no state that
+ * a restart could lose, and the first sweep after a start catches what happened while it was down.
+ */
+#include "apiserver/collector.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/prepare.h"
+#include "apiserver/remove.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+
+enum { WAIT_MS = 500, GATHER_MS = 20, EVENTS_EVERY_S = 60, EVENT_LIFE_S = 3600 };
+
+struct collector {
+    struct store *store;
+    pthread_t thread;
+    atomic_bool stop;
+};
+
+/* ---- owners ------------------------------------------------------------------------------------
+ */
+
+struct uids {
+    char **items;
+    size_t n, cap;
+};
+
+static void uids_done(struct uids *u)
+{
+    for (size_t i = 0; i < u->n; i++) {
+        free(u->items[i]);
+    }
+    free(u->items);
+}
+#define cleanup_uids ferry_cleanup(uids_done)
+
+static int compare_uid(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool has_uid(const struct uids *u, const char *uid)
+{
+    return bsearch(&uid, u->items, u->n, sizeof(*u->items), compare_uid) != NULL;
+}
+
+static void add_uids(struct uids *u, const struct entry_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        api_cleanup_doc yyjson_doc *doc =
+            yyjson_read(list->items[i]->json, list->items[i]->json_len, 0);
+        const char *uid = api_json_str(yyjson_doc_get_root(doc), "/metadata/uid");
+
+        if (u->n == u->cap) {
+            u->cap = u->cap ? u->cap * 2 : 64;
+            u->items = ferry_xrealloc(u->items, u->cap, sizeof(*u->items));
+        }
+        u->items[u->n++] = ferry_strdup(uid ? uid : "");
+    }
+}
+
+/* It names owners, and none of them is there. */
+static bool is_orphan(const struct uids *alive, const struct entry *e)
+{
+    if (!strstr(e->json, "\"ownerReferences\"")) {
+        return false; /* most objects: not parsed */
+    }
+    api_cleanup_object struct api_object *o = NULL;
+    if (api_object_parse(API_KIND_NONE, e->json, e->json_len, &o, NULL) < 0 ||
+        o->meta->n_owners == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < o->meta->n_owners; i++) {
+        if (o->meta->owners[i].uid && has_uid(alive, o->meta->owners[i].uid)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void collect(struct collector *c, const struct entry *e, const char *why)
+{
+    struct ferry_error err;
+
+    if (remove_entry(c->store, e, &err) < 0) {
+        ferry_warn("cannot collect an object", F_STR("resource", e->resource->plural),
+                   F_STR("namespace", e->ns), F_STR("name", e->name), F_ERR(&err));
+        return;
+    }
+    ferry_debug("collected", F_STR("resource", e->resource->plural), F_STR("namespace", e->ns),
+                F_STR("name", e->name), F_STR("why", why));
+}
+
+static void sweep_orphans(struct collector *c)
+{
+    cleanup_uids struct uids alive = {0};
+
+    /* Dependents are listed first: an owner that comes in between only makes one more alive. */
+    struct entry_list lists[64] = {0};
+    size_t n = 0;
+    for (const struct api_resource *r = api_resources(); r->plural && n < 64; r++, n++) {
+        store_list(c->store, r, NULL, &lists[n]);
+    }
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        cleanup_entry_list struct entry_list now = {0};
+
+        store_list(c->store, r, NULL, &now);
+        add_uids(&alive, &now);
+    }
+    qsort(alive.items, alive.n, sizeof(*alive.items), compare_uid);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < lists[i].n; j++) {
+            if (is_orphan(&alive, lists[i].items[j])) {
+                collect(c, lists[i].items[j], "its owners are gone");
+            }
+        }
+        entry_list_done(&lists[i]);
+    }
+}
+
+/* ---- namespaces --------------------------------------------------------------------------------
+ */
+
+static size_t empty_namespace(struct collector *c, const char *ns)
+{
+    size_t left = 0;
+
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        cleanup_entry_list struct entry_list list = {0};
+
+        if (!r->namespaced) {
+            continue;
+        }
+        store_list(c->store, r, ns, &list);
+        for (size_t i = 0; i < list.n; i++) {
+            collect(c, list.items[i], "its namespace is being deleted");
+        }
+        entry_list_done(&list);
+        store_list(c->store, r, ns, &list);
+        left += list.n;
+    }
+    return left;
+}
+
+/* The last finalizer of an empty namespace goes, and the namespace with it. */
+static void finish_namespace(struct collector *c, const struct entry *e)
+{
+    struct ferry_error err;
+
+    store_begin(c->store);
+    cleanup_entry struct entry *now = store_get(c->store, e->resource, "", e->name);
+    api_cleanup_doc yyjson_doc *old = now ? yyjson_read(now->json, now->json_len, 0) : NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? yyjson_doc_mut_copy(old, NULL) : NULL;
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
+
+    yyjson_mut_obj_remove_key(yyjson_mut_obj_get(root, "spec"), "finalizers");
+    if (!doc || !prepare_is_gone(e->resource, root)) {
+        store_abort(c->store);
+        return;
+    }
+    if (store_remove(c->store, now, doc, &err) < 0) {
+        store_abort(c->store);
+        ferry_warn("cannot remove a namespace", F_STR("name", e->name), F_ERR(&err));
+        return;
+    }
+    if (store_commit(c->store, NULL, &err) < 0) {
+        ferry_warn("cannot remove a namespace", F_STR("name", e->name), F_ERR(&err));
+    }
+}
+
+static void sweep_namespaces(struct collector *c)
+{
+    cleanup_entry_list struct entry_list list = {0};
+
+    store_list(c->store, api_resource_find("", "v1", "namespaces"), NULL, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        const struct entry *e = list.items[i];
+
+        if (strstr(e->json, "\"deletionTimestamp\"") && empty_namespace(c, e->name) == 0) {
+            finish_namespace(c, e);
+        }
+    }
+}
+
+/* ---- events ------------------------------------------------------------------------------------
+ */
+
+static void sweep_events(struct collector *c)
+{
+    cleanup_entry_list struct entry_list list = {0};
+    int64_t oldest = ferry_now_unix_ms() - (int64_t)EVENT_LIFE_S * 1000;
+
+    store_list(c->store, api_resource_find("", "v1", "events"), NULL, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        const struct entry *e = list.items[i];
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+        const char *at = api_json_str(yyjson_doc_get_root(doc), "/lastTimestamp");
+        int64_t ms;
+
+        at = at ? at : api_json_str(yyjson_doc_get_root(doc), "/metadata/creationTimestamp");
+        if (at && api_time_parse(at, &ms, NULL) == 0 && ms < oldest) {
+            collect(c, e, "an old event");
+        }
+    }
+}
+
+/* ---- the thread --------------------------------------------------------------------------------
+ */
+
+static bool may_leave_garbage(const struct hub_event *e)
+{
+    return e->type == HUB_DELETED ||
+           (e->type == HUB_ADDED && strstr(e->now->json, "\"ownerReferences\"")) ||
+           (ferry_streq(e->now->resource->plural, "namespaces") &&
+            strstr(e->now->json, "\"deletionTimestamp\""));
+}
+
+static bool look(struct collector *c, uint64_t *seen, int timeout_ms)
+{
+    cleanup_hub_batch struct hub_batch batch = {0};
+    bool found = false;
+
+    if (hub_wait(store_hub(c->store), NULL, *seen, timeout_ms, &batch) < 0) {
+        *seen = store_version(c->store); /* missed some: look at everything */
+        return true;
+    }
+    *seen = batch.version;
+    for (size_t i = 0; i < batch.n; i++) {
+        found = found || may_leave_garbage(&batch.events[i]);
+    }
+    return found;
+}
+
+static void *collector_run(void *arg)
+{
+    struct collector *c = arg;
+    uint64_t seen = store_version(c->store);
+    int64_t events_ns = 0;
+    bool dirty = true;
+
+    while (!atomic_load(&c->stop)) {
+        if (dirty) {
+            sweep_orphans(c);
+            sweep_namespaces(c);
+        }
+        if (ferry_now_ns() >= events_ns) {
+            sweep_events(c);
+            events_ns = ferry_now_ns() + EVENTS_EVERY_S * FERRY_NS_PER_S;
+        }
+        dirty = look(c, &seen, WAIT_MS);
+        if (dirty) {
+            ferry_sleep_ms(GATHER_MS);
+            while (look(c, &seen, 0)) {
+            }
+        }
+    }
+    return NULL;
+}
+
+struct collector *collector_start(struct store *store)
+{
+    struct collector *c = ferry_xcalloc(1, sizeof(*c));
+
+    c->store = store;
+    if (pthread_create(&c->thread, NULL, collector_run, c) != 0) {
+        abort();
+    }
+    return c;
+}
+
+void collector_stop(struct collector *c)
+{
+    if (c) {
+        atomic_store(&c->stop, true);
+        pthread_join(c->thread, NULL);
+        free(c);
+    }
+}

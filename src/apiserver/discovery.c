@@ -1,0 +1,241 @@
+/* kubectl learns from OpenAPI v3 that the server takes the parameter `fieldValidation` for a kind,
+ * and without that refuses to apply: each kind's patch says so here. Schemas are not published. */
+#include "apiserver/discovery.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+#define KUBERNETES_MINOR "32" /* whose behaviour this server follows */
+
+static bool first_of_group(const struct api_resource *r)
+{
+    for (const struct api_resource *o = api_resources(); o < r; o++) {
+        if (ferry_streq(o->group, r->group) && ferry_streq(o->version, r->version)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void put_group(struct ferry_buf *b, const struct api_resource *r, bool typed)
+{
+    ferry_buf_printf(b, "{%s\"name\":\"%s\",\"versions\":[{\"groupVersion\":\"%s/%s\",",
+                     typed ? "\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"," : "", r->group,
+                     r->group, r->version);
+    ferry_buf_printf(b,
+                     "\"version\":\"%s\"}],\"preferredVersion\":{\"groupVersion\":\"%s/%s\","
+                     "\"version\":\"%s\"}}",
+                     r->version, r->group, r->version, r->version);
+}
+
+static void groups(struct ferry_buf *b)
+{
+    bool first = true;
+
+    ferry_buf_puts(b, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        if (*r->group && first_of_group(r)) {
+            ferry_buf_puts(b, first ? "" : ",");
+            put_group(b, r, false);
+            first = false;
+        }
+    }
+    ferry_buf_puts(b, "]}");
+}
+
+static void put_resource(struct ferry_buf *b, const struct api_resource *r)
+{
+    const char *at = r->short_names;
+
+    ferry_buf_printf(b,
+                     "{\"name\":\"%s\",\"singularName\":\"%s\",\"namespaced\":%s,\"kind\":\"%s\","
+                     "\"verbs\":[\"create\",\"delete\",\"get\",\"list\",\"patch\",\"update\","
+                     "\"watch\"]",
+                     r->plural, r->singular, r->namespaced ? "true" : "false", r->kind_name);
+    if (*at) {
+        ferry_buf_puts(b, ",\"shortNames\":[");
+        while (*at) {
+            size_t n = strcspn(at, ",");
+
+            ferry_buf_printf(b, "%s\"%.*s\"", at == r->short_names ? "" : ",", (int)n, at);
+            at += n + (at[n] == ',');
+        }
+        ferry_buf_puts(b, "]");
+    }
+    ferry_buf_puts(b, "}");
+    if (r->has_status) {
+        ferry_buf_printf(b,
+                         ",{\"name\":\"%s/status\",\"singularName\":\"\",\"namespaced\":%s,"
+                         "\"kind\":\"%s\",\"verbs\":[\"get\",\"patch\",\"update\"]}",
+                         r->plural, r->namespaced ? "true" : "false", r->kind_name);
+    }
+    if (r->kind == API_KIND_POD) {
+        ferry_buf_puts(b, ",{\"name\":\"pods/binding\",\"singularName\":\"\",\"namespaced\":true,"
+                          "\"kind\":\"Binding\",\"verbs\":[\"create\"]}");
+    }
+}
+
+static void resources(struct ferry_buf *b, const char *group, const char *version)
+{
+    bool first = true;
+
+    ferry_buf_printf(
+        b,
+        "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s%s%s\","
+        "\"resources\":[",
+        group, *group ? "/" : "", version);
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        if (ferry_streq(r->group, group) && ferry_streq(r->version, version)) {
+            ferry_buf_puts(b, first ? "" : ",");
+            put_resource(b, r);
+            first = false;
+        }
+    }
+    ferry_buf_puts(b, "]}");
+}
+
+/* ---- OpenAPI v3 --------------------------------------------------------------------------------
+ */
+
+static void gv_path(const struct api_resource *r, struct ferry_buf *b)
+{
+    if (*r->group) {
+        ferry_buf_printf(b, "apis/%s/%s", r->group, r->version);
+    } else {
+        ferry_buf_printf(b, "api/%s", r->version);
+    }
+}
+
+static void openapi_index(struct ferry_buf *b)
+{
+    bool first = true;
+
+    ferry_buf_puts(b, "{\"paths\":{");
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        ferry_cleanup_buf struct ferry_buf path = {0};
+
+        if (!first_of_group(r)) {
+            continue;
+        }
+        gv_path(r, &path);
+        ferry_buf_printf(b, "%s\"%s\":{\"serverRelativeURL\":\"/openapi/v3/%s?hash=ferry-1\"}",
+                         first ? "" : ",", path.data, path.data);
+        first = false;
+    }
+    ferry_buf_puts(b, "}}");
+}
+
+static void put_operation(struct ferry_buf *b, const char *method, const struct api_resource *r)
+{
+    ferry_buf_printf(
+        b,
+        "\"%s\":{\"x-kubernetes-group-version-kind\":{\"group\":\"%s\",\"version\":\"%s\","
+        "\"kind\":\"%s\"},\"parameters\":[{\"name\":\"dryRun\",\"in\":\"query\",\"schema\":"
+        "{\"type\":\"string\",\"uniqueItems\":true}},{\"name\":\"fieldManager\",\"in\":\"query\","
+        "\"schema\":{\"type\":\"string\",\"uniqueItems\":true}},{\"name\":\"fieldValidation\","
+        "\"in\":\"query\",\"schema\":{\"type\":\"string\",\"uniqueItems\":true}}],"
+        "\"responses\":{\"200\":{\"description\":\"OK\"}}}",
+        method, r->group, r->version, r->kind_name);
+}
+
+static void openapi_group(struct ferry_buf *b, const char *wanted)
+{
+    bool first = true;
+
+    ferry_buf_puts(b, "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Ferry\",\"version\":\"v1\"},"
+                      "\"paths\":{");
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        ferry_cleanup_buf struct ferry_buf path = {0};
+
+        gv_path(r, &path);
+        if (!ferry_streq(path.data, wanted)) {
+            continue;
+        }
+        ferry_buf_puts(&path, r->namespaced ? "/namespaces/{namespace}/" : "/");
+        ferry_buf_puts(&path, r->plural);
+        ferry_buf_printf(b, "%s\"/%s\":{", first ? "" : ",", path.data);
+        put_operation(b, "post", r);
+        ferry_buf_printf(b, "},\"/%s/{name}\":{", path.data);
+        put_operation(b, "put", r);
+        ferry_buf_puts(b, ",");
+        put_operation(b, "patch", r);
+        ferry_buf_puts(b, "}");
+        first = false;
+    }
+    ferry_buf_puts(b, "},\"components\":{\"schemas\":{}}}");
+}
+
+static bool serves_gv(const char *path)
+{
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        ferry_cleanup_buf struct ferry_buf p = {0};
+
+        gv_path(r, &p);
+        if (ferry_streq(p.data, path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void version(struct ferry_buf *b)
+{
+    ferry_buf_puts(b, "{\"major\":\"1\",\"minor\":\"" KUBERNETES_MINOR
+                      "\",\"gitVersion\":\"v1." KUBERNETES_MINOR
+                      ".0+ferry\",\"gitCommit\":\"\",\"gitTreeState\":\"clean\",\"buildDate\":"
+                      "\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"c\","
+                      "\"platform\":\"linux/amd64\"}");
+}
+
+/* "/apis/GROUP" and "/apis/GROUP/VERSION" */
+static bool group_path(struct ferry_buf *b, const char *path)
+{
+    for (const struct api_resource *r = api_resources(); *path && r->plural; r++) {
+        size_t n = strlen(r->group);
+
+        if (!*r->group || strncmp(path, r->group, n) != 0) {
+            continue;
+        }
+        if (!path[n]) {
+            put_group(b, r, true);
+            return true;
+        }
+        if (path[n] == '/' && ferry_streq(path + n + 1, r->version)) {
+            resources(b, r->group, r->version);
+            return true;
+        }
+    }
+    return false;
+}
+
+char *discovery_answer(const char *path)
+{
+    static const char openapi[] = "/openapi/v3";
+    ferry_cleanup_free char *trimmed = ferry_strdup(path);
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    size_t len = strlen(trimmed);
+
+    if (len > 1 && trimmed[len - 1] == '/') {
+        trimmed[len - 1] = '\0';
+    }
+    if (ferry_streq(trimmed, "/version")) {
+        version(&b);
+    } else if (ferry_streq(trimmed, "/api")) {
+        ferry_buf_puts(&b, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
+                           "\"serverAddressByClientCIDRs\":[]}");
+    } else if (ferry_streq(trimmed, "/apis")) {
+        groups(&b);
+    } else if (ferry_streq(trimmed, "/api/v1")) {
+        resources(&b, "", "v1");
+    } else if (ferry_streq(trimmed, openapi)) {
+        openapi_index(&b);
+    } else if (ferry_str_starts(trimmed, "/openapi/v3/") &&
+               serves_gv(trimmed + strlen(openapi) + 1)) {
+        openapi_group(&b, trimmed + strlen(openapi) + 1);
+    } else if (!ferry_str_starts(trimmed, "/apis/") ||
+               !group_path(&b, trimmed + strlen("/apis/"))) {
+        return NULL;
+    }
+    return ferry_buf_take(&b);
+}

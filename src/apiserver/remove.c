@@ -1,0 +1,171 @@
+#include "apiserver/remove.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/finish.h"
+#include "apiserver/prepare.h"
+#include "base/clock.h"
+
+struct delete_options {
+    struct prepare_deletion how;
+    char uid[64], version[32]; /* preconditions, or "" */
+    bool dry_run;
+};
+
+static int parse_delete_options(struct request *r, struct delete_options *ret)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    const char *grace = http_query(r->x, "gracePeriodSeconds");
+    long long seconds;
+    size_t len = 0;
+
+    http_body(r->x, &len);
+    if (request_dry_run(r, &ret->dry_run) < 0 || (len && request_body(r, &body) < 0)) {
+        return -1;
+    }
+    if (grace) {
+        if (ferry_parse_int(grace, 0, INT32_MAX, &seconds, NULL) < 0) {
+            return status_fail(&r->st, 400, "gracePeriodSeconds: must be a number of seconds");
+        }
+        ret->how = (struct prepare_deletion){.has_grace = true, .grace_s = seconds};
+    }
+    if (!body) {
+        return 0;
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_mut_doc_imut_copy(body, NULL);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    int64_t n = api_json_int(root, "/gracePeriodSeconds", -1);
+    if (n >= 0) {
+        ret->how = (struct prepare_deletion){.has_grace = true, .grace_s = n};
+    }
+    const char *uid = api_json_str(root, "/preconditions/uid");
+    const char *version = api_json_str(root, "/preconditions/resourceVersion");
+    snprintf(ret->uid, sizeof(ret->uid), "%s", uid ? uid : "");
+    snprintf(ret->version, sizeof(ret->version), "%s", version ? version : "");
+    ret->dry_run = ret->dry_run || yyjson_arr_size(yyjson_obj_get(root, "dryRun")) > 0;
+    return 0;
+}
+
+static int check_preconditions(struct request *r, const struct delete_options *o,
+                               const yyjson_val *old)
+{
+    if (*o->uid && !ferry_streq(o->uid, api_json_str(old, "/metadata/uid"))) {
+        return status_conflict(&r->st, r->route.resource, r->route.name,
+                               "the UID in the precondition is not the object's UID");
+    }
+    if (*o->version && !ferry_streq(o->version, api_json_str(old, "/metadata/resourceVersion"))) {
+        return status_conflict(&r->st, r->route.resource, r->route.name,
+                               "the resourceVersion in the precondition is not the object's");
+    }
+    if (ferry_streq(r->route.resource->plural, "namespaces") &&
+        (ferry_streq(r->route.name, "default") || ferry_streq(r->route.name, "kube-system"))) {
+        return status_forbidden(&r->st, r->route.resource, r->route.name,
+                                "this namespace may not be deleted");
+    }
+    return finish_check_own(r, old, NULL);
+}
+
+static void answer_deleted(struct request *r, const char *uid)
+{
+    struct ferry_buf b = {0};
+
+    r->code = 200;
+    ferry_buf_printf(&b,
+                     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":"
+                     "\"Success\",\"details\":{\"name\":\"%s\",\"group\":\"%s\",\"kind\":\"%s\","
+                     "\"uid\":\"%s\"}}",
+                     r->route.name, r->route.resource->group, r->route.resource->plural,
+                     uid ? uid : "");
+    http_answer_json(r->x, 200, b.data);
+    ferry_buf_done(&b);
+}
+
+/* Ends the transaction. */
+static int delete_in_transaction(struct request *r, const struct entry *e, const yyjson_val *old,
+                                 yyjson_mut_doc *doc, const struct delete_options *o)
+{
+    struct ferry_error err;
+    enum prepare_delete_result what =
+        prepare_delete(r->route.resource, doc, &o->how, ferry_now_unix_ms());
+
+    if (o->dry_run || what == PREPARE_NOTHING) {
+        store_abort(r->store);
+        finish_with_document(r, 200, doc);
+        return 0;
+    }
+    int rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
+                                    : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
+    if (rc < 0) {
+        store_abort(r->store);
+        return finish_failed(r, &err);
+    }
+    if (what == PREPARE_STORE) {
+        return finish_commit(r, 200);
+    }
+    if (store_commit(r->store, NULL, &err) < 0) {
+        return finish_failed(r, &err);
+    }
+    answer_deleted(r, api_json_str(old, "/metadata/uid"));
+    return 0;
+}
+
+int remove_serve(struct request *r)
+{
+    struct delete_options o = {0};
+
+    if (parse_delete_options(r, &o) < 0) {
+        return -1;
+    }
+    store_begin(r->store);
+    cleanup_entry struct entry *e =
+        store_get(r->store, r->route.resource, r->route.ns, r->route.name);
+    if (!e) {
+        store_abort(r->store);
+        return status_not_found(&r->st, r->route.resource, r->route.name);
+    }
+    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    if (check_preconditions(r, &o, yyjson_doc_get_root(old)) < 0) {
+        store_abort(r->store);
+        return -1;
+    }
+    return delete_in_transaction(r, e, yyjson_doc_get_root(old), doc, &o);
+}
+
+static bool same_object(const struct entry *a, const struct entry *b)
+{
+    api_cleanup_doc yyjson_doc *x = yyjson_read(a->json, a->json_len, 0);
+    api_cleanup_doc yyjson_doc *y = yyjson_read(b->json, b->json_len, 0);
+
+    return ferry_streq(api_json_str(yyjson_doc_get_root(x), "/metadata/uid"),
+                       api_json_str(yyjson_doc_get_root(y), "/metadata/uid"));
+}
+
+int remove_entry(struct store *store, const struct entry *e, struct ferry_error *err)
+{
+    int rc = 0;
+
+    store_begin(store);
+    cleanup_entry struct entry *now = store_get(store, e->resource, e->ns, e->name);
+    if (!now || !same_object(e, now)) {
+        store_abort(store);
+        return 0;
+    }
+    api_cleanup_doc yyjson_doc *old = yyjson_read(now->json, now->json_len, 0);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    enum prepare_delete_result what =
+        prepare_delete(e->resource, doc, &(struct prepare_deletion){0}, ferry_now_unix_ms());
+    if (what == PREPARE_NOTHING) {
+        store_abort(store);
+        return 0;
+    }
+    rc = what == PREPARE_REMOVE ? store_remove(store, now, doc, err)
+                                : store_put(store, e->resource, e->ns, e->name, doc, err);
+    if (rc < 0) {
+        store_abort(store);
+        return rc;
+    }
+    return store_commit(store, NULL, err);
+}

@@ -1,0 +1,113 @@
+#include "apiserver/request.h"
+
+#include <string.h>
+
+#include "api/json.h"
+#include "base/clock.h"
+
+bool request_flag(const struct request *r, const char *name)
+{
+    const char *v = http_query(r->x, name);
+
+    return v && (!*v || ferry_streq(v, "1") || ferry_streq(v, "true"));
+}
+
+int request_dry_run(struct request *r, bool *ret)
+{
+    const char *v = http_query(r->x, "dryRun");
+
+    if (v && !ferry_streq(v, "All")) {
+        return status_fail(&r->st, 400, "dryRun: must be 'All'");
+    }
+    *ret = v != NULL;
+    return 0;
+}
+
+static int one_document(void *ctx, const char *json, size_t len, struct ferry_error *err)
+{
+    yyjson_doc **ret = ctx;
+
+    if (*ret) {
+        return ferry_fail(err, FERRY_INVALID, "more than one YAML document");
+    }
+    return api_json_parse_depth(json, len, API_JSON_DEPTH, ret, err);
+}
+
+static bool is_type(const char *header, const char *type)
+{
+    size_t n = strlen(type);
+
+    return strncmp(header, type, n) == 0 && (!header[n] || header[n] == ';' || header[n] == ' ');
+}
+
+int request_body(struct request *r, yyjson_mut_doc **ret)
+{
+    const char *type = http_header(r->x, "Content-Type");
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    struct ferry_error err;
+    size_t len = 0;
+    const char *body = http_body(r->x, &len);
+    int rc;
+
+    if (len == 0) {
+        return status_fail(&r->st, 400, "the request has no body");
+    }
+    if (!type || is_type(type, "application/json") || strstr(type, "-patch+json")) {
+        rc = api_json_parse_depth(body, len, API_JSON_DEPTH, &doc, &err);
+    } else if (is_type(type, "application/yaml") || is_type(type, "application/apply-patch+yaml")) {
+        rc = api_yaml_each(body, len, one_document, &doc, &err);
+        if (rc == 0 && !doc) {
+            rc = ferry_fail(&err, FERRY_INVALID, "the YAML document is empty");
+        }
+    } else {
+        return status_fail(&r->st, 415,
+                           "the body of the request was in an unknown format (%.100s); accepted "
+                           "are application/json and application/yaml",
+                           type);
+    }
+    if (rc < 0) {
+        return status_of_error(&r->st, &err);
+    }
+    *ret = yyjson_doc_mut_copy(doc, NULL);
+    return *ret ? 0 : status_fail(&r->st, 500, "out of memory");
+}
+
+bool request_wants_table(const struct request *r, enum table_include *ret_include)
+{
+    const char *accept = http_header(r->x, "Accept");
+    const char *include = http_query(r->x, "includeObject");
+
+    *ret_include = TABLE_METADATA;
+    if (ferry_streq(include, "Object")) {
+        *ret_include = TABLE_OBJECT;
+    } else if (ferry_streq(include, "None")) {
+        *ret_include = TABLE_NONE;
+    }
+    return accept && strstr(accept, "as=Table;v=v1;g=meta.k8s.io");
+}
+
+void request_answer_object(struct request *r, int code, const char *json, size_t len)
+{
+    enum table_include include;
+
+    r->code = code;
+    if (!request_wants_table(r, &include)) {
+        http_answer(r->x, code, "application/json", json, len);
+        return;
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(json, len, 0);
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    table_begin(&b, r->route.resource, store_version(r->store));
+    table_row(&b, r->route.resource, yyjson_doc_get_root(doc), json, include, ferry_now_unix_ms(),
+              true);
+    table_end(&b);
+    http_answer(r->x, code, "application/json", b.data, b.len);
+}
+
+void request_answer_status(struct request *r, const struct status *st)
+{
+    ferry_cleanup_free char *json = status_json(st);
+
+    r->code = st->code;
+    http_answer_json(r->x, st->code, json);
+}

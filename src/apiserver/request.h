@@ -1,0 +1,34 @@
+/* One call on objects, as its handlers see it. Lives on the connection's thread. */
+#pragma once
+
+#include <yyjson.h>
+
+#include "apiserver/auth.h"
+#include "apiserver/route.h"
+#include "apiserver/status.h"
+#include "apiserver/store.h"
+#include "apiserver/table.h"
+#include "http/server.h"
+
+struct request {
+    struct http_exchange *x;
+    struct store *store;
+    struct route route;
+    struct auth_who who;
+    enum auth_answer auth;
+    struct status st; /* what went wrong, when a handler returns -1 */
+    int code;         /* what was answered, for the audit line */
+};
+
+/* The body as a JSON document (JSON or YAML by its content type). */
+int request_body(struct request *r, yyjson_mut_doc **ret);
+/* A query parameter that is a flag: "", "1" and "true" are true. */
+bool request_flag(const struct request *r, const char *name);
+/* dryRun=All */
+int request_dry_run(struct request *r, bool *ret);
+/* The client wants a Table; `include` says what of each object goes with its row. */
+bool request_wants_table(const struct request *r, enum table_include *ret_include);
+
+/* Answers with an object, as a table when that is wanted. */
+void request_answer_object(struct request *r, int code, const char *json, size_t len);
+void request_answer_status(struct request *r, const struct status *st);

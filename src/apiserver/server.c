@@ -1,0 +1,264 @@
+/* Theory of operation. Each call runs on its connection's thread from here: who is it (the verified
+ * certificate), what is asked (route), is it allowed (auth), then the handler of the verb. Every
+ * refusal leaves as a Kubernetes Status; every refused and every changing call leaves an audit
+ * line.
+ */
+#include "apiserver/server.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apiserver/auth.h"
+#include "apiserver/bind.h"
+#include "apiserver/collector.h"
+#include "apiserver/discovery.h"
+#include "apiserver/read.h"
+#include "apiserver/remove.h"
+#include "apiserver/request.h"
+#include "apiserver/store.h"
+#include "apiserver/watch.h"
+#include "apiserver/write.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "http/server.h"
+
+enum { MAX_LISTENERS = 32, MAX_CONNECTIONS = 2048, MAX_BODY = 3 << 20 };
+
+struct apiserver {
+    struct store *store;
+    struct collector *collector;
+    char *cert_pem, *key_pem, *ca_pem;
+    struct http_server *listeners[MAX_LISTENERS];
+    size_t n_listeners;
+};
+
+/* ---- calls on objects --------------------------------------------------------------------------
+ */
+
+static void audit(const struct request *r, const char *method)
+{
+    const struct route *route = &r->route;
+
+    ferry_info("audit", F_STR("user", r->who.user), F_STR("from", http_peer(r->x)->address),
+               F_STR("verb", route->resource ? route_verb_name(route->verb) : method),
+               F_STR("resource", route->resource ? route->resource->plural : http_path(r->x)),
+               F_STR("subresource", route->subresource), F_STR("namespace", route->ns),
+               F_STR("name", route->name), F_INT("code", r->code),
+               F_STR("why", r->code >= 400 ? r->st.message : ""));
+}
+
+static int check_allowed(struct request *r)
+{
+    struct route asked = r->route;
+
+    /* The name of a new object is in the body; whether it fits is seen when it is read. */
+    if (asked.verb == ROUTE_CREATE && !*asked.name) {
+        memcpy(asked.name, r->who.node, sizeof(asked.name));
+    }
+    r->auth = auth_check(&r->who, &asked);
+    if (r->auth != AUTH_NO) {
+        return 0;
+    }
+    return status_forbidden(
+        &r->st, r->route.resource, r->route.name,
+        "User \"%s\" (%s) cannot %s resource \"%s%s%s\" in API group \"%s\"%s%s", r->who.user,
+        auth_role_name(r->who.role), route_verb_name(r->route.verb), r->route.resource->plural,
+        *r->route.subresource ? "/" : "", r->route.subresource, r->route.resource->group,
+        *r->route.ns ? " in the namespace " : " at the cluster scope", r->route.ns);
+}
+
+static int dispatch(struct request *r)
+{
+    switch (r->route.verb) {
+    case ROUTE_GET:
+        return read_get(r);
+    case ROUTE_LIST:
+        return read_list(r);
+    case ROUTE_WATCH:
+        return watch_serve(r);
+    case ROUTE_CREATE:
+        return *r->route.subresource ? bind_serve(r) : write_create(r);
+    case ROUTE_UPDATE:
+        return write_update(r);
+    case ROUTE_PATCH:
+        return write_patch(r);
+    case ROUTE_DELETE:
+        return remove_serve(r);
+    case ROUTE_VERB_COUNT:
+        break;
+    }
+    return status_fail(&r->st, 405, "unknown verb");
+}
+
+static int serve_object(struct request *r)
+{
+    bool watch = request_flag(r, "watch");
+
+    if (route_parse(http_method(r->x), http_path(r->x), watch, &r->route, &r->st) < 0 ||
+        check_allowed(r) < 0) {
+        return -1;
+    }
+    return dispatch(r);
+}
+
+/* ---- everything else ---------------------------------------------------------------------------
+ */
+
+static int serve_discovery(struct request *r)
+{
+    ferry_cleanup_free char *json = discovery_answer(http_path(r->x));
+
+    if (!json) {
+        return status_fail(&r->st, 404, "the server could not find the requested resource");
+    }
+    if (!ferry_streq(http_method(r->x), "GET")) {
+        return status_fail(&r->st, 405, "the server does not allow this method here");
+    }
+    r->code = 200;
+    http_answer_json(r->x, 200, json);
+    return 0;
+}
+
+static bool is_health(const char *path)
+{
+    return ferry_streq(path, "/healthz") || ferry_streq(path, "/readyz") ||
+           ferry_streq(path, "/livez");
+}
+
+static int check_known(struct request *r)
+{
+    const struct http_peer *peer = http_peer(r->x);
+
+    if (r->who.role == AUTH_ANONYMOUS) {
+        return status_fail(&r->st, 401, "Unauthorized: %s%s",
+                           *peer->tls_error ? "the client certificate is not accepted: "
+                                            : "no client certificate",
+                           peer->tls_error);
+    }
+    if (r->who.role == AUTH_NOBODY) {
+        return status_fail(&r->st, 403, "forbidden: User \"%s\" has no role at this API",
+                           r->who.user);
+    }
+    return 0;
+}
+
+static int serve(struct request *r)
+{
+    const char *path = http_path(r->x);
+
+    if (is_health(path)) {
+        r->code = 200;
+        http_answer(r->x, 200, "text/plain", "ok", 2);
+        return 0;
+    }
+    if (ferry_streq(path, "/version")) {
+        return serve_discovery(r);
+    }
+    if (check_known(r) < 0) {
+        return -1;
+    }
+    return route_is_object_path(path) ? serve_object(r) : serve_discovery(r);
+}
+
+static void handle(struct http_exchange *x, void *ctx)
+{
+    struct apiserver *s = ctx;
+    struct request r = {.x = x, .store = s->store};
+    const char *method = http_method(x);
+
+    auth_identify(http_peer(x), &r.who);
+    if (serve(&r) < 0) {
+        request_answer_status(&r, &r.st);
+    }
+    if (r.code == 401 || r.code == 403 ||
+        (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
+        audit(&r, method);
+    }
+}
+
+static void refuse(struct http_exchange *x, int code, const struct ferry_error *err)
+{
+    struct status st;
+
+    status_fail(&st, code, "%s", err->msg);
+    ferry_cleanup_free char *json = status_json(&st);
+    http_answer_json(x, code, json);
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static int make_namespaces(struct store *store, struct ferry_error *err)
+{
+    static const char *const names[] = {"default", "kube-system", "kube-node-lease"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        int rc = write_ensure(store, api_resource_find("", "v1", "namespaces"), names[i], err);
+
+        if (rc < 0) {
+            return ferry_wrap(err, "making namespace %s", names[i]);
+        }
+    }
+    return 0;
+}
+
+int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
+                    struct ferry_error *err)
+{
+    struct apiserver *s = ferry_xcalloc(1, sizeof(*s));
+    int rc = store_open(cfg->database, &s->store, err);
+
+    if (rc == 0) {
+        rc = make_namespaces(s->store, err);
+    }
+    if (rc < 0) {
+        apiserver_stop(s);
+        return rc;
+    }
+    s->cert_pem = ferry_strdup(cfg->cert_pem);
+    s->key_pem = ferry_strdup(cfg->key_pem);
+    s->ca_pem = ferry_strdup(cfg->ca_pem);
+    s->collector = collector_start(s->store);
+    *ret = s;
+    return 0;
+}
+
+int apiserver_listen(struct apiserver *s, int listen_fd, const char *name, struct ferry_error *err)
+{
+    if (s->n_listeners == MAX_LISTENERS) {
+        ferry_closep(&listen_fd);
+        return ferry_fail(err, FERRY_INVALID, "more than %d listeners", MAX_LISTENERS);
+    }
+    int rc = http_server_start(&(struct http_server_config){.name = name,
+                                                            .listen_fd = listen_fd,
+                                                            .cert_pem = s->cert_pem,
+                                                            .key_pem = s->key_pem,
+                                                            .ca_pem = s->ca_pem,
+                                                            .max_body = MAX_BODY,
+                                                            .max_connections = MAX_CONNECTIONS,
+                                                            .handle = handle,
+                                                            .refuse = refuse,
+                                                            .ctx = s},
+                               &s->listeners[s->n_listeners], err);
+    s->n_listeners += rc == 0;
+    return rc;
+}
+
+void apiserver_stop(struct apiserver *s)
+{
+    if (!s) {
+        return;
+    }
+    for (size_t i = 0; i < s->n_listeners; i++) {
+        http_server_stop(s->listeners[i]);
+    }
+    collector_stop(s->collector);
+    store_close(s->store);
+    if (s->key_pem) {
+        explicit_bzero(s->key_pem, strlen(s->key_pem));
+    }
+    free(s->cert_pem);
+    free(s->key_pem);
+    free(s->ca_pem);
+    free(s);
+}

@@ -1,0 +1,21 @@
+/* The API server: a store behind HTTPS. */
+#pragma once
+
+#include <stddef.h>
+
+#include "base/error.h"
+
+struct apiserver;
+
+struct apiserver_config {
+    const char *database;                    /* path of the SQLite file */
+    const char *cert_pem, *key_pem, *ca_pem; /* serving certificate; CA of the clients */
+};
+
+/* Opens the store, makes what every site has (namespaces), starts the collector. */
+int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
+                    struct ferry_error *err);
+/* Serves on one more listening socket, which is taken, also on failure. */
+int apiserver_listen(struct apiserver *s, int listen_fd, const char *name, struct ferry_error *err);
+/* Ends watches, waits for calls under way, closes the store. Takes NULL. */
+void apiserver_stop(struct apiserver *s);

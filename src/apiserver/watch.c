@@ -1,0 +1,229 @@
+/* Theory of operation. A watch is a stream that the connection's thread fills: first what is there
+ * already (when the client gave no version), then events from the hub, in between bookmarks. It
+ * keeps one version, `seen`; whatever the client does not read stays in `out` and holds nobody up.
+ * When `seen` has fallen out of the hub's window the client is told 410 and the stream ends. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/filter.h"
+#include "apiserver/watch.h"
+#include "base/clock.h"
+
+enum {
+    DEFAULT_TIMEOUT_S = 1800,
+    MAX_TIMEOUT_S = 24 * 3600,
+    BOOKMARK_EVERY_S = 30,
+    WAIT_MS = 500,
+    OUT_SOFT_MAX = 256 << 10,
+};
+
+struct watch {
+    struct store *store;
+    const struct api_resource *resource;
+    struct filter filter;
+    bool table, bookmarks;
+    enum table_include include;
+    uint64_t seen;
+    struct entry_list initial; /* sent first */
+    size_t initial_sent;
+    int64_t end_ns, bookmark_ns;
+    struct ferry_buf out;
+    size_t out_sent;
+    bool over; /* nothing follows what is in `out` */
+};
+
+static void watch_done(void *ctx)
+{
+    struct watch *w = ctx;
+
+    filter_done(&w->filter);
+    entry_list_done(&w->initial);
+    ferry_buf_done(&w->out);
+    free(w);
+}
+
+static void put_event(struct watch *w, const char *type, const struct entry *e)
+{
+    ferry_buf_printf(&w->out, "{\"type\":\"%s\",\"object\":", type);
+    if (w->table) {
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+
+        table_begin(&w->out, w->resource, e->version);
+        table_row(&w->out, w->resource, yyjson_doc_get_root(doc), e->json, w->include,
+                  ferry_now_unix_ms(), true);
+        table_end(&w->out);
+    } else {
+        ferry_buf_append(&w->out, e->json, e->json_len);
+    }
+    ferry_buf_puts(&w->out, "}\n");
+}
+
+static void put_bookmark(struct watch *w)
+{
+    ferry_buf_puts(&w->out, "{\"type\":\"BOOKMARK\",\"object\":");
+    if (w->table) {
+        table_begin(&w->out, w->resource, w->seen);
+        table_end(&w->out);
+    } else {
+        ferry_buf_printf(&w->out,
+                         "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":"
+                         "{\"resourceVersion\":\"%llu\",\"creationTimestamp\":null}}",
+                         w->resource->kind_name, w->resource->group, *w->resource->group ? "/" : "",
+                         w->resource->version, (unsigned long long)w->seen);
+    }
+    ferry_buf_puts(&w->out, "}\n");
+    w->bookmark_ns = ferry_now_ns() + BOOKMARK_EVERY_S * FERRY_NS_PER_S;
+}
+
+static void put_expired(struct watch *w)
+{
+    struct status st;
+
+    status_fail(&st, 410, "too old resource version: %llu (%llu)", (unsigned long long)w->seen,
+                (unsigned long long)store_version(w->store));
+    ferry_cleanup_free char *json = status_json(&st);
+    ferry_buf_printf(&w->out, "{\"type\":\"ERROR\",\"object\":%s}\n", json);
+    w->over = true;
+}
+
+/* An object that begins or ceases to match comes or goes as far as this watcher is concerned. */
+static void put_change(struct watch *w, const struct hub_event *e)
+{
+    bool now = e->type != HUB_DELETED && filter_matches(&w->filter, e->now);
+    bool before = e->before && filter_matches(&w->filter, e->before);
+
+    if (now) {
+        put_event(w, before ? "MODIFIED" : "ADDED", e->now);
+    } else if (before) {
+        put_event(w, "DELETED", e->now);
+    }
+}
+
+static void fill_initial(struct watch *w)
+{
+    for (; w->initial_sent < w->initial.n && w->out.len < OUT_SOFT_MAX; w->initial_sent++) {
+        struct entry *e = w->initial.items[w->initial_sent];
+
+        if (filter_matches(&w->filter, e)) {
+            put_event(w, "ADDED", e);
+        }
+        entry_unref(e);
+        w->initial.items[w->initial_sent] = NULL;
+    }
+}
+
+static void fill(struct watch *w)
+{
+    cleanup_hub_batch struct hub_batch batch = {0};
+    int64_t now = ferry_now_ns();
+
+    if (w->initial_sent < w->initial.n) {
+        fill_initial(w);
+        return;
+    }
+    if (now >= w->end_ns) {
+        w->over = true;
+        return;
+    }
+    int64_t left_ms = (w->end_ns - now) / FERRY_NS_PER_MS + 1;
+    if (hub_wait(store_hub(w->store), w->resource, w->seen,
+                 left_ms < WAIT_MS ? (int)left_ms : WAIT_MS, &batch) < 0) {
+        put_expired(w);
+        return;
+    }
+    for (size_t i = 0; i < batch.n; i++) {
+        put_change(w, &batch.events[i]);
+    }
+    w->seen = batch.version;
+    if (w->bookmarks && ferry_now_ns() >= w->bookmark_ns) {
+        put_bookmark(w);
+    }
+}
+
+static ssize_t watch_read(void *ctx, char *buf, size_t max)
+{
+    struct watch *w = ctx;
+
+    if (w->out_sent == w->out.len) {
+        w->out.len = w->out_sent = 0;
+        if (!w->over) {
+            fill(w);
+        }
+        if (w->out.len == 0) {
+            return w->over ? -1 : 0;
+        }
+    }
+    size_t n = w->out.len - w->out_sent;
+    n = n < max ? n : max;
+    memcpy(buf, w->out.data + w->out_sent, n);
+    w->out_sent += n;
+    return (ssize_t)n;
+}
+
+static int parse_timeout(struct request *r, int64_t *ret_end_ns)
+{
+    const char *text = http_query(r->x, "timeoutSeconds");
+    long long s = DEFAULT_TIMEOUT_S;
+
+    if (text && *text && ferry_parse_int(text, 0, INT32_MAX, &s, NULL) < 0) {
+        return status_fail(&r->st, 400, "timeoutSeconds: must be a number of seconds");
+    }
+    s = s == 0 ? DEFAULT_TIMEOUT_S : s;
+    s = s > MAX_TIMEOUT_S ? MAX_TIMEOUT_S : s;
+    *ret_end_ns = ferry_now_ns() + s * FERRY_NS_PER_S;
+    return 0;
+}
+
+/* Where to begin: a version, or everything that is there. */
+static int parse_start(struct request *r, struct watch *w)
+{
+    const char *text = http_query(r->x, "resourceVersion");
+    cleanup_hub_batch struct hub_batch batch = {0};
+    long long version = 0;
+
+    if (text && *text && ferry_parse_int(text, 0, INT64_MAX, &version, NULL) < 0) {
+        return status_fail(&r->st, 400, "resourceVersion: Invalid value: \"%.100s\"", text);
+    }
+    if (version == 0) {
+        store_list(r->store, w->resource, *w->filter.ns ? w->filter.ns : NULL, &w->initial);
+        w->seen = w->initial.version;
+        return 0;
+    }
+    w->seen = (uint64_t)version;
+    if (hub_wait(store_hub(r->store), w->resource, w->seen, 0, &batch) < 0) {
+        return status_fail(&r->st, 410, "too old resource version: %lld (%llu)", version,
+                           (unsigned long long)store_version(r->store));
+    }
+    return 0;
+}
+
+int watch_serve(struct request *r)
+{
+    struct watch *w = ferry_xcalloc(1, sizeof(*w));
+    int rc = 0;
+
+    w->store = r->store;
+    w->resource = r->route.resource;
+    w->table = request_wants_table(r, &w->include);
+    w->bookmarks = request_flag(r, "allowWatchBookmarks");
+    w->bookmark_ns = ferry_now_ns() + BOOKMARK_EVERY_S * FERRY_NS_PER_S;
+    if (http_query(r->x, "sendInitialEvents")) {
+        rc = status_fail(&r->st, 422,
+                         "sendInitialEvents: Forbidden: this server does not stream lists");
+    }
+    if (rc == 0) {
+        rc =
+            filter_parse(w->resource, r->route.ns, r->route.name, http_query(r->x, "labelSelector"),
+                         http_query(r->x, "fieldSelector"), &w->filter, &r->st);
+    }
+    if (rc < 0 || parse_timeout(r, &w->end_ns) < 0 || parse_start(r, w) < 0) {
+        watch_done(w);
+        return -1;
+    }
+    r->code = 200;
+    http_answer_stream(r->x, 200, "application/json",
+                       &(struct http_stream){.read = watch_read, .done = watch_done, .ctx = w});
+    return 0;
+}
