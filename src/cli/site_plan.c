@@ -281,10 +281,8 @@ struct site_daemons site_plan_daemons(const struct site_plan *p)
     struct site_daemons d = {0};
     ferry_cleanup_free char *api = program(p, "ferry-apiserver");
     ferry_cleanup_free char *controller = program(p, "ferry-controller");
-    ferry_cleanup_free char *listen = ferry_asprintf("127.0.0.1:%d", p->port);
 
-    add(&d, NULL, "api",
-        WORDS(api, "serve", "--root", p->api_root, "--data", p->api_data, "--listen", listen))
+    add(&d, NULL, "api", WORDS(api, "serve", "--root", p->api_root, "--data", p->api_data))
         ->api_sockets = true;
     add(&d, NULL, "controller",
         WORDS(controller, "--kubeconfig", p->controller_kubeconfig, "--embedded"))

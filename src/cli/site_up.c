@@ -116,7 +116,7 @@ static int make_directories(const struct site_plan *p, struct ferry_error *err)
     int rc = ferry_mkdir_p(p->log_dir, 0755, err);
 
     if (rc == 0) {
-        rc = ferry_mkdir_p(p->api_data, 0755, err);
+        rc = ferry_mkdir_p(p->api_root, 0755, err);
     }
     for (size_t i = 0; i < p->n_nodes && rc == 0; i++) {
         rc = ferry_mkdir_p(p->nodes[i].root, 0755, err);

@@ -146,9 +146,7 @@ static void commands_of_the_programs(void **state)
         bool sockets;
     } want[] = {
         {"api", NULL, NULL,
-         "/opt/f/bin/ferry-apiserver serve --root /s/api --data /s/api/var/lib/ferry --listen "
-         "127.0.0.1:7000",
-         true},
+         "/opt/f/bin/ferry-apiserver serve --root /s/api --data /s/api/var/lib/ferry", true},
         {"controller", NULL, "/s/api/var/lib/ferry/controller.kubeconfig",
          "/opt/f/bin/ferry-controller --kubeconfig /s/api/var/lib/ferry/controller.kubeconfig "
          "--embedded",
