@@ -203,6 +203,9 @@ int main(int argc, char **argv)
     if (first >= 0 && ferry_str_empty(s.node)) {
         first = ferry_fail(&err, FERRY_INVALID, "--node is missing (see " PROGRAM " --help)");
     }
+    if (first >= 0 && *s.root && *s.root != '/') {
+        first = ferry_fail(&err, FERRY_INVALID, "--root: '%s' is not an absolute path", s.root);
+    }
     if (first < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
         return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
     }

@@ -1,0 +1,398 @@
+/* Theory of operation.
+ *
+ * Two informers follow the VMIs that live here and those that are coming here, a third the pods of
+ * this node. Their changes put "NAMESPACE/NAME" into the work queue; while something is under way
+ * a look asks to be repeated. Each look (look.h) reads VMI, launcher and relay afresh and takes
+ * the next step. What is remembered between looks may be lost without harm, so a restart at any
+ * moment changes nothing for a running move.
+ *
+ * The key SWEEP makes the relay forget moves that this node has no part in any more: those that
+ * ended while the handler was away, and sources whose VMI has left for its new node. */
+#include "handler/handler.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "handler/heartbeat.h"
+#include "handler/look.h"
+#include "handler/names.h"
+#include "handler/relay_client.h"
+#include "kube/queue.h"
+
+enum {
+    WORKERS = 8,
+    SWEEP_S = 10,
+    /* After a write the cache gets this long to show it before the old object is used again. */
+    CACHE_LAG_MS = 1000,
+    CACHE_LOOK_MS = 20,
+};
+
+#define SWEEP "*sweep*"
+
+struct remembered {
+    struct remembered *next;
+    char *uid; /* of the VMI */
+    struct look_memory memory;
+    unsigned round; /* last sweep that saw the VMI */
+};
+
+struct handler {
+    struct look_node node;
+    struct kube_informer *here, *coming, *pods;
+    struct kube_queue *queue;
+    struct kube_workers *workers;
+    struct heartbeat *heartbeat;
+
+    pthread_mutex_t lock; /* guards the list; an entry belongs to the worker of its VMI */
+    struct remembered *memories;
+    unsigned round; /* of sweeps; the sweeping worker's own */
+};
+
+/* ---- what comes in ----------------------------------------------------------------------------
+ */
+
+static void enqueue(struct handler *h, const char *ns, const char *name)
+{
+    ferry_cleanup_free char *key = ferry_asprintf("%s/%s", ns ? ns : "", name);
+
+    kube_queue_add(h->queue, key, KUBE_PRIORITY_USER);
+}
+
+static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct handler *h = ctx;
+    const struct api_meta *m = now ? now->meta : old->meta;
+
+    enqueue(h, m->namespace_, m->name);
+    if (!now) {
+        kube_queue_add(h->queue, SWEEP, KUBE_PRIORITY_USER);
+    }
+}
+
+static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
+{
+    const struct api_meta *m = now ? now->meta : old->meta;
+
+    for (size_t i = 0; i < m->n_owners; i++) {
+        if (ferry_streq(m->owners[i].kind, "VirtualMachineInstance")) {
+            enqueue(ctx, m->namespace_, m->owners[i].name);
+        }
+    }
+}
+
+/* ---- looks ------------------------------------------------------------------------------------
+ */
+
+static unsigned long long version_of(const struct api_object *o)
+{
+    return o ? strtoull(o->meta->resource_version ? o->meta->resource_version : "", NULL, 10) : 0;
+}
+
+/* The VMI as the newer of the two caches has it. */
+static struct api_object *find_vmi(struct handler *h, const char *ns, const char *name)
+{
+    struct api_object *a = kube_informer_get(h->here, ns, name);
+    struct api_object *b = kube_informer_get(h->coming, ns, name);
+
+    if (a && b && version_of(b) > version_of(a)) {
+        api_object_unref(a);
+        return b;
+    }
+    if (a) {
+        api_object_unref(b);
+        return a;
+    }
+    return b;
+}
+
+static struct look_memory *memory_of(struct handler *h, const char *uid)
+{
+    pthread_mutex_lock(&h->lock);
+    struct remembered *r = h->memories;
+    while (r && strcmp(r->uid, uid) != 0) {
+        r = r->next;
+    }
+    if (!r) {
+        r = ferry_xcalloc(1, sizeof(*r));
+        r->uid = ferry_strdup(uid);
+        r->next = h->memories;
+        h->memories = r;
+    }
+    r->round = h->round;
+    pthread_mutex_unlock(&h->lock);
+    return &r->memory;
+}
+
+static void ask_again(struct kube_again *again, int64_t after_ms)
+{
+    *again = (struct kube_again){
+        .wanted = true, .after_ns = after_ms * FERRY_NS_PER_MS, .priority = KUBE_PRIORITY_USER};
+}
+
+/* True when our own last write is newer than what the cache shows. */
+static bool cache_lags(const struct look *l)
+{
+    const struct look_memory *m = l->memory;
+
+    return ferry_streq(m->patched_version, l->vmi->meta->resource_version) &&
+           ferry_now_unix_ms() - m->patched_ms < CACHE_LAG_MS;
+}
+
+static int look_at(struct look *l, struct ferry_error *err)
+{
+    look_begin(l);
+    switch (l->face) {
+    case FACE_OWNER:
+        return look_as_owner(l, err);
+    case FACE_SOURCE:
+        return look_as_source(l, err);
+    case FACE_TARGET:
+        return look_as_target(l, err);
+    case FACE_NONE:
+        break;
+    }
+    return 0;
+}
+
+static int reconcile_vmi(struct handler *h, const char *key, struct kube_again *again,
+                         struct ferry_error *err)
+{
+    const char *slash = strchr(key, '/');
+    ferry_cleanup_free char *ns = ferry_strndup(key, (size_t)(slash - key));
+    api_cleanup_object struct api_object *vmi = find_vmi(h, ns, slash + 1);
+
+    if (!vmi || face_of(&vmi->u.vmi, h->node.name) == FACE_NONE) {
+        return 0;
+    }
+    ferry_cleanup(look_done) struct look l = {.node = &h->node,
+                                              .memory = memory_of(h, vmi->meta->uid),
+                                              .vmi = vmi,
+                                              .face = face_of(&vmi->u.vmi, h->node.name)};
+    if (cache_lags(&l)) {
+        ask_again(again, CACHE_LOOK_MS);
+        return 0;
+    }
+    int rc = look_at(&l, err);
+    if (rc == 0 && l.again_ms) {
+        ask_again(again, l.again_ms);
+    }
+    return rc < 0 ? ferry_wrap(err, "VMI %s as %s", key, face_name(l.face)) : 0;
+}
+
+/* ---- sweeping ---------------------------------------------------------------------------------
+ */
+
+static bool has_face(const struct kube_snapshot *s, const char *uid, const char *node,
+                     enum face face)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (ferry_streq(s->items[i]->meta->uid, uid)) {
+            return face_of(&s->items[i]->u.vmi, node) == face;
+        }
+    }
+    return false;
+}
+
+static int sweep_relay(struct handler *h, const char *collection, struct kube_informer *inf,
+                       enum face face, struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf keys = {0};
+    int rc = relay_keys(h->node.relay_socket, collection, &keys, err);
+    /* After the keys: a move that begins meanwhile is in the cache before it is in the relay. */
+    kube_cleanup_snapshot struct kube_snapshot vmis = kube_informer_list(inf);
+    char *save = NULL;
+
+    for (char *key = rc == 0 && keys.data ? strtok_r(keys.data, "\n", &save) : NULL; key && rc == 0;
+         key = strtok_r(NULL, "\n", &save)) {
+        if (!has_face(&vmis, key, h->node.name, face)) {
+            rc = relay_delete(h->node.relay_socket, collection, key, err);
+        }
+    }
+    return rc;
+}
+
+/* Drops what is remembered of VMIs that are in no cache. */
+static void sweep_memories(struct handler *h)
+{
+    kube_cleanup_snapshot struct kube_snapshot here = kube_informer_list(h->here);
+    kube_cleanup_snapshot struct kube_snapshot coming = kube_informer_list(h->coming);
+
+    pthread_mutex_lock(&h->lock);
+    h->round++;
+    for (struct remembered **p = &h->memories; *p;) {
+        struct remembered *r = *p;
+        bool known = false;
+
+        for (size_t i = 0; i < here.n && !known; i++) {
+            known = ferry_streq(here.items[i]->meta->uid, r->uid);
+        }
+        for (size_t i = 0; i < coming.n && !known; i++) {
+            known = ferry_streq(coming.items[i]->meta->uid, r->uid);
+        }
+        /* One look that began before may still use it: it goes in the round after next. */
+        if (known || h->round - r->round < 3) {
+            r->round = known ? h->round : r->round;
+            p = &r->next;
+            continue;
+        }
+        *p = r->next;
+        look_memory_done(&r->memory);
+        free(r->uid);
+        free(r);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+static int sweep(struct handler *h, struct kube_again *again)
+{
+    struct ferry_error err;
+    int rc = sweep_relay(h, "sources", h->here, FACE_SOURCE, &err);
+
+    if (rc == 0) {
+        rc = sweep_relay(h, "targets", h->coming, FACE_TARGET, &err);
+    }
+    if (rc < 0) {
+        ferry_debug("cannot clean up the relay, trying on", F_ERR(&err));
+    }
+    sweep_memories(h);
+    ask_again(again, (int64_t)SWEEP_S * 1000);
+    return 0;
+}
+
+static int reconcile(void *ctx, const char *key, struct kube_again *again, struct ferry_error *err)
+{
+    return ferry_streq(key, SWEEP) ? sweep(ctx, again) : reconcile_vmi(ctx, key, again, err);
+}
+
+/* ---- life -------------------------------------------------------------------------------------
+ */
+
+static int await_api(struct kube_informer *inf, bool (*stopping)(void), struct ferry_error *err)
+{
+    bool said = false;
+
+    for (;;) {
+        int rc = kube_informer_wait_synced(inf, ferry_now_ns() + FERRY_NS_PER_S, err);
+
+        if (rc == 0) {
+            return 0;
+        }
+        if (stopping()) {
+            return ferry_fail(err, FERRY_CANCELLED, "stopped while waiting for the API server");
+        }
+        if (!said) {
+            ferry_warn("waiting for the API server; guests run on", F_ERR(err));
+            said = true;
+        }
+    }
+}
+
+static int start_informers(struct handler *h, struct ferry_error *err)
+{
+    ferry_cleanup_free char *here = ferry_asprintf("%s=%s", LABEL_NODE_NAME, h->node.name);
+    ferry_cleanup_free char *coming = ferry_asprintf("%s=%s", LABEL_TARGET_NODE_NAME, h->node.name);
+    ferry_cleanup_free char *bound = ferry_asprintf("spec.nodeName=%s", h->node.name);
+    struct kube_informer_config vmis = {
+        .client = h->node.client, .kind = API_KIND_VMI, .on_delta = on_vmi, .ctx = h};
+    struct kube_informer_config pods = {.client = h->node.client,
+                                        .kind = API_KIND_POD,
+                                        .field_selector = bound,
+                                        .on_delta = on_pod,
+                                        .ctx = h};
+    int rc = kube_informer_start(&pods, &h->pods, err);
+
+    if (rc == 0) {
+        vmis.label_selector = here;
+        rc = kube_informer_start(&vmis, &h->here, err);
+    }
+    if (rc == 0) {
+        vmis.label_selector = coming;
+        rc = kube_informer_start(&vmis, &h->coming, err);
+    }
+    h->node.pods = h->pods;
+    return rc;
+}
+
+static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *err)
+{
+    int rc =
+        kube_recorder_start(h->node.client, "ferry-handler", h->node.name, &h->node.recorder, err);
+
+    if (rc == 0) {
+        rc = start_informers(h, err);
+    }
+    if (rc == 0) {
+        rc = heartbeat_start(&(struct heartbeat_config){.client = h->node.client,
+                                                        .node = h->node.name,
+                                                        .address = h->node.address},
+                             &h->heartbeat, err);
+    }
+    struct kube_informer *all[] = {h->pods, h->here, h->coming};
+    for (size_t i = 0; i < 3 && rc == 0; i++) {
+        rc = await_api(all[i], stopping, err);
+    }
+    if (rc == 0) {
+        kube_queue_add(h->queue, SWEEP, KUBE_PRIORITY_USER);
+        rc = kube_workers_start(&(struct kube_workers_config){.name = "handler",
+                                                              .queue = h->queue,
+                                                              .threads = WORKERS,
+                                                              .reconcile = reconcile,
+                                                              .ctx = h},
+                                &h->workers, err);
+    }
+    return rc;
+}
+
+int handler_start(const struct handler_config *cfg, bool (*stopping)(void), struct handler **ret,
+                  struct ferry_error *err)
+{
+    struct handler *h = ferry_xcalloc(1, sizeof(*h));
+
+    h->node = (struct look_node){.client = cfg->client,
+                                 .name = cfg->node,
+                                 .address = cfg->address,
+                                 .migration_interface = cfg->migration_interface,
+                                 .pods_dir = cfg->pods_dir,
+                                 .relay_socket = cfg->relay_socket};
+    pthread_mutex_init(&h->lock, NULL);
+    h->queue = kube_queue_new(NULL);
+    int rc = run(h, stopping, err);
+    if (rc < 0) {
+        handler_stop(h);
+        return rc;
+    }
+    *ret = h;
+    return 0;
+}
+
+void handler_stop(struct handler *h)
+{
+    if (!h) {
+        return;
+    }
+    kube_workers_stop(h->workers);
+    struct kube_informer *all[] = {h->pods, h->here, h->coming};
+    for (size_t i = 0; i < 3; i++) {
+        if (all[i]) {
+            kube_informer_cancel(all[i]);
+        }
+    }
+    for (size_t i = 0; i < 3; i++) {
+        kube_informer_stop(all[i]);
+    }
+    heartbeat_stop(h->heartbeat);
+    kube_recorder_stop(h->node.recorder);
+    kube_queue_free(h->queue);
+    for (struct remembered *r = h->memories, *next; r; r = next) {
+        next = r->next;
+        look_memory_done(&r->memory);
+        free(r->uid);
+        free(r);
+    }
+    pthread_mutex_destroy(&h->lock);
+    free(h);
+}

@@ -1,0 +1,24 @@
+/* The node agent: ordinary life of VMs on this node, and both ends of their moves. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "kube/client.h"
+
+struct handler_config {
+    struct kube_client *client; /* borrowed, as all strings */
+    const char *node, *address; /* numeric */
+    const char *migration_interface;
+    const char *pods_dir, *relay_socket;
+};
+
+struct handler;
+
+/* Waits until the API server answers (and says so while it does not), then works until
+ * handler_stop(). `stopping` is asked once a second while waiting; true makes it give up with
+ * -FERRY_CANCELLED. */
+int handler_start(const struct handler_config *cfg, bool (*stopping)(void), struct handler **ret,
+                  struct ferry_error *err);
+/* Guests and moves go on. Takes NULL. */
+void handler_stop(struct handler *h);

@@ -1,0 +1,97 @@
+#include "handler/launcher_client.h"
+
+#include "base/str.h"
+#include "handler/node_call.h"
+
+enum {
+    STATUS_MS = 3000,
+    QUICK_MS = 10000,
+    START_MS = 60000, /* a guest's QEMU is started before the answer */
+};
+
+int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err)
+{
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = node_call(
+        &(struct node_call){
+            .socket = socket, .method = "GET", .path = "/v1/status", .timeout_ms = STATUS_MS},
+        &reply, err);
+
+    return rc < 0 ? rc : launcher_status_parse(reply.body.data, reply.body.len, ret, err);
+}
+
+static int send_vmi(const char *socket, const char *path, const struct api_object *vmi,
+                    const char *options_json, int timeout_ms, struct ferry_error *err)
+{
+    ferry_cleanup_free char *object = yyjson_val_write(vmi->root, 0, NULL);
+    ferry_cleanup_free char *body =
+        ferry_asprintf("{\"vmi\":%s%s%s}", object, options_json ? ",\"options\":" : "",
+                       options_json ? options_json : "");
+
+    return node_call(&(struct node_call){.socket = socket,
+                                         .method = "PUT",
+                                         .path = path,
+                                         .body = body,
+                                         .timeout_ms = timeout_ms},
+                     NULL, err);
+}
+
+int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err)
+{
+    return send_vmi(socket, "/v1/vm", vmi, NULL, START_MS, err);
+}
+
+int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err)
+{
+    ferry_cleanup_free char *body = ferry_asprintf("{\"graceS\":%lld}", (long long)grace_s);
+
+    return node_call(&(struct node_call){.socket = socket,
+                                         .method = "DELETE",
+                                         .path = "/v1/vm",
+                                         .body = body,
+                                         .timeout_ms = QUICK_MS},
+                     NULL, err);
+}
+
+static char *path_of(const char *collection, const char *uid, const char *verb)
+{
+    ferry_cleanup_free char *escaped = http_escape(uid);
+
+    return ferry_asprintf("/v1/%s/%s%s", collection, escaped, verb);
+}
+
+int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
+                     struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("target", uid, "");
+
+    return send_vmi(socket, path, vmi, NULL, QUICK_MS, err);
+}
+
+int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
+                     const char *options_json, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("migrations", uid, "");
+
+    return send_vmi(socket, path, vmi, options_json, QUICK_MS, err);
+}
+
+static int post(const char *socket, const char *uid, const char *verb, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("migrations", uid, verb);
+
+    return node_call(
+        &(struct node_call){
+            .socket = socket, .method = "POST", .path = path, .timeout_ms = QUICK_MS},
+        NULL, err);
+}
+
+int launcher_cancel(const char *socket, const char *uid, struct ferry_error *err)
+{
+    return post(socket, uid, "/cancel", err);
+}
+
+int launcher_finalize(const char *socket, const char *uid, struct ferry_error *err)
+{
+    return post(socket, uid, "/finalize", err);
+}

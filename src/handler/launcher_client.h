@@ -1,0 +1,19 @@
+/* Calls to a launcher (docs/contracts.md, Launcher control API). `socket` is the pod's
+ * launcher.sock. Blocking, any thread. */
+#pragma once
+
+#include <stdint.h>
+
+#include "api/object.h"
+#include "base/error.h"
+#include "handler/launcher_status.h"
+
+int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err);
+int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err);
+int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err);
+int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
+                     struct ferry_error *err);
+int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
+                     const char *options_json, struct ferry_error *err);
+int launcher_cancel(const char *socket, const char *uid, struct ferry_error *err);
+int launcher_finalize(const char *socket, const char *uid, struct ferry_error *err);

@@ -1,0 +1,60 @@
+/* One look at one VMI: what is on this node for it, and what was remembered from earlier looks.
+ * Belongs to the worker that has the VMI's key. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/object.h"
+#include "handler/face.h"
+#include "handler/launcher_status.h"
+#include "kube/client.h"
+#include "kube/informer.h"
+#include "kube/recorder.h"
+#include "kube/workers.h"
+
+struct look_node { /* this node; the same for all looks */
+    struct kube_client *client;
+    struct kube_informer *pods;
+    struct kube_recorder *recorder;
+    const char *name, *address, *migration_interface;
+    const char *pods_dir, *relay_socket;
+};
+
+/* May be forgotten at any time: everything that matters is in the API, launchers and relays. */
+struct look_memory {
+    int64_t gone_since_ms, undecided_since_ms, progress_ms;
+    char *sync_error;
+    bool source_set_up;    /* this process asked the relay for source sockets */
+    char *patched_version; /* resourceVersion that was patched last */
+    int64_t patched_ms;
+};
+
+struct look {
+    const struct look_node *node;
+    struct look_memory *memory;
+    struct api_object *vmi;
+    enum face face;
+    char *pod_dir, *socket;        /* of the pod; NULL without one */
+    struct launcher_status status; /* when view.reach is UP */
+    struct launcher_view view;
+    char *pod_uid;
+    int64_t now_ms;
+    int64_t again_ms; /* 0 = no need to look again by itself */
+};
+
+/* Finds the pod and asks its launcher. Never fails: what cannot be seen is part of the view. */
+void look_begin(struct look *l);
+void look_done(struct look *l);
+/* Asks the launcher again, after it was told something. */
+void look_refresh(struct look *l);
+
+/* Writes a patch (taken; NULL = nothing) to the VMI. */
+int look_patch(struct look *l, struct api_patch *patch_take, struct ferry_error *err);
+
+/* Carry out the faces' decisions. */
+int look_as_owner(struct look *l, struct ferry_error *err);
+int look_as_source(struct look *l, struct ferry_error *err);
+int look_as_target(struct look *l, struct ferry_error *err);
+
+void look_memory_done(struct look_memory *m);

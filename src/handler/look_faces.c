@@ -1,0 +1,291 @@
+/* The three faces' decisions, carried out. Each loop ends when a decision asks for nothing more:
+ * its actions change what the next decision sees. */
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "handler/address.h"
+#include "handler/launcher_client.h"
+#include "handler/look.h"
+#include "handler/owner_decide.h"
+#include "handler/relay_client.h"
+#include "handler/source_decide.h"
+#include "handler/target_decide.h"
+
+/* No honest course of events needs more steps in one look. */
+enum { STEPS_MAX = 6 };
+
+static int too_many_steps(struct look *l, struct ferry_error *err)
+{
+    return ferry_fail(err, FERRY_RETRY, "VMI %s does not come to rest as %s", l->vmi->meta->name,
+                      face_name(l->face));
+}
+
+/* ---- owner ------------------------------------------------------------------------------------
+ */
+
+static int sync_guest(struct look *l, struct ferry_error *err)
+{
+    int rc = launcher_sync(l->socket, l->vmi, err);
+
+    free(l->memory->sync_error);
+    l->memory->sync_error = rc < 0 ? ferry_strdup(err->msg) : NULL;
+    if (rc < 0) {
+        kube_record(l->node->recorder, l->vmi, KUBE_EVENT_WARNING, "SyncFailed", "%s", err->msg);
+        return ferry_wrap(err, "starting VMI %s", l->vmi->meta->name);
+    }
+    l->again_ms = 1; /* the guest is up: say so at once */
+    return 0;
+}
+
+static int act_as_owner(struct look *l, const struct owner_decision *d, struct ferry_error *err)
+{
+    int rc = 0;
+
+    switch (d->action) {
+    case OWNER_NOTHING:
+        break;
+    case OWNER_SYNC:
+        return sync_guest(l, err);
+    case OWNER_STOP:
+        return launcher_stop(l->socket, d->grace_s, err);
+    case OWNER_CANCEL:
+        ferry_warn("stopping a move that the site has given up", F_STR("vmi", l->vmi->meta->name),
+                   F_STR("move", d->cancel_uid));
+        rc = launcher_cancel(l->socket, d->cancel_uid, err);
+        break;
+    }
+    /* It ended in between: that is what was wanted. */
+    return rc == -(int)FERRY_CONFLICT || rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+}
+
+int look_as_owner(struct look *l, struct ferry_error *err)
+{
+    struct look_memory *m = l->memory;
+    const struct owner_input in = {.vmi = &l->vmi->u.vmi,
+                                   .launcher = l->view,
+                                   .gone_since_ms = m->gone_since_ms,
+                                   .sync_error = m->sync_error,
+                                   .now_ms = l->now_ms};
+    struct owner_decision d = owner_decide(&in);
+
+    m->gone_since_ms = !d.guest_missing ? 0 : m->gone_since_ms ? m->gone_since_ms : l->now_ms;
+    l->again_ms = d.again_ms;
+    int rc = look_patch(l, d.patch, err);
+    if (rc == 0 && m->source_set_up) {
+        rc = relay_delete(l->node->relay_socket, "sources", l->vmi->meta->uid, err);
+        m->source_set_up = rc < 0;
+    }
+    return rc < 0 ? rc : act_as_owner(l, &d, err);
+}
+
+/* ---- source -----------------------------------------------------------------------------------
+ */
+
+static int connect_source(struct look *l, struct ferry_error *err)
+{
+    const struct api_migration_state *m = &l->vmi->u.vmi.migration;
+    ferry_cleanup_free char *dir = ferry_asprintf("%s/m", l->pod_dir);
+    struct stat st;
+
+    if (stat(dir, &st) < 0) {
+        return ferry_fail(err, FERRY_RETRY, "the source pod has no directory %s", dir);
+    }
+    int rc = relay_put_source(l->node->relay_socket,
+                              &(struct relay_source){.key = l->vmi->meta->uid,
+                                                     .move = m->uid,
+                                                     .target_node = m->target_node,
+                                                     .address = m->target_address,
+                                                     .ports = m->ports,
+                                                     .n_ports = m->n_ports,
+                                                     .dir = dir,
+                                                     .owner = st.st_uid},
+                              err);
+    l->memory->source_set_up = l->memory->source_set_up || rc == 0;
+    return rc;
+}
+
+static int start_move(struct look *l, struct ferry_error *err)
+{
+    const struct api_migration_state *m = &l->vmi->u.vmi.migration;
+    ferry_cleanup_free char *options = source_options(&m->config);
+    int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, err);
+
+    if (rc < 0) {
+        return ferry_wrap(err, "starting migration %s", m->uid);
+    }
+    ferry_info("move started", F_STR("vmi", l->vmi->meta->name), F_STR("move", m->uid),
+               F_STR("target", m->target_node));
+    kube_record(l->node->recorder, l->vmi, KUBE_EVENT_NORMAL, "Migrating",
+                "VirtualMachineInstance is migrating.");
+    return 0;
+}
+
+static int cancel_move(struct look *l, struct ferry_error *err)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid;
+    int rc = launcher_cancel(l->socket, uid, err);
+
+    if (rc == 0) {
+        ferry_info("move is being cancelled", F_STR("vmi", l->vmi->meta->name), F_STR("move", uid));
+        kube_record(l->node->recorder, l->vmi, KUBE_EVENT_NORMAL, "Migrating",
+                    "VirtualMachineInstance is aborting migration.");
+    }
+    return rc == -(int)FERRY_CONFLICT || rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+}
+
+static int finish_source(struct look *l, struct source_decision *d, struct ferry_error *err)
+{
+    struct look_memory *m = l->memory;
+    int rc = look_patch(l, d->patch, err);
+
+    m->undecided_since_ms = !d->undecided           ? 0
+                            : m->undecided_since_ms ? m->undecided_since_ms
+                                                    : l->now_ms;
+    l->again_ms = d->again_ms;
+    if (rc == 0 && d->progress) {
+        m->progress_ms = l->now_ms;
+    }
+    if (rc == 0 && d->failed) {
+        const char *uid = l->vmi->u.vmi.migration.uid;
+
+        ferry_warn("move failed", F_STR("vmi", l->vmi->meta->name), F_STR("move", uid),
+                   F_STR("reason", d->failed));
+        kube_record(l->node->recorder, l->vmi, KUBE_EVENT_WARNING, "Migrated",
+                    "VirtualMachineInstance migration uid %s failed. reason: %s", uid, d->failed);
+    }
+    return rc;
+}
+
+int look_as_source(struct look *l, struct ferry_error *err)
+{
+    struct source_input in = {.vmi = &l->vmi->u.vmi,
+                              .undecided_since_ms = l->memory->undecided_since_ms,
+                              .progress_ms = l->memory->progress_ms,
+                              .now_ms = l->now_ms};
+
+    for (int i = 0; i < STEPS_MAX; i++) {
+        int rc = 0;
+
+        in.launcher = l->view;
+        struct source_decision d = source_decide(&in);
+        switch (d.action) {
+        case SOURCE_NOTHING:
+            return finish_source(l, &d, err);
+        case SOURCE_CONNECT:
+            rc = connect_source(l, err);
+            in.relay_ready = true;
+            break;
+        case SOURCE_START:
+            rc = start_move(l, err);
+            look_refresh(l);
+            break;
+        case SOURCE_CANCEL:
+            rc = cancel_move(l, err);
+            in.cancelled = true;
+            look_refresh(l);
+            break;
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return too_many_steps(l, err);
+}
+
+/* ---- target -----------------------------------------------------------------------------------
+ */
+
+static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struct target_relay *ret,
+                         struct ferry_error *err)
+{
+    const struct api_migration_state *m = &l->vmi->u.vmi.migration;
+    const char *key = l->vmi->meta->uid;
+    ferry_cleanup_free char *control = ferry_asprintf("%s/libvirt/libvirt-sock", l->pod_dir);
+    ferry_cleanup_free char *memory = ferry_asprintf("%s/m/%s-49152-source.sock", l->pod_dir, key);
+    char bind[ADDRESS_SIZE];
+    int rc = address_for_migration(l->node->migration_interface, l->node->address, bind, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    return relay_put_target(l->node->relay_socket,
+                            &(struct relay_target){.key = key,
+                                                   .move = m->uid,
+                                                   .source_node = m->source_node,
+                                                   .bind = bind,
+                                                   .control_socket = control,
+                                                   .memory_socket = memory},
+                            address, ret, err);
+}
+
+static void tell_target(struct look *l, enum target_event event, const struct target_relay *r)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid, *name = l->vmi->meta->name;
+    struct kube_recorder *rec = l->node->recorder;
+
+    switch (event) {
+    case TARGET_NO_EVENT:
+        return;
+    case TARGET_PUBLISHED:
+        kube_record(rec, l->vmi, KUBE_EVENT_NORMAL, "PreparingTarget",
+                    "Migration Target is listening at %s", r->address);
+        break;
+    case TARGET_OWNED:
+        kube_record(rec, l->vmi, KUBE_EVENT_NORMAL, "Migrated",
+                    "The VirtualMachineInstance migrated to node %s.", l->node->name);
+        break;
+    case TARGET_COMPLETED:
+        break;
+    case TARGET_FAILED:
+        kube_record(rec, l->vmi, KUBE_EVENT_WARNING, "Migrated",
+                    "VirtualMachineInstance migration uid %s failed; its source is silent", uid);
+        break;
+    }
+    static const char *const words[] = {"", "listening for a move", "the guest lives here now",
+                                        "move completed", "move failed"};
+    ferry_info(words[event], F_STR("vmi", name), F_STR("move", uid));
+}
+
+int look_as_target(struct look *l, struct ferry_error *err)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid;
+    struct target_input in = {.vmi = &l->vmi->u.vmi, .node = l->node->name, .now_ms = l->now_ms};
+    char address[RELAY_ADDRESS_SIZE];
+
+    for (int i = 0; i < STEPS_MAX; i++) {
+        int rc = 0;
+
+        in.launcher = l->view;
+        struct target_decision d = target_decide(&in);
+        switch (d.action) {
+        case TARGET_NOTHING:
+            l->again_ms = d.again_ms;
+            rc = look_patch(l, d.patch, err);
+            if (rc == 0) {
+                tell_target(l, d.event, &in.relay);
+            }
+            return rc;
+        case TARGET_PREPARE:
+            rc = launcher_prepare(l->socket, uid, l->vmi, err);
+            look_refresh(l);
+            break;
+        case TARGET_LISTEN:
+            rc = listen_target(l, address, &in.relay, err);
+            break;
+        case TARGET_FINALIZE:
+            rc = launcher_finalize(l->socket, uid, err);
+            in.finalized = true;
+            break;
+        case TARGET_UNLISTEN:
+            rc = relay_delete(l->node->relay_socket, "targets", l->vmi->meta->uid, err);
+            in.unlistened = true;
+            break;
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return too_many_steps(l, err);
+}

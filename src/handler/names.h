@@ -1,0 +1,11 @@
+/* Names that Ferry shares with KubeVirt, as far as the node agent uses them. */
+#pragma once
+
+#define LABEL_NODE_NAME "kubevirt.io/nodeName"
+#define LABEL_TARGET_NODE_NAME "kubevirt.io/migrationTargetNodeName"
+#define LABEL_CREATED_BY "kubevirt.io/created-by"
+#define LABEL_HOSTNAME "kubernetes.io/hostname"
+#define LABEL_SCHEDULABLE "kubevirt.io/schedulable"
+
+#define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
+#define ANNOTATION_PROGRESS "ferry.io/progress"

@@ -1,0 +1,22 @@
+/* What this node says about itself: pure. */
+#pragma once
+
+#include <stdint.h>
+
+#include "api/object.h"
+
+struct node_facts {
+    const char *name, *address;
+    int64_t cpus, memory_bytes, pods;
+    const char *kernel, *os_image, *version;
+};
+
+/* Manifest to create the Node with; JSON, the caller's. */
+char *node_report_manifest(const struct node_facts *f);
+/* Labels and heartbeat. Guarded by the object's UID. */
+struct api_patch *node_report_metadata(const struct api_object *node, const struct node_facts *f,
+                                       int64_t now_ms);
+/* Addresses, resources and the Ready condition; NULL on a node whose status belongs to a kubelet.
+ * Guarded by the object's resourceVersion. */
+struct api_patch *node_report_status(const struct api_object *node, const struct node_facts *f,
+                                     int64_t now_ms);

@@ -1,0 +1,179 @@
+#include "handler/owner_decide.h"
+
+#include "base/str.h"
+#include "handler/migratable.h"
+#include "handler/vmi_edit.h"
+
+enum {
+    LOOK_SOON_MS = 200,
+    LOOK_MS = 2000,
+    /* How long a launcher may say "no domain" before it is believed: one that was just restarted
+     * has to find its libvirtd first. */
+    GONE_AFTER_MS = 10000,
+};
+
+static bool is_final(const struct api_vmi *vmi)
+{
+    return ferry_streq(vmi->phase, "Succeeded") || ferry_streq(vmi->phase, "Failed");
+}
+
+static bool launcher_over(const struct launcher_view *l)
+{
+    return l->reach == LAUNCHER_NO_POD || l->reach == LAUNCHER_ENDED;
+}
+
+static struct api_patch *final_patch(const struct owner_input *in, const char *phase,
+                                     const char *why)
+{
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+
+    vmi_edit_phase(&e, phase);
+    vmi_edit_condition(&e, "Ready", false, "GuestNotRunning", why);
+    return vmi_edit_end(&e);
+}
+
+static void set_migratable(struct vmi_edit *e, const struct api_vmi *vmi)
+{
+    struct migratable m = migratable_of(vmi);
+
+    vmi_edit_condition(e, "LiveMigratable", m.yes, m.reason, m.message);
+    if (m.yes) {
+        vmi_edit_str(e, "/status/migrationMethod", vmi->migration_method,
+                     m.block ? "BlockMigration" : "LiveMigration");
+    }
+    vmi_edit_str(e, "/status/migrationTransport", vmi->migration_transport, "Unix");
+}
+
+/* The guest is there: say so. */
+static struct api_patch *running_patch(const struct owner_input *in)
+{
+    const struct launcher_status *s = in->launcher.status;
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    bool by_user = s->domain == LAUNCHER_DOMAIN_PAUSED && ferry_streq(s->domain_reason, "user");
+    bool io_error =
+        s->domain == LAUNCHER_DOMAIN_PAUSED && ferry_streq(s->domain_reason, "io-error");
+
+    vmi_edit_phase(&e, "Running");
+    vmi_edit_condition(&e, "Ready", true, NULL, NULL);
+    set_migratable(&e, in->vmi);
+    if (api_condition_find(&in->vmi->conditions, "Synchronized")) {
+        vmi_edit_condition(&e, "Synchronized", true, NULL, NULL);
+    }
+    if (by_user || io_error) {
+        vmi_edit_condition(&e, "Paused", true, by_user ? "PausedByUser" : "PausedIOError",
+                           by_user ? "VMI was paused by user" : "VMI was paused, IO error");
+    } else {
+        vmi_edit_drop_condition(&e, "Paused");
+    }
+    return vmi_edit_end(&e);
+}
+
+static struct api_patch *sync_failed_patch(const struct owner_input *in)
+{
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+
+    if (in->sync_error) {
+        vmi_edit_condition(&e, "Synchronized", false, "Synchronizing with the Domain failed.",
+                           in->sync_error);
+    }
+    return vmi_edit_end(&e);
+}
+
+static struct owner_decision decide_deleting(const struct owner_input *in)
+{
+    if (launcher_over(&in->launcher)) {
+        return (struct owner_decision){
+            .patch =
+                is_final(in->vmi) ? NULL : final_patch(in, "Succeeded", "the VMI was deleted")};
+    }
+    if (in->launcher.reach != LAUNCHER_UP) {
+        return (struct owner_decision){.again_ms = LOOK_SOON_MS};
+    }
+    /* Idempotent for the launcher; it ends by itself when the guest is down. */
+    return (struct owner_decision){.action = OWNER_STOP,
+                                   .grace_s = in->vmi->grace_s,
+                                   .guest_missing = in->gone_since_ms != 0,
+                                   .again_ms = LOOK_SOON_MS};
+}
+
+/* The guest is down, or nobody knows of it. */
+static struct owner_decision decide_guest_gone(const struct owner_input *in)
+{
+    enum launcher_domain domain = in->launcher.status->domain;
+
+    if (domain == LAUNCHER_DOMAIN_CRASHED) {
+        return (struct owner_decision){.patch = final_patch(in, "Failed", "the guest crashed")};
+    }
+    if (domain == LAUNCHER_DOMAIN_SHUTOFF) {
+        return (struct owner_decision){
+            .patch = final_patch(in, "Succeeded", "the guest shut itself down")};
+    }
+    if (!in->gone_since_ms || in->now_ms - in->gone_since_ms < GONE_AFTER_MS) {
+        return (struct owner_decision){.guest_missing = true, .again_ms = LOOK_SOON_MS};
+    }
+    return (struct owner_decision){
+        .guest_missing = true,
+        .patch = final_patch(in, "Failed", "the launcher no longer has the guest")};
+}
+
+/* Not started yet; a start that failed leaves a domain that is shut off for no reason of its own.
+ */
+static bool to_be_started(const struct owner_input *in)
+{
+    const struct launcher_status *s = in->launcher.status;
+
+    return ferry_streq(in->vmi->phase, "Scheduled") &&
+           (s->domain == LAUNCHER_DOMAIN_NONE ||
+            (s->domain == LAUNCHER_DOMAIN_SHUTOFF && (ferry_streq(s->domain_reason, "failed") ||
+                                                      ferry_streq(s->domain_reason, "unknown"))));
+}
+
+static struct owner_decision decide_up(const struct owner_input *in)
+{
+    const struct launcher_status *s = in->launcher.status;
+    const struct launcher_migration *m = &s->migration;
+
+    if (s->has_migration && m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_RUNNING) {
+        return (struct owner_decision){
+            .action = OWNER_CANCEL, .cancel_uid = m->uid, .again_ms = LOOK_SOON_MS};
+    }
+    if (s->domain == LAUNCHER_DOMAIN_RUNNING || s->domain == LAUNCHER_DOMAIN_PAUSED) {
+        return (struct owner_decision){.patch = running_patch(in), .again_ms = LOOK_MS};
+    }
+    if (to_be_started(in)) {
+        return (struct owner_decision){
+            .action = OWNER_SYNC, .patch = sync_failed_patch(in), .again_ms = LOOK_SOON_MS};
+    }
+    return decide_guest_gone(in);
+}
+
+struct owner_decision owner_decide(const struct owner_input *in)
+{
+    bool scheduled = ferry_streq(in->vmi->phase, "Scheduled");
+
+    if (in->vmi->meta.deleted_ms) {
+        return decide_deleting(in);
+    }
+    if (is_final(in->vmi)) {
+        /* The guest is over: the launcher has nothing left to do. */
+        return in->launcher.reach == LAUNCHER_UP
+                   ? (struct owner_decision){.action = OWNER_STOP, .again_ms = LOOK_MS}
+                   : (struct owner_decision){.action = OWNER_NOTHING};
+    }
+    if (!scheduled && !ferry_streq(in->vmi->phase, "Running")) {
+        return (struct owner_decision){.action = OWNER_NOTHING};
+    }
+    switch (in->launcher.reach) {
+    case LAUNCHER_UP:
+        return decide_up(in);
+    case LAUNCHER_ENDED:
+        return (struct owner_decision){
+            .patch = final_patch(in, in->launcher.pod_succeeded ? "Succeeded" : "Failed",
+                                 "the launcher pod is over")};
+    case LAUNCHER_NO_POD:
+    case LAUNCHER_STARTING:
+    case LAUNCHER_SILENT:
+        break; /* a pod that is gone for good is the controller's to report */
+    }
+    return (struct owner_decision){.again_ms = LOOK_SOON_MS};
+}

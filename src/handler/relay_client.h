@@ -1,0 +1,41 @@
+/* Calls to this node's relay (docs/contracts.md, Relay control API). Blocking, any thread.
+ *
+ * PUT with the same body changes nothing and answers as before, so callers simply say what they
+ * want each time they look: after a restart of the relay that brings the move back. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "api/kinds.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "handler/target_decide.h"
+
+enum { RELAY_ADDRESS_SIZE = 64 };
+
+struct relay_target {
+    const char *key, *move, *source_node;
+    const char *bind;           /* numeric address */
+    const char *control_socket; /* libvirt's, on the host */
+    const char *memory_socket;
+};
+/* `ret->address` points to `address`. */
+int relay_put_target(const char *socket, const struct relay_target *t,
+                     char address[RELAY_ADDRESS_SIZE], struct target_relay *ret,
+                     struct ferry_error *err);
+
+struct relay_source {
+    const char *key, *move, *target_node, *address;
+    const struct api_port *ports;
+    size_t n_ports;
+    const char *dir; /* the pod's m/ on the host */
+    uid_t owner;     /* who may connect to the sockets in it */
+};
+int relay_put_source(const char *socket, const struct relay_source *s, struct ferry_error *err);
+
+/* `collection`: "targets" or "sources". Unknown keys are fine. */
+int relay_delete(const char *socket, const char *collection, const char *key,
+                 struct ferry_error *err);
+/* Keys of all targets or sources, as lines. */
+int relay_keys(const char *socket, const char *collection, struct ferry_buf *ret,
+               struct ferry_error *err);

@@ -1,0 +1,238 @@
+#include "handler/source_decide.h"
+
+#include <yyjson.h>
+
+#include "base/str.h"
+#include "handler/names.h"
+#include "handler/vmi_edit.h"
+
+enum {
+    LOOK_MS = 250,
+    PROGRESS_MS = 1000,
+    /* A source whose guest is nowhere to be seen waits this long for the target's word. */
+    UNDECIDED_MS = 30000,
+};
+
+static const char *failure_code(const struct launcher_migration *m)
+{
+    return m->reason_code[0] ? m->reason_code : "LibvirtError";
+}
+
+/* What the launcher knows about the run, into the VMI. */
+static void copy_run(struct vmi_edit *e, const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &e->vmi->migration;
+
+    vmi_edit_time_once(e, VMI_MOVE "startTimestamp", ms->start_ms, m->start_ms);
+    if (m->mode[0]) {
+        vmi_edit_str(e, VMI_MOVE "mode", ms->mode, m->mode);
+    }
+    if (m->abort_status[0]) {
+        vmi_edit_str(e, VMI_MOVE "abortStatus", ms->abort_status, m->abort_status);
+    }
+}
+
+/* {sample..., "mode", "uid", "downtimeMs"} */
+static char *progress_json(const struct launcher_migration *m)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = m->sample ? yyjson_val_mut_copy(doc, (yyjson_val *)m->sample) : NULL;
+
+    if (!o || !yyjson_mut_is_obj(o)) {
+        o = yyjson_mut_obj(doc);
+    }
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_str(doc, o, "uid", m->uid);
+    yyjson_mut_obj_add_str(doc, o, "mode", m->mode);
+    if (m->downtime_ms >= 0) {
+        yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
+    }
+    char *json = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return json;
+}
+
+static struct source_decision fail_move(const struct source_input *in, const char *code,
+                                        const char *reason, const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    ferry_cleanup_free char *text = ferry_asprintf("%s: %s", code, reason);
+
+    if (m) {
+        copy_run(&e, m);
+    } else if (ms->abort_requested) {
+        vmi_edit_str(&e, VMI_MOVE "abortStatus", ms->abort_status, "Succeeded");
+    }
+    vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
+    vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
+    vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms,
+                       m && m->end_ms ? m->end_ms : in->now_ms);
+    return (struct source_decision){.patch = vmi_edit_end(&e), .failed = code};
+}
+
+/* Nothing tells where the guest is. The target may still speak up: its ready time in the VMI ends
+ * the wait for good. */
+static struct source_decision undecided(const struct source_input *in, const char *reason)
+{
+    bool arrived = in->vmi->migration.target_domain_ready_ms != 0;
+
+    if (arrived || !in->undecided_since_ms || in->now_ms - in->undecided_since_ms < UNDECIDED_MS) {
+        return (struct source_decision){.undecided = true, .again_ms = LOOK_MS};
+    }
+    struct source_decision d = fail_move(in, "SourceLost", reason, NULL);
+    d.undecided = true;
+    return d;
+}
+
+static struct source_decision decide_before_start(const struct source_input *in)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+
+    if (ms->abort_requested) {
+        return fail_move(in, "Aborted", "the migration was cancelled before it began", NULL);
+    }
+    if (in->vmi->meta.deleted_ms) {
+        return fail_move(in, "Aborted", "the VMI is being deleted", NULL);
+    }
+    if (!launcher_status_active(in->launcher.status)) {
+        return undecided(in, "the guest is not running");
+    }
+    if (ferry_str_empty(ms->target_address) || ms->n_ports == 0) {
+        return (struct source_decision){.action = SOURCE_NOTHING}; /* the target's turn */
+    }
+    return (struct source_decision){.action = in->relay_ready ? SOURCE_START : SOURCE_CONNECT};
+}
+
+static bool cancel_wanted(const struct source_input *in, const struct launcher_migration *m)
+{
+    bool wanted = in->vmi->migration.abort_requested || in->vmi->meta.deleted_ms;
+
+    return wanted && !in->cancelled && !ferry_streq(m->abort_status, "Aborting") &&
+           !ferry_streq(m->abort_status, "Succeeded");
+}
+
+static struct source_decision decide_running(const struct source_input *in,
+                                             const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    struct source_decision d = {.again_ms = LOOK_MS};
+
+    if (cancel_wanted(in, m)) {
+        return (struct source_decision){.action = SOURCE_CANCEL};
+    }
+    /* The target's relay came back with other ports. */
+    if (!in->relay_ready && !ferry_str_empty(ms->target_address) && ms->n_ports > 0) {
+        return (struct source_decision){.action = SOURCE_CONNECT};
+    }
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+    copy_run(&e, m);
+    if (m->sample && in->now_ms - in->progress_ms >= PROGRESS_MS) {
+        ferry_cleanup_free char *json = progress_json(m);
+
+        vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
+        d.progress = true;
+    }
+    d.patch = vmi_edit_end(&e);
+    return d;
+}
+
+static struct source_decision decide_failed(const struct source_input *in,
+                                            const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    enum outcome_target target =
+        ms->target_domain_ready_ms ? OUTCOME_TARGET_ACTIVE : OUTCOME_TARGET_UNKNOWN;
+
+    switch (outcome_of(launcher_status_as_source(in->launcher.status), target,
+                       ferry_streq(m->mode, "PostCopy"))) {
+    case OUTCOME_ON_SOURCE:
+        return fail_move(in, failure_code(m),
+                         m->failure_reason[0] ? m->failure_reason : "the migration failed", m);
+    case OUTCOME_LOST:
+        return fail_move(in, "SourceLost", "the guest is lost", m);
+    case OUTCOME_ON_TARGET: /* the target takes it from here */
+    case OUTCOME_RESUME_SOURCE:
+    case OUTCOME_WAIT:
+    case OUTCOME_COUNT:
+        break;
+    }
+    return undecided(in, m->failure_reason[0] ? m->failure_reason : "the guest is lost");
+}
+
+/* The guest left. The target completes; here only the last figures are written. */
+static struct source_decision decide_succeeded(const struct source_input *in,
+                                               const struct launcher_migration *m)
+{
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+    ferry_cleanup_free char *json = progress_json(m);
+
+    copy_run(&e, m);
+    vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
+    return (struct source_decision){
+        .patch = vmi_edit_end(&e), .progress = true, .again_ms = LOOK_MS};
+}
+
+struct source_decision source_decide(const struct source_input *in)
+{
+    const struct launcher_migration *m;
+
+    switch (in->launcher.reach) {
+    case LAUNCHER_NO_POD:
+    case LAUNCHER_ENDED:
+        return undecided(in, "the source pod is gone");
+    case LAUNCHER_STARTING:
+    case LAUNCHER_SILENT:
+        return (struct source_decision){.again_ms = LOOK_MS};
+    case LAUNCHER_UP:
+        break;
+    }
+    m = launcher_status_migration(in->launcher.status, in->vmi->migration.uid,
+                                  LAUNCHER_ROLE_SOURCE);
+    if (!m) {
+        return decide_before_start(in);
+    }
+    switch (m->phase) {
+    case LAUNCHER_SUCCEEDED:
+        return decide_succeeded(in, m);
+    case LAUNCHER_FAILED:
+        return decide_failed(in, m);
+    case LAUNCHER_PREPARED:
+    case LAUNCHER_RUNNING:
+    case LAUNCHER_PHASE_COUNT:
+        break;
+    }
+    return decide_running(in, m);
+}
+
+char *source_options(const struct api_migration_config *c)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+
+    yyjson_mut_doc_set_root(doc, o);
+    if (c->present) {
+        /* Absent means "as post-copy": what a policy of an older controller meant. */
+        bool disruption =
+            c->has_allow_workload_disruption ? c->allow_workload_disruption : c->allow_post_copy;
+
+        yyjson_mut_obj_add_bool(doc, o, "allowAutoConverge", c->allow_auto_converge);
+        yyjson_mut_obj_add_bool(doc, o, "allowPostCopy", c->allow_post_copy);
+        yyjson_mut_obj_add_bool(doc, o, "allowWorkloadDisruption", disruption);
+        yyjson_mut_obj_add_bool(doc, o, "unsafe", c->unsafe_migration_override);
+        if (c->bandwidth_bytes_per_s > 0) {
+            yyjson_mut_obj_add_int(doc, o, "bandwidthBytesPerS", c->bandwidth_bytes_per_s);
+        }
+        if (c->completion_timeout_per_gib_s > 0) {
+            yyjson_mut_obj_add_int(doc, o, "completionTimeoutPerGiBS",
+                                   c->completion_timeout_per_gib_s);
+        }
+        if (c->progress_timeout_s > 0) {
+            yyjson_mut_obj_add_int(doc, o, "progressTimeoutS", c->progress_timeout_s);
+        }
+    }
+    char *json = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return json;
+}

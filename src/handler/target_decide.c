@@ -1,0 +1,186 @@
+#include "handler/target_decide.h"
+
+#include <yyjson.h>
+
+#include "base/str.h"
+#include "handler/names.h"
+#include "handler/vmi_edit.h"
+
+enum {
+    LOOK_MS = 500,
+    /* While the guest is on its way: ownership follows it this quickly. */
+    LOOK_RUNNING_MS = 100,
+    /* A source that reports the failure itself is much faster; this is for one that died. */
+    SOURCE_SILENT_MS = 60000,
+};
+
+static struct target_decision step(enum target_action action)
+{
+    return (struct target_decision){.action = action};
+}
+
+/* All over, one way or the other: nothing of the move stays on this node. */
+static struct target_decision decide_clean_up(const struct target_input *in)
+{
+    if (!in->unlistened) {
+        return step(TARGET_UNLISTEN);
+    }
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    vmi_edit_label(&e, LABEL_TARGET_NODE_NAME, NULL);
+    return (struct target_decision){.patch = vmi_edit_end(&e)};
+}
+
+/* The guest runs here: this node owns it from now on. */
+static struct target_decision take_ownership(const struct target_input *in,
+                                             const struct launcher_migration *m)
+{
+    const struct api_vmi *vmi = in->vmi;
+    const struct api_migration_state *ms = &vmi->migration;
+    struct vmi_edit e = vmi_edit_begin(vmi, in->now_ms);
+    int64_t end_ms = m->end_ms ? m->end_ms : in->now_ms;
+
+    vmi_edit_time_once(&e, VMI_MOVE "startTimestamp", ms->start_ms,
+                       m->start_ms ? m->start_ms : end_ms);
+    vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, end_ms);
+    vmi_edit_bool(&e, VMI_MOVE "targetNodeDomainDetected", ms->target_domain_detected, true);
+    vmi_edit_time_once(&e, VMI_MOVE "targetNodeDomainReadyTimestamp", ms->target_domain_ready_ms,
+                       end_ms);
+    vmi_edit_label(&e, LABEL_NODE_NAME, in->node);
+    vmi_edit_str(&e, "/status/nodeName", vmi->node_name, in->node);
+    vmi_edit_str(&e, "/status/migrationTransport", vmi->migration_transport, "Unix");
+    if (in->launcher.pod_uid) {
+        ferry_cleanup_free char *pods =
+            ferry_asprintf("{\"%s\":\"%s\"}", in->launcher.pod_uid, in->node);
+
+        vmi_edit_raw(&e, "/status/activePods", pods);
+    }
+    return (struct target_decision){
+        .patch = vmi_edit_end(&e), .event = TARGET_OWNED, .again_ms = LOOK_RUNNING_MS};
+}
+
+static struct target_decision complete(const struct target_input *in)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+
+    if (in->launcher.reach != LAUNCHER_UP) {
+        return (struct target_decision){.again_ms = LOOK_MS};
+    }
+    if (!in->finalized) {
+        return step(TARGET_FINALIZE);
+    }
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
+    return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_COMPLETED};
+}
+
+/* The incoming side failed here. The source knows better what became of the guest, and says so;
+ * only when it stays silent is the move ended from here. */
+static struct target_decision decide_failed(const struct target_input *in,
+                                            const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+
+    if (!m->end_ms || in->now_ms - m->end_ms < SOURCE_SILENT_MS) {
+        return (struct target_decision){.again_ms = LOOK_MS};
+    }
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    ferry_cleanup_free char *text =
+        ferry_asprintf("%s: %s", m->reason_code[0] ? m->reason_code : "SourceLost",
+                       m->failure_reason[0] ? m->failure_reason : "the source is silent");
+    vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
+    vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
+    vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, m->end_ms);
+    return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_FAILED};
+}
+
+static bool ports_equal(const struct api_migration_state *ms, const struct target_relay *r)
+{
+    if (ms->n_ports != r->n_ports) {
+        return false;
+    }
+    for (size_t i = 0; i < r->n_ports; i++) {
+        bool found = false;
+
+        for (size_t k = 0; k < ms->n_ports; k++) {
+            found = found || (ms->ports[k].port == r->ports[i].port &&
+                              ms->ports[k].logical == r->ports[i].logical);
+        }
+        if (!found) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static char *ports_json(const struct target_relay *r)
+{
+    struct ferry_buf b = {0};
+
+    ferry_buf_puts(&b, "{");
+    for (size_t i = 0; i < r->n_ports; i++) {
+        ferry_buf_printf(&b, "%s\"%d\":%d", i ? "," : "", r->ports[i].port, r->ports[i].logical);
+    }
+    ferry_buf_puts(&b, "}");
+    return ferry_buf_take(&b);
+}
+
+/* Where the source finds us, and how far the guest has come. */
+static struct target_decision report(const struct target_input *in)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    const struct launcher_status *s = in->launcher.status;
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+    struct target_decision d = {.again_ms = ms->start_ms ? LOOK_RUNNING_MS : LOOK_MS};
+
+    if (!ferry_streq(ms->target_address, in->relay.address) || !ports_equal(ms, &in->relay)) {
+        ferry_cleanup_free char *ports = ports_json(&in->relay);
+
+        vmi_edit_str(&e, VMI_MOVE "targetNodeAddress", ms->target_address, in->relay.address);
+        vmi_edit_raw(&e, VMI_MOVE "targetDirectMigrationNodePorts", ports);
+        d.event = TARGET_PUBLISHED;
+    }
+    if (s->domain != LAUNCHER_DOMAIN_NONE) {
+        vmi_edit_bool(&e, VMI_MOVE "targetNodeDomainDetected", ms->target_domain_detected, true);
+    }
+    d.patch = vmi_edit_end(&e);
+    return d;
+}
+
+struct target_decision target_decide(const struct target_input *in)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    const struct launcher_migration *m;
+    bool owned = ferry_streq(in->vmi->node_name, in->node);
+
+    if (ms->completed) {
+        return decide_clean_up(in);
+    }
+    if (owned) {
+        return complete(in);
+    }
+    m = in->launcher.reach == LAUNCHER_UP
+            ? launcher_status_migration(in->launcher.status, ms->uid, LAUNCHER_ROLE_TARGET)
+            : NULL;
+    if (m && m->phase == LAUNCHER_SUCCEEDED) {
+        return take_ownership(in, m);
+    }
+    if (in->vmi->meta.deleted_ms && !ms->start_ms) {
+        return decide_clean_up(in);
+    }
+    if (in->launcher.reach != LAUNCHER_UP) {
+        return (struct target_decision){.again_ms = LOOK_MS};
+    }
+    if (!m) {
+        /* A cancelled move is not begun any more; the source answers the cancel. */
+        return ms->abort_requested ? (struct target_decision){.action = TARGET_NOTHING}
+                                   : step(TARGET_PREPARE);
+    }
+    if (m->phase == LAUNCHER_FAILED) {
+        return decide_failed(in, m);
+    }
+    if (!in->relay.listening) {
+        return step(TARGET_LISTEN);
+    }
+    return report(in);
+}

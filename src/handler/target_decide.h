@@ -1,0 +1,53 @@
+/* The node a guest comes to: the next step of the move, one at a time. Pure, and derived anew on
+ * each look, as on the source. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "api/object.h"
+#include "handler/launcher_status.h"
+
+enum { TARGET_PORTS_MAX = 4 };
+
+struct target_relay {
+    bool listening; /* for this move */
+    const char *address;
+    struct api_port ports[TARGET_PORTS_MAX];
+    size_t n_ports;
+};
+
+struct target_input {
+    const struct api_vmi *vmi; /* face: target */
+    const char *node;
+    struct launcher_view launcher;
+    struct target_relay relay;
+    bool unlistened; /* the relay was told to forget the move during this look */
+    bool finalized;  /* the launcher was finalised during this look */
+    int64_t now_ms;
+};
+
+enum target_action {
+    TARGET_NOTHING,
+    TARGET_PREPARE,  /* PUT /v1/target/UID; then look again */
+    TARGET_LISTEN,   /* listeners of the relay; then look again */
+    TARGET_FINALIZE, /* POST /v1/migrations/UID/finalize; then look again */
+    TARGET_UNLISTEN, /* the relay forgets the move; then look again */
+};
+
+enum target_event {
+    TARGET_NO_EVENT,
+    TARGET_PUBLISHED, /* address and ports are in the VMI */
+    TARGET_OWNED,     /* the guest lives here now */
+    TARGET_COMPLETED,
+    TARGET_FAILED,
+};
+
+struct target_decision {
+    enum target_action action;
+    struct api_patch *patch; /* only with TARGET_NOTHING; or NULL; the caller's */
+    enum target_event event; /* when the patch is written */
+    int64_t again_ms;
+};
+
+struct target_decision target_decide(const struct target_input *in);

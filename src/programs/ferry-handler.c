@@ -1,0 +1,143 @@
+/* ferry-handler: the agent of one node. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/str.h"
+#include "handler/handler.h"
+#include "kube/client.h"
+
+#define PROGRAM "ferry-handler"
+
+struct settings {
+    const char *root, *node, *kubeconfig, *address, *interface;
+};
+
+static int check(const struct settings *s, struct ferry_error *err)
+{
+    struct in6_addr scratch;
+
+    if (ferry_str_empty(s->node)) {
+        return ferry_fail(err, FERRY_INVALID, "--node is missing (see " PROGRAM " --help)");
+    }
+    if (ferry_str_empty(s->address)) {
+        return ferry_fail(err, FERRY_INVALID, "--node-address is missing (see " PROGRAM " --help)");
+    }
+    if (inet_pton(AF_INET, s->address, &scratch) != 1 &&
+        inet_pton(AF_INET6, s->address, &scratch) != 1) {
+        return ferry_fail(err, FERRY_INVALID, "--node-address: '%s' is not a numeric address",
+                          s->address);
+    }
+    if (*s->root && *s->root != '/') {
+        return ferry_fail(err, FERRY_INVALID, "--root: '%s' is not an absolute path", s->root);
+    }
+    return 0;
+}
+
+/* One handler per root: two would tell the same launchers different things. */
+static int lock_root(const char *dir, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = ferry_asprintf("%s/handler.lock", dir);
+    int rc = ferry_mkdir_p(dir, 0711, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    ferry_cleanup_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return ferry_fail_errno(err, errno, "opening %s", path);
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        return ferry_fail(err, FERRY_CONFLICT, "another ferry-handler works on %s already", dir);
+    }
+    return ferry_take_fd(&fd);
+}
+
+static bool stop_asked(void)
+{
+    static bool asked;
+
+    asked = asked || ferry_signals_wait(0) != 0;
+    return asked;
+}
+
+static int run(const struct settings *s, struct ferry_error *err)
+{
+    ferry_cleanup_free char *run_dir = ferry_asprintf("%s/run/ferry", s->root);
+    ferry_cleanup_free char *pods_dir = ferry_asprintf("%s/pods", run_dir);
+    ferry_cleanup_free char *relay = ferry_asprintf("%s/relay.sock", run_dir);
+    ferry_cleanup_free char *kubeconfig =
+        s->kubeconfig ? ferry_strdup(s->kubeconfig)
+                      : ferry_asprintf("%s/var/lib/ferry/node.kubeconfig", s->root);
+    kube_cleanup_client struct kube_client *client = NULL;
+    struct handler *handler = NULL;
+    ferry_cleanup_fd int lock = lock_root(run_dir, err);
+    int rc = lock < 0 ? lock : kube_client_open(kubeconfig, &client, err);
+
+    if (rc == 0) {
+        rc = handler_start(&(struct handler_config){.client = client,
+                                                    .node = s->node,
+                                                    .address = s->address,
+                                                    .migration_interface = s->interface,
+                                                    .pods_dir = pods_dir,
+                                                    .relay_socket = relay},
+                           stop_asked, &handler, err);
+    }
+    if (rc < 0) {
+        return rc == -(int)FERRY_CANCELLED ? 0 : rc;
+    }
+    ferry_info("looking after this node", F_STR("node", s->node), F_STR("address", s->address));
+    ferry_signals_wait(INT64_MAX);
+    ferry_info("stopping; guests and moves go on");
+    handler_stop(handler);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct settings s = {.root = "", .interface = "migration0"};
+    struct ferry_log_options lo = {0};
+    struct ferry_error err;
+    const struct ferry_option options[] = {
+        {"node", 0, FERRY_OPTION_STRING, &s.node, "NAME", "name of this node (required)"},
+        {"node-address", 0, FERRY_OPTION_STRING, &s.address, "IP",
+         "numeric address of this node (required)"},
+        {"migration-interface", 0, FERRY_OPTION_STRING, &s.interface, "NAME",
+         "moves come in on its address if it exists (default: migration0)"},
+        {"root", 0, FERRY_OPTION_STRING, &s.root, "DIR", "prefix of all paths (default: none)"},
+        {"kubeconfig", 0, FERRY_OPTION_STRING, &s.kubeconfig, "FILE",
+         "how to reach the API (default: ROOT/var/lib/ferry/node.kubeconfig)"},
+        FERRY_LOG_OPTION_ROWS(&lo),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = PROGRAM,
+        .usage = "--node NAME --node-address IP [OPTION]...",
+        .summary = "The agent of one node: starts, watches and stops the VMs that live here, and\n"
+                   "works both ends of their moves. Restarting it leaves guests and moves alone.",
+        .options = options,
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+
+    if (first >= 0 && first < argc) {
+        first = ferry_fail(&err, FERRY_INVALID, "unexpected argument '%s'", argv[first]);
+    }
+    if (first < 0 || check(&s, &err) < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
+        return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
+    }
+    if (geteuid() != 0) {
+        ferry_fail(&err, FERRY_DENIED, "needs root: it talks to launchers and relay of this node");
+        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
+    }
+    ferry_signals_block();
+    umask(022);
+    return run(&s, &err) < 0 ? ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err) : FERRY_EXIT_OK;
+}

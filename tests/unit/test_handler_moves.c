@@ -1,0 +1,348 @@
+/* Both ends of a move: the tables. */
+#include "handler_case.h"
+
+#include "handler/source_decide.h"
+#include "handler/target_decide.h"
+
+#define DELETING "\"deletionTimestamp\":\"2023-11-14T22:13:00Z\""
+#define VMI(more)                                                                                  \
+    "\"phase\":\"Running\",\"nodeName\":\"a\",\"migrationState\":{\"migrationUid\":\"move\","      \
+    "\"sourceNode\":\"a\",\"targetNode\":\"b\",\"sourcePod\":\"p\",\"targetPod\":\"q\"" more "}"
+#define PUBLISHED                                                                                  \
+    ",\"targetNodeAddress\":\"10.1.1.2\",\"targetDirectMigrationNodePorts\":{\"4000\":0,"          \
+    "\"4001\":49152}"
+#define STARTED ",\"startTimestamp\":\"2023-11-14T22:13:00Z\""
+#define ABORT ",\"abortRequested\":true"
+#define RUN(more)                                                                                  \
+    MIGRATION("running", "booted", "source", "running",                                            \
+              ",\"mode\":\"PreCopy\",\"startTimestamp\":\"2023-11-14T22:13:00Z\"" more)
+#define SAMPLE ",\"sample\":{\"remainingBytes\":5}"
+#define FAILED(state, reason, more) MIGRATION(state, reason, "source", "failed", more)
+
+static void leaving(void **state)
+{
+    static const struct {
+        const char *name, *meta, *status, *launcher;
+        bool relay_ready, cancelled;
+        int64_t undecided_ms, progress_ago_ms; /* -1 = never */
+        enum source_action action;
+        const char *patch;
+        const char *failed;
+        bool undecided, again;
+    } cases[] = {
+        /* before it begins */
+        {"target not ready", NULL, VMI(""), DOMAIN("running", "booted"), false, false, -1, -1,
+         SOURCE_NOTHING, NULL, NULL, false, false},
+        {"published: sockets first", NULL, VMI(PUBLISHED), DOMAIN("running", "booted"), false,
+         false, -1, -1, SOURCE_CONNECT, NULL, NULL, false, false},
+        {"then the start", NULL, VMI(PUBLISHED), DOMAIN("running", "booted"), true, false, -1, -1,
+         SOURCE_START, NULL, NULL, false, false},
+        {"a paused guest moves, too", NULL, VMI(PUBLISHED), DOMAIN("paused", "user"), true, false,
+         -1, -1, SOURCE_START, NULL, NULL, false, false},
+        {"the launcher did an older move", NULL, VMI(PUBLISHED),
+         "{\"domain\":{\"state\":\"running\"},\"migration\":{\"uid\":\"old\",\"role\":\"source\","
+         "\"phase\":\"failed\"}}",
+         true, false, -1, -1, SOURCE_START, NULL, NULL, false, false},
+        {"the launcher came by a move", NULL, VMI(PUBLISHED),
+         "{\"domain\":{\"state\":\"running\"},\"migration\":{\"uid\":\"old\",\"role\":\"target\","
+         "\"phase\":\"succeeded\"}}",
+         true, false, -1, -1, SOURCE_START, NULL, NULL, false, false},
+        {"cancelled before the start", NULL, VMI(PUBLISHED ABORT), DOMAIN("running", "booted"),
+         true, false, -1, -1, SOURCE_NOTHING,
+         "/failed\",\"value\":true|/completed\",\"value\":true|Aborted|abortStatus\",\"value\":"
+         "\"Succeeded\"|endTimestamp",
+         "Aborted", false, false},
+        {"cancelled before the target was ready", NULL, VMI(ABORT), DOMAIN("running", "booted"),
+         false, false, -1, -1, SOURCE_NOTHING, "/failed|Aborted", "Aborted", false, false},
+        {"the VMI is being deleted", DELETING, VMI(PUBLISHED), DOMAIN("running", "booted"), true,
+         false, -1, -1, SOURCE_NOTHING, "/failed|being deleted|!abortStatus", "Aborted", false,
+         false},
+        {"the guest is not there", NULL, VMI(PUBLISHED), DOMAIN("none", ""), true, false, -1, -1,
+         SOURCE_NOTHING, NULL, NULL, true, true},
+        {"launcher busy", NULL, VMI(PUBLISHED), "silent", true, false, -1, -1, SOURCE_NOTHING, NULL,
+         NULL, false, true},
+        {"pod gone", NULL, VMI(PUBLISHED), "no-pod", true, false, -1, -1, SOURCE_NOTHING, NULL,
+         NULL, true, true},
+        {"pod gone for long", NULL, VMI(PUBLISHED), "ended", true, false, 30000, -1, SOURCE_NOTHING,
+         "SourceLost|/failed", "SourceLost", true, false},
+        {"pod gone, but the guest arrived", NULL,
+         VMI(PUBLISHED ",\"targetNodeDomainReadyTimestamp\":\"2023-11-14T22:13:00Z\""), "ended",
+         true, false, 90000, -1, SOURCE_NOTHING, NULL, NULL, true, true},
+        /* under way */
+        {"began", NULL, VMI(PUBLISHED), RUN(""), true, false, -1, -1, SOURCE_NOTHING,
+         "startTimestamp|2023-11-14T22:13:00Z|mode\",\"value\":\"PreCopy\"|migrationUid|"
+         "!resourceVersion|!progress",
+         NULL, false, true},
+        {"goes on", NULL, VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""), RUN(""), true, false, -1,
+         -1, SOURCE_NOTHING, NULL, NULL, false, true},
+        {"goes on after a restart of the handler", NULL,
+         VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""), RUN(""), false, false, -1, -1,
+         SOURCE_CONNECT, NULL, NULL, false, false},
+        {"progress", "\"annotations\":{\"x\":\"y\"}",
+         VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""), RUN(SAMPLE), true, false, -1, 1000,
+         SOURCE_NOTHING,
+         "ferry.io~1progress|remainingBytes|\\\"uid\\\":\\\"move\\\"|!annotations\"", NULL, false,
+         true},
+        {"the first annotation", NULL, VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""), RUN(SAMPLE),
+         true, false, -1, -1, SOURCE_NOTHING, "\"/metadata/annotations\"|resourceVersion", NULL,
+         false, true},
+        {"progress, too soon", NULL, VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""), RUN(SAMPLE),
+         true, false, -1, 999, SOURCE_NOTHING, NULL, NULL, false, true},
+        {"switched to post-copy", NULL, VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""),
+         MIGRATION("paused", "postcopy", "source", "running", ",\"mode\":\"PostCopy\""), true,
+         false, -1, -1, SOURCE_NOTHING, "PostCopy", NULL, false, true},
+        /* cancel */
+        {"cancel", NULL, VMI(PUBLISHED STARTED ABORT), RUN(""), true, false, -1, -1, SOURCE_CANCEL,
+         NULL, NULL, false, false},
+        {"cancel comes before everything else", NULL, VMI(PUBLISHED STARTED ABORT), RUN(""), false,
+         false, -1, -1, SOURCE_CANCEL, NULL, NULL, false, false},
+        {"an earlier cancel failed", NULL,
+         VMI(PUBLISHED STARTED ABORT ",\"abortStatus\":\"Failed\""),
+         RUN(",\"abortStatus\":\"Failed\""), true, false, -1, -1, SOURCE_CANCEL, NULL, NULL, false,
+         false},
+        {"cancel sent", NULL, VMI(PUBLISHED STARTED ABORT ",\"mode\":\"PreCopy\""), RUN(""), true,
+         true, -1, -1, SOURCE_NOTHING, NULL, NULL, false, true},
+        {"aborting", NULL, VMI(PUBLISHED STARTED ABORT ",\"mode\":\"PreCopy\""),
+         RUN(",\"abortStatus\":\"Aborting\""), true, false, -1, -1, SOURCE_NOTHING,
+         "abortStatus\",\"value\":\"Aborting\"", NULL, false, true},
+        {"aborting, known", NULL,
+         VMI(PUBLISHED STARTED ABORT ",\"mode\":\"PreCopy\",\"abortStatus\":\"Aborting\""),
+         RUN(",\"abortStatus\":\"Aborting\""), true, false, -1, -1, SOURCE_NOTHING, NULL, NULL,
+         false, true},
+        {"deleted while it moves", DELETING, VMI(PUBLISHED STARTED), RUN(""), true, false, -1, -1,
+         SOURCE_CANCEL, NULL, NULL, false, false},
+        /* the end */
+        {"aborted", NULL, VMI(PUBLISHED STARTED ABORT),
+         FAILED("running", "migration-canceled",
+                ",\"abortStatus\":\"Succeeded\",\"reasonCode\":\"Aborted\",\"failureReason\":"
+                "\"has been aborted\",\"endTimestamp\":\"2023-11-14T22:13:10Z\""),
+         true, false, -1, -1, SOURCE_NOTHING,
+         "abortStatus\",\"value\":\"Succeeded\"|Aborted: has been aborted|2023-11-14T22:13:10Z|"
+         "resourceVersion",
+         "Aborted", false, false},
+        {"failed by itself", NULL, VMI(PUBLISHED STARTED),
+         FAILED("running", "booted", ",\"reasonCode\":\"NotConverging\",\"failureReason\":\"x\""),
+         true, false, -1, -1, SOURCE_NOTHING, "NotConverging: x|/failed|/completed",
+         "NotConverging", false, false},
+        {"failed without a reason", NULL, VMI(PUBLISHED STARTED), FAILED("running", "booted", ""),
+         true, false, -1, -1, SOURCE_NOTHING, "LibvirtError: ", "LibvirtError", false, false},
+        {"failed, guest stands still", NULL, VMI(PUBLISHED STARTED),
+         FAILED("paused", "migration", ""), true, false, -1, -1, SOURCE_NOTHING, NULL, NULL, true,
+         true},
+        {"failed, guest gone", NULL, VMI(PUBLISHED STARTED), FAILED("none", "", ""), true, false,
+         10000, -1, SOURCE_NOTHING, NULL, NULL, true, true},
+        {"failed, guest gone for long", NULL, VMI(PUBLISHED STARTED), FAILED("none", "", ""), true,
+         false, 30000, -1, SOURCE_NOTHING, "SourceLost", "SourceLost", true, false},
+        {"failed, yet the guest arrived", NULL,
+         VMI(PUBLISHED STARTED ",\"targetNodeDomainReadyTimestamp\":\"2023-11-14T22:13:00Z\""),
+         FAILED("none", "", ""), true, false, 60000, -1, SOURCE_NOTHING, NULL, NULL, true, true},
+        {"moved", "\"annotations\":{\"x\":\"y\"}", VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""),
+         MIGRATION("shutoff", "migrated", "source", "succeeded",
+                   ",\"mode\":\"PreCopy\",\"downtimeMs\":12" SAMPLE),
+         true, false, -1, 10, SOURCE_NOTHING,
+         "ferry.io~1progress|\\\"downtimeMs\\\":12|!completed|!failed", NULL, false, true},
+        {"moved before the start was written", NULL, VMI(PUBLISHED),
+         MIGRATION("none", "", "source", "succeeded",
+                   ",\"startTimestamp\":\"2023-11-14T22:13:00Z\""),
+         true, false, -1, -1, SOURCE_NOTHING, "startTimestamp|!completed", NULL, false, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
+        launcher_cleanup_status struct launcher_status s = {0};
+        const struct source_input in = {
+            .vmi = &o->u.vmi,
+            .launcher = case_launcher(cases[i].launcher, &s),
+            .relay_ready = cases[i].relay_ready,
+            .cancelled = cases[i].cancelled,
+            .undecided_since_ms = cases[i].undecided_ms < 0 ? 0 : NOW - cases[i].undecided_ms,
+            .progress_ms = cases[i].progress_ago_ms < 0 ? 0 : NOW - cases[i].progress_ago_ms,
+            .now_ms = NOW};
+        struct source_decision d = source_decide(&in);
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(d.action, cases[i].action);
+        case_check_words(cases[i].name, patch, cases[i].patch);
+        assert_true(ferry_streq(d.failed, cases[i].failed));
+        assert_int_equal(d.undecided, cases[i].undecided);
+        assert_int_equal(d.again_ms > 0, cases[i].again);
+    }
+}
+
+/* ---- target -----------------------------------------------------------------------------------
+ */
+
+#define COMING                                                                                     \
+    "\"labels\":{\"kubevirt.io/nodeName\":\"a\",\"kubevirt.io/migrationTargetNodeName\":\"b\"}"
+#define ARRIVED(more)                                                                              \
+    "\"phase\":\"Running\",\"nodeName\":\"b\",\"migrationState\":{\"migrationUid\":\"move\","      \
+    "\"sourceNode\":\"a\",\"targetNode\":\"b\",\"endTimestamp\":\"2023-11-14T22:13:10Z\"" STARTED  \
+        more "}"
+#define TARGET(state, reason, phase, more) MIGRATION(state, reason, "target", phase, more)
+#define PREPARED TARGET("none", "", "prepared", "")
+
+static void coming(void **state)
+{
+    static const struct target_relay ours = {
+        .listening = true,
+        .address = "10.1.1.2",
+        .ports = {{.port = 4001, .logical = 49152}, {.port = 4000, .logical = 0}},
+        .n_ports = 2};
+    static const struct target_relay moved = {
+        .listening = true,
+        .address = "10.1.1.2",
+        .ports = {{.port = 5000, .logical = 0}, {.port = 5001, .logical = 49152}},
+        .n_ports = 2};
+    static const struct target_relay silent = {.listening = false};
+    static const struct {
+        const char *name, *meta, *status, *launcher;
+        const struct target_relay *relay;
+        bool unlistened, finalized;
+        enum target_action action;
+        const char *patch;
+        enum target_event event;
+        bool again;
+    } cases[] = {
+        /* preparing */
+        {"pod not seen", COMING, VMI(""), "no-pod", &silent, false, false, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        {"pod starts", COMING, VMI(""), "starting", &silent, false, false, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        {"launcher starts", COMING, VMI(""), "silent", &silent, false, false, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        {"prepare", COMING, VMI(""), DOMAIN("none", ""), &silent, false, false, TARGET_PREPARE,
+         NULL, TARGET_NO_EVENT, false},
+        {"cancelled before", COMING, VMI(ABORT), DOMAIN("none", ""), &silent, false, false,
+         TARGET_NOTHING, NULL, TARGET_NO_EVENT, false},
+        {"listen", COMING, VMI(""), PREPARED, &silent, false, false, TARGET_LISTEN, NULL,
+         TARGET_NO_EVENT, false},
+        {"publish", COMING, VMI(""), PREPARED, &ours, false, false, TARGET_NOTHING,
+         "targetNodeAddress\",\"value\":\"10.1.1.2\"|targetDirectMigrationNodePorts|\"4000\":0|"
+         "\"4001\":49152|migrationUid|!Detected",
+         TARGET_PUBLISHED, true},
+        {"published", COMING, VMI(PUBLISHED), PREPARED, &ours, false, false, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        {"the relay was restarted", COMING, VMI(PUBLISHED), PREPARED, &moved, false, false,
+         TARGET_NOTHING, "\"5001\":49152|!targetNodeAddress", TARGET_PUBLISHED, true},
+        {"after a restart of the handler", COMING, VMI(PUBLISHED STARTED), PREPARED, &silent, false,
+         false, TARGET_LISTEN, NULL, TARGET_NO_EVENT, false},
+        /* under way */
+        {"the guest comes in", COMING, VMI(PUBLISHED STARTED),
+         TARGET("paused", "migration", "running", ""), &ours, false, false, TARGET_NOTHING,
+         "targetNodeDomainDetected|!Ready", TARGET_NO_EVENT, true},
+        {"still comes in", COMING, VMI(PUBLISHED STARTED ",\"targetNodeDomainDetected\":true"),
+         TARGET("paused", "migration", "running", ""), &ours, false, false, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        /* arrival */
+        {"arrived", COMING, VMI(PUBLISHED STARTED ",\"targetNodeDomainDetected\":true"),
+         TARGET("running", "migrated", "succeeded", ",\"endTimestamp\":\"2023-11-14T22:13:10Z\""),
+         &silent, false, false, TARGET_NOTHING,
+         "/status/nodeName\",\"value\":\"b\"|kubevirt.io~1nodeName\",\"value\":\"b\"|"
+         "endTimestamp\",\"value\":\"2023-11-14T22:13:10Z\"|ReadyTimestamp|"
+         "{\"pod-uid\":\"b\"}|resourceVersion|!completed|!startTimestamp",
+         TARGET_OWNED, true},
+        {"arrived so quickly that nothing else was seen", COMING, VMI(PUBLISHED),
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, false, TARGET_NOTHING,
+         "startTimestamp|endTimestamp|Detected|/status/nodeName", TARGET_OWNED, true},
+        {"arrived although it was cancelled", COMING, VMI(PUBLISHED STARTED ABORT),
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, false, TARGET_NOTHING,
+         "/status/nodeName", TARGET_OWNED, true},
+        {"arrived while the VMI was deleted", COMING "," DELETING, VMI(PUBLISHED STARTED),
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, false, TARGET_NOTHING,
+         "/status/nodeName", TARGET_OWNED, true},
+        {"finalise", COMING, ARRIVED(""), TARGET("running", "migrated", "succeeded", ""), &silent,
+         false, false, TARGET_FINALIZE, NULL, TARGET_NO_EVENT, false},
+        {"finalise, launcher busy", COMING, ARRIVED(""), "silent", &silent, false, false,
+         TARGET_NOTHING, NULL, TARGET_NO_EVENT, true},
+        {"complete", COMING, ARRIVED(""), TARGET("running", "migrated", "succeeded", ""), &silent,
+         false, true, TARGET_NOTHING, "/completed\",\"value\":true|!failed", TARGET_COMPLETED,
+         false},
+        /* clean-up */
+        {"completed", COMING, ARRIVED(",\"completed\":true"), DOMAIN("running", "migrated"),
+         &silent, false, false, TARGET_UNLISTEN, NULL, TARGET_NO_EVENT, false},
+        {"completed and unlistened", COMING, ARRIVED(",\"completed\":true"),
+         DOMAIN("running", "migrated"), &silent, true, false, TARGET_NOTHING,
+         "\"op\":\"remove\",\"path\":\"/metadata/labels/kubevirt.io~1migrationTargetNodeName\"",
+         TARGET_NO_EVENT, false},
+        {"failed, as the source says", COMING, VMI(PUBLISHED ",\"completed\":true,\"failed\":true"),
+         PREPARED, &silent, false, false, TARGET_UNLISTEN, NULL, TARGET_NO_EVENT, false},
+        {"failed, pod gone already", COMING, VMI(PUBLISHED ",\"completed\":true,\"failed\":true"),
+         "no-pod", &silent, true, false, TARGET_NOTHING, "remove", TARGET_NO_EVENT, false},
+        {"deleted before it began", COMING "," DELETING, VMI(PUBLISHED), PREPARED, &ours, false,
+         false, TARGET_UNLISTEN, NULL, TARGET_NO_EVENT, false},
+        {"deleted while it comes", COMING "," DELETING, VMI(PUBLISHED STARTED), PREPARED, &ours,
+         false, false, TARGET_NOTHING, NULL, TARGET_NO_EVENT, true},
+        /* failure seen here first */
+        {"incoming side failed", COMING, VMI(PUBLISHED STARTED),
+         TARGET("none", "", "failed", ",\"endTimestamp\":\"2023-11-14T22:13:10Z\""), &ours, false,
+         false, TARGET_NOTHING, NULL, TARGET_NO_EVENT, true},
+        {"incoming side failed and the source is silent", COMING, VMI(PUBLISHED STARTED),
+         TARGET("none", "", "failed", ",\"endTimestamp\":\"2023-11-14T22:12:20Z\""), &ours, false,
+         false, TARGET_NOTHING, "/failed|/completed|SourceLost", TARGET_FAILED, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
+        launcher_cleanup_status struct launcher_status s = {0};
+        const struct target_input in = {.vmi = &o->u.vmi,
+                                        .node = "b",
+                                        .launcher = case_launcher(cases[i].launcher, &s),
+                                        .relay = *cases[i].relay,
+                                        .unlistened = cases[i].unlistened,
+                                        .finalized = cases[i].finalized,
+                                        .now_ms = NOW};
+        struct target_decision d = target_decide(&in);
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(d.action, cases[i].action);
+        case_check_words(cases[i].name, patch, cases[i].patch);
+        assert_int_equal(d.event, cases[i].event);
+        assert_int_equal(d.again_ms > 0, cases[i].again);
+    }
+}
+
+static void options(void **state)
+{
+    static const struct {
+        const char *config, *words;
+    } cases[] = {
+        {"", "{}|!allow"},
+        {",\"migrationConfiguration\":{}",
+         "\"allowAutoConverge\":false|\"allowPostCopy\":false|\"allowWorkloadDisruption\":false|"
+         "!bandwidth|!completion|!progress"},
+        {",\"migrationConfiguration\":{\"allowPostCopy\":true}",
+         "\"allowPostCopy\":true|\"allowWorkloadDisruption\":true"},
+        {",\"migrationConfiguration\":{\"allowPostCopy\":true,\"allowWorkloadDisruption\":false}",
+         "\"allowPostCopy\":true|\"allowWorkloadDisruption\":false"},
+        {",\"migrationConfiguration\":{\"bandwidthPerMigration\":\"64Mi\","
+         "\"completionTimeoutPerGiB\":150,\"progressTimeout\":99,\"unsafeMigrationOverride\":true,"
+         "\"allowAutoConverge\":true}",
+         "\"bandwidthBytesPerS\":67108864|\"completionTimeoutPerGiBS\":150|"
+         "\"progressTimeoutS\":99|\"unsafe\":true|\"allowAutoConverge\":true"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *status =
+            ferry_asprintf("\"migrationState\":{\"migrationUid\":\"move\"%s}", cases[i].config);
+        api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, status);
+        ferry_cleanup_free char *json = source_options(&o->u.vmi.migration.config);
+
+        case_check_words(cases[i].config, json, cases[i].words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaving),
+        cmocka_unit_test(coming),
+        cmocka_unit_test(options),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* Ordinary life of a VM: the table. */
+#include "handler_case.h"
+
+#include "handler/owner_decide.h"
+
+#define DELETING "\"deletionTimestamp\":\"2023-11-14T22:13:00Z\""
+#define SCHEDULED "\"phase\":\"Scheduled\",\"nodeName\":\"a\""
+#define RUNNING "\"phase\":\"Running\",\"nodeName\":\"a\""
+/* All that a running VMI says; nothing is left to write. */
+#define SETTLED                                                                                    \
+    RUNNING ",\"migrationMethod\":\"LiveMigration\",\"migrationTransport\":\"Unix\","              \
+            "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},"                            \
+            "{\"type\":\"LiveMigratable\",\"status\":\"True\"}]"
+#define FINAL(phase) "\"phase\":\"" phase "\",\"nodeName\":\"a\""
+
+static void ordinary_life(void **state)
+{
+    static const struct {
+        const char *name, *meta, *status, *launcher;
+        int64_t gone_for_ms; /* -1 = not missing */
+        const char *sync_error;
+        enum owner_action action;
+        const char *patch; /* words, NULL = no patch */
+        bool missing;
+        bool again;
+    } cases[] = {
+        /* start */
+        {"not ours yet", NULL, "\"phase\":\"Scheduling\"", DOMAIN("none", ""), -1, NULL,
+         OWNER_NOTHING, NULL, false, false},
+        {"pod not up", NULL, SCHEDULED, "starting", -1, NULL, OWNER_NOTHING, NULL, false, true},
+        {"pod not seen", NULL, SCHEDULED, "no-pod", -1, NULL, OWNER_NOTHING, NULL, false, true},
+        {"launcher not up", NULL, SCHEDULED, "silent", -1, NULL, OWNER_NOTHING, NULL, false, true},
+        {"start", NULL, SCHEDULED, DOMAIN("none", ""), -1, NULL, OWNER_SYNC, NULL, false, true},
+        {"start failed before", NULL, SCHEDULED, DOMAIN("shutoff", "failed"), -1, "bad machine",
+         OWNER_SYNC, "Synchronized|bad machine|\"status\":\"False\"|/status/conditions", false,
+         true},
+        {"started", NULL, SCHEDULED, DOMAIN("running", "booted"), -1, NULL, OWNER_NOTHING,
+         "\"/status/phase\",\"value\":\"Running\"|phaseTransitionTimestamps|\"Ready\"|"
+         "LiveMigratable|LiveMigration|\"Unix\"|resourceVersion|!Paused",
+         false, true},
+        {"came and went before it was seen", NULL, SCHEDULED, DOMAIN("shutoff", "shutdown"), -1,
+         NULL, OWNER_NOTHING, "\"Succeeded\"|GuestNotRunning", false, false},
+        {"pod died before the start", NULL, SCHEDULED, "ended", -1, NULL, OWNER_NOTHING,
+         "\"Failed\"", false, false},
+        /* run */
+        {"settled", NULL, SETTLED, DOMAIN("running", "booted"), -1, NULL, OWNER_NOTHING, NULL,
+         false, true},
+        {"settled, launcher busy", NULL, SETTLED, "silent", -1, NULL, OWNER_NOTHING, NULL, false,
+         true},
+        {"paused by its user", NULL, SETTLED, DOMAIN("paused", "user"), -1, NULL, OWNER_NOTHING,
+         "PausedByUser", false, true},
+        {"paused by an error", NULL, SETTLED, DOMAIN("paused", "io-error"), -1, NULL, OWNER_NOTHING,
+         "PausedIOError", false, true},
+        {"runs again", NULL,
+         RUNNING ",\"migrationMethod\":\"LiveMigration\",\"migrationTransport\":\"Unix\","
+                 "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Paused\","
+                 "\"status\":\"True\"},{\"type\":\"LiveMigratable\",\"status\":\"True\"}]",
+         DOMAIN("running", "unpaused"), -1, NULL, OWNER_NOTHING,
+         "\"op\":\"remove\",\"path\":\"/status/conditions/1\"", false, true},
+        {"a move that was given up", NULL,
+         SETTLED ",\"migrationState\":{\"migrationUid\":\"move\",\"completed\":true,\"failed\":"
+                 "true}",
+         MIGRATION("running", "booted", "source", "running", ""), -1, NULL, OWNER_CANCEL, NULL,
+         false, true},
+        {"a move that failed", NULL, SETTLED,
+         MIGRATION("running", "booted", "source", "failed", ""), -1, NULL, OWNER_NOTHING, NULL,
+         false, true},
+        /* end */
+        {"shut down by itself", NULL, SETTLED, DOMAIN("shutoff", "shutdown"), -1, NULL,
+         OWNER_NOTHING, "\"Succeeded\"|/status/conditions/0|\"False\"", false, false},
+        {"crashed", NULL, SETTLED, DOMAIN("crashed", "guest-panicked"), -1, NULL, OWNER_NOTHING,
+         "\"Failed\"|crashed", false, false},
+        {"nobody knows the guest", NULL, SETTLED, DOMAIN("none", ""), -1, NULL, OWNER_NOTHING, NULL,
+         true, true},
+        {"nor a little later", NULL, SETTLED, DOMAIN("none", ""), 9000, NULL, OWNER_NOTHING, NULL,
+         true, true},
+        {"nor after that", NULL, SETTLED, DOMAIN("none", ""), 10000, NULL, OWNER_NOTHING,
+         "\"Failed\"", true, false},
+        {"launcher left", NULL, SETTLED, "ended-0", -1, NULL, OWNER_NOTHING, "\"Succeeded\"", false,
+         false},
+        {"launcher died", NULL, SETTLED, "ended", -1, NULL, OWNER_NOTHING, "\"Failed\"", false,
+         false},
+        {"pod vanished", NULL, SETTLED, "no-pod", -1, NULL, OWNER_NOTHING, NULL, false, true},
+        {"over, launcher still there", NULL, FINAL("Succeeded"), DOMAIN("shutoff", "shutdown"), -1,
+         NULL, OWNER_STOP, NULL, false, true},
+        {"over", NULL, FINAL("Failed"), "ended", -1, NULL, OWNER_NOTHING, NULL, false, false},
+        /* deletion */
+        {"deleted while it runs", DELETING, SETTLED, DOMAIN("running", "booted"), -1, NULL,
+         OWNER_STOP, NULL, false, true},
+        {"deleted before it ran", DELETING, SCHEDULED, DOMAIN("none", ""), -1, NULL, OWNER_STOP,
+         NULL, false, true},
+        {"deleted, launcher busy", DELETING, SETTLED, "silent", -1, NULL, OWNER_NOTHING, NULL,
+         false, true},
+        {"deleted and down", DELETING, SETTLED, "ended-0", -1, NULL, OWNER_NOTHING, "\"Succeeded\"",
+         false, false},
+        {"deleted, pod gone", DELETING, SETTLED, "no-pod", -1, NULL, OWNER_NOTHING, "\"Succeeded\"",
+         false, false},
+        {"deleted after it failed", DELETING, FINAL("Failed"), "ended", -1, NULL, OWNER_NOTHING,
+         NULL, false, false},
+        {"deleted after it failed, launcher there", DELETING, FINAL("Failed"),
+         DOMAIN("crashed", ""), -1, NULL, OWNER_STOP, NULL, false, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o =
+            case_vmi(cases[i].meta, "\"terminationGracePeriodSeconds\":5", cases[i].status);
+        launcher_cleanup_status struct launcher_status s = {0};
+        const struct owner_input in = {
+            .vmi = &o->u.vmi,
+            .launcher = case_launcher(cases[i].launcher, &s),
+            .gone_since_ms = cases[i].gone_for_ms < 0 ? 0 : NOW - cases[i].gone_for_ms,
+            .sync_error = cases[i].sync_error,
+            .now_ms = NOW};
+        struct owner_decision d = owner_decide(&in);
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(d.action, cases[i].action);
+        case_check_words(cases[i].name, patch, cases[i].patch);
+        assert_int_equal(d.guest_missing, cases[i].missing);
+        assert_int_equal(d.again_ms > 0, cases[i].again);
+        if (d.action == OWNER_STOP) {
+            assert_int_equal(d.grace_s, cases[i].meta ? 5 : 0);
+        }
+        if (d.action == OWNER_CANCEL) {
+            assert_string_equal(d.cancel_uid, "move");
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ordinary_life)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+/* Tables: faces, launchers' words, what can be moved, what a node says about itself. */
+#include "handler_case.h"
+
+#include "handler/face.h"
+#include "handler/migratable.h"
+#include "handler/node_report.h"
+
+#define MOVE(more)                                                                                 \
+    "\"migrationState\":{\"migrationUid\":\"move\",\"sourceNode\":\"a\",\"targetNode\":\"b\"" more \
+    "}"
+#define COMING "\"labels\":{\"kubevirt.io/migrationTargetNodeName\":\"b\"}"
+
+static void faces(void **state)
+{
+    static const struct {
+        const char *name, *meta, *status, *node;
+        enum face face;
+    } cases[] = {
+        {"nowhere yet", NULL, NULL, "a", FACE_NONE},
+        {"lives here", NULL, "\"nodeName\":\"a\"", "a", FACE_OWNER},
+        {"lives elsewhere", NULL, "\"nodeName\":\"a\"", "b", FACE_NONE},
+        {"leaves", COMING, "\"nodeName\":\"a\"," MOVE(""), "a", FACE_SOURCE},
+        {"comes", COMING, "\"nodeName\":\"a\"," MOVE(""), "b", FACE_TARGET},
+        {"handed off, label not yet there", NULL, "\"nodeName\":\"a\"," MOVE(""), "b", FACE_NONE},
+        {"third node", COMING, "\"nodeName\":\"a\"," MOVE(""), "c", FACE_NONE},
+        {"arrived, not completed: target", COMING, "\"nodeName\":\"b\"," MOVE(""), "b",
+         FACE_TARGET},
+        {"arrived, not completed: source", COMING, "\"nodeName\":\"b\"," MOVE(""), "a", FACE_NONE},
+        {"completed, not cleaned up", COMING, "\"nodeName\":\"b\"," MOVE(",\"completed\":true"),
+         "b", FACE_TARGET},
+        {"completed and clean", NULL, "\"nodeName\":\"b\"," MOVE(",\"completed\":true"), "b",
+         FACE_OWNER},
+        {"failed: source", COMING,
+         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "a", FACE_OWNER},
+        {"failed: target cleans up", COMING,
+         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "b", FACE_TARGET},
+        {"failed and clean", NULL,
+         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "b", FACE_NONE},
+        {"label of an older move", COMING,
+         "\"nodeName\":\"a\",\"migrationState\":{\"migrationUid\":\"m\",\"sourceNode\":\"a\","
+         "\"targetNode\":\"c\"}",
+         "b", FACE_NONE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
+
+        print_message("  %s\n", cases[i].name);
+        assert_string_equal(face_name(face_of(&o->u.vmi, cases[i].node)), face_name(cases[i].face));
+    }
+}
+
+static void launcher_words(void **state)
+{
+    static const struct {
+        const char *json;
+        const char *error; /* NULL = fine */
+        enum outcome_source source;
+        bool active;
+    } cases[] = {
+        {DOMAIN("running", "booted"), NULL, OUTCOME_SOURCE_ACTIVE, true},
+        {DOMAIN("paused", "user"), NULL, OUTCOME_SOURCE_ACTIVE, true},
+        {DOMAIN("paused", "io-error"), NULL, OUTCOME_SOURCE_ACTIVE, false},
+        {DOMAIN("paused", "migration"), NULL, OUTCOME_SOURCE_STOPPED, false},
+        {DOMAIN("paused", "postcopy"), NULL, OUTCOME_SOURCE_POSTCOPY, false},
+        {DOMAIN("paused", "postcopy-failed"), NULL, OUTCOME_SOURCE_POSTCOPY, false},
+        {DOMAIN("none", ""), NULL, OUTCOME_SOURCE_GONE, false},
+        {DOMAIN("shutoff", "migrated"), NULL, OUTCOME_SOURCE_GONE, false},
+        {"{\"domain\":{\"state\":\"none\"}}", NULL, OUTCOME_SOURCE_GONE, false},
+        {"{\"domain\":{\"state\":\"none\"},\"migration\":null}", NULL, OUTCOME_SOURCE_GONE, false},
+        {MIGRATION("running", "", "source", "running", ",\"startTimestamp\":\"\""), NULL,
+         OUTCOME_SOURCE_ACTIVE, true},
+        {"", "launcher status", 0, false},
+        {"[]", "domain.state", 0, false},
+        {"{}", "domain.state", 0, false},
+        {DOMAIN("dancing", ""), "'dancing'", 0, false},
+        {"{\"domain\":{\"state\":7}}", "domain.state", 0, false},
+        {MIGRATION("running", "", "spy", "running", ""), "migration.role", 0, false},
+        {MIGRATION("running", "", "source", "done", ""), "migration.phase", 0, false},
+        {MIGRATION("running", "", "source", "running", ",\"startTimestamp\":\"noon\""), "noon", 0,
+         false},
+        {"{\"domain\":{\"state\":\"none\"},\"domain\":{}}", "domain", 0, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        launcher_cleanup_status struct launcher_status s = {0};
+        struct ferry_error err = {0};
+        int rc = launcher_status_parse(cases[i].json, strlen(cases[i].json), &s, &err);
+
+        print_message("  %s\n", cases[i].json);
+        if (cases[i].error) {
+            assert_true(rc < 0);
+            assert_non_null(strstr(err.msg, cases[i].error));
+            continue;
+        }
+        assert_int_equal(rc, 0);
+        assert_int_equal(launcher_status_as_source(&s), cases[i].source);
+        assert_int_equal(launcher_status_active(&s), cases[i].active);
+    }
+}
+
+static void which_migration(void **state)
+{
+    launcher_cleanup_status struct launcher_status s = {0};
+    const char *json = MIGRATION("running", "", "target", "succeeded",
+                                 ",\"endTimestamp\":\"2023-11-14T22:13:20Z\",\"downtimeMs\":12");
+
+    (void)state;
+    assert_int_equal(launcher_status_parse(json, strlen(json), &s, NULL), 0);
+    const struct launcher_migration *m =
+        launcher_status_migration(&s, "move", LAUNCHER_ROLE_TARGET);
+    assert_non_null(m);
+    assert_int_equal(m->end_ms, NOW);
+    assert_int_equal(m->downtime_ms, 12);
+    assert_string_equal(m->mode, "");
+    assert_null(launcher_status_migration(&s, "move", LAUNCHER_ROLE_SOURCE));
+    assert_null(launcher_status_migration(&s, "other", LAUNCHER_ROLE_TARGET));
+    assert_null(launcher_status_migration(NULL, "move", LAUNCHER_ROLE_TARGET));
+}
+
+static void movable(void **state)
+{
+    static const struct {
+        const char *name, *spec, *status;
+        bool yes, block;
+        const char *reason;
+    } cases[] = {
+        {"plain", "\"domain\":{}", NULL, true, false, NULL},
+        {"masquerade",
+         "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"n\",\"masquerade\":{}}]}},"
+         "\"networks\":[{\"name\":\"n\",\"pod\":{}}]",
+         NULL, true, false, NULL},
+        {"bridge on the pod network",
+         "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"n\",\"bridge\":{}}]}},"
+         "\"networks\":[{\"name\":\"n\",\"pod\":{}}]",
+         NULL, false, false, "InterfaceNotLiveMigratable"},
+        {"bridge elsewhere",
+         "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"n\",\"bridge\":{}}]}},"
+         "\"networks\":[{\"name\":\"n\",\"multus\":{}}]",
+         NULL, true, false, NULL},
+        {"host device", "\"domain\":{\"devices\":{\"hostDevices\":[{}]}}", NULL, false, false,
+         "HostDeviceNotLiveMigratable"},
+        {"gpu", "\"domain\":{\"devices\":{\"gpus\":[{}]}}", NULL, false, false,
+         "HostDeviceNotLiveMigratable"},
+        {"container disk", "\"volumes\":[{\"name\":\"d\",\"containerDisk\":{}}]", NULL, true, true,
+         NULL},
+        {"claim of unknown mode", "\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{}}]",
+         NULL, false, false, "DisksNotLiveMigratable"},
+        {"shared claim", "\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{}}]",
+         "\"volumeStatus\":[{\"name\":\"d\",\"persistentVolumeClaimInfo\":{\"accessModes\":["
+         "\"ReadWriteMany\"]}}]",
+         true, false, NULL},
+        {"claim for one writer", "\"volumes\":[{\"name\":\"d\",\"dataVolume\":{}}]",
+         "\"volumeStatus\":[{\"name\":\"d\",\"persistentVolumeClaimInfo\":{\"accessModes\":["
+         "\"ReadWriteOnce\"]}}]",
+         false, false, "DisksNotLiveMigratable"},
+        {"host disk", "\"volumes\":[{\"name\":\"d\",\"hostDisk\":{\"path\":\"/x\"}}]", NULL, false,
+         false, "DisksNotLiveMigratable"},
+        {"shared host disk", "\"volumes\":[{\"name\":\"d\",\"hostDisk\":{\"shared\":true}}]", NULL,
+         true, false, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(NULL, cases[i].spec, cases[i].status);
+        struct migratable m = migratable_of(&o->u.vmi);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(m.yes, cases[i].yes);
+        assert_int_equal(m.block, cases[i].block);
+        assert_true(ferry_streq(m.reason, cases[i].reason));
+    }
+}
+
+static void node_words(void **state)
+{
+    static const struct node_facts facts = {.name = "a",
+                                            .address = "10.0.0.1",
+                                            .cpus = 2,
+                                            .memory_bytes = 4096LL << 20,
+                                            .pods = 110,
+                                            .kernel = "6.1",
+                                            .os_image = "Debian \"12\"",
+                                            .version = "0.1"};
+    static const struct {
+        const char *name, *meta, *status;
+        const char *metadata_words, *status_words;
+    } cases[] = {
+        {"new", "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"1\"", "",
+         "kubernetes.io~1hostname|kubevirt.io~1schedulable|kubevirt.io~1heartbeat",
+         "/status/capacity|\"cpu\":\"2\"|4194304Ki|InternalIP|Debian \\\"12\\\"|HandlerReady|"
+         "\"path\":\"/status\""},
+        {"known and unready",
+         "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"2\",\"labels\":{\"mine\":\"x\","
+         "\"kubernetes.io/hostname\":\"a\",\"kubernetes.io/os\":\"linux\",\"kubernetes.io/arch\":"
+         "\"amd64\",\"kubevirt.io/schedulable\":\"true\"}",
+         ",\"status\":{\"conditions\":[{\"type\":\"Other\",\"status\":\"True\"},{\"type\":"
+         "\"Ready\",\"status\":\"False\"}],\"nodeInfo\":{\"kubeletVersion\":\"ferry-0.0\"}}",
+         "!kubernetes.io~1hostname|kubevirt.io~1heartbeat",
+         "\"op\":\"remove\",\"path\":\"/status/conditions/1\"|!/status/conditions/0"},
+        {"a kubelet's", "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"2\"",
+         ",\"status\":{\"nodeInfo\":{\"kubeletVersion\":\"v1.33.1\"}}", "heartbeat", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf("{\"kind\":\"Node\",\"metadata\":{%s}%s}",
+                                                       cases[i].meta, cases[i].status);
+        api_cleanup_object struct api_object *o = NULL;
+
+        assert_int_equal(api_object_parse(API_KIND_NODE, json, strlen(json), &o, NULL), 0);
+        ferry_cleanup_free char *meta = case_patch(node_report_metadata(o, &facts, NOW));
+        ferry_cleanup_free char *status = case_patch(node_report_status(o, &facts, NOW));
+        case_check_words(cases[i].name, meta, cases[i].metadata_words);
+        case_check_words(cases[i].name, status, cases[i].status_words);
+    }
+    ferry_cleanup_free char *manifest = node_report_manifest(&facts);
+    case_check_words("manifest", manifest,
+                     "\"kind\":\"Node\"|\"kubevirt.io/schedulable\":\"true\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faces),           cmocka_unit_test(launcher_words),
+        cmocka_unit_test(which_migration), cmocka_unit_test(movable),
+        cmocka_unit_test(node_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
