@@ -74,7 +74,7 @@ static int decode_process(yyjson_val *v, struct site_process *p, struct ferry_er
     if (!name || strlen(name) >= sizeof(p->name)) {
         return ferry_fail(err, FERRY_INVALID, "a process has no usable name");
     }
-    strcpy(p->name, name);
+    memcpy(p->name, name, strlen(name) + 1);
     p->pid = (pid_t)yyjson_get_int(yyjson_obj_get(v, "pid"));
     p->start_time = yyjson_get_uint(yyjson_obj_get(v, "startTime"));
     p->restarts = yyjson_get_int(yyjson_obj_get(v, "restarts"));

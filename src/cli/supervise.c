@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -259,7 +260,7 @@ static void adopt(struct supervisor *s, const struct site_daemons *daemons)
     s->polls = ferry_xcalloc(s->n + 1, sizeof(*s->polls));
     for (size_t i = 0; i < s->n; i++) {
         rows[i].last_exit = -1;
-        strncpy(rows[i].name, daemons->items[i].name, sizeof(rows[i].name) - 1);
+        snprintf(rows[i].name, sizeof(rows[i].name), "%s", daemons->items[i].name);
         s->workers[i] =
             (struct worker){.daemon = &daemons->items[i], .process = &rows[i], .pidfd = -1};
         for (size_t j = 0; j < s->state->n_daemons; j++) {
@@ -310,7 +311,7 @@ int supervise_run(const struct site_plan *p, struct ferry_error *err)
     setenv(SUPERVISE_MARK, p->root, 1);
     s.state = state;
     adopt(&s, &daemons);
-    strcpy(state->supervisor.name, "supervisor");
+    snprintf(state->supervisor.name, sizeof(state->supervisor.name), "supervisor");
     state->supervisor.pid = getpid();
     state->supervisor.start_time = ferry_proc_start_time(getpid());
     save(&s);

@@ -216,7 +216,7 @@ int verb_list(int argc, char **argv, struct ferry_error *err)
         return session_explain(err);
     }
     if (list.n > 1) {
-        qsort(list.items, list.n, sizeof(list.items[0]), oldest_first);
+        qsort(list.items, list.n, sizeof(struct api_object *), oldest_first);
     }
     if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
         ferry_cleanup_buf struct ferry_buf out = {0};
@@ -253,8 +253,8 @@ static int find_move(struct session *s, const char *word, struct api_object **re
                    : 0;
     }
     if (rc != -(int)FERRY_NOT_FOUND ||
-        (rc = kube_client_list(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), NULL, &list,
-                               err)) < 0) {
+        kube_client_list(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), NULL, &list, err) <
+            0) {
         return session_explain(err);
     }
     for (size_t i = 0; i < list.n; i++) {

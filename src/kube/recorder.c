@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
-enum { WAITING_MAX = 512, REMEMBERED = 256, FLUSH_S = 3 };
+enum { WAITING_MAX = 512, REMEMBERED = 256, FLUSH_S = 3, MESSAGE_TEXT = 1024 };
 
 struct note {
     struct note *next;
@@ -254,27 +254,21 @@ void kube_recorder_stop(struct kube_recorder *r)
     recorder_free(r);
 }
 
-void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,
-                 const char *reason, const char *fmt, ...)
+void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct api_meta *about,
+                       enum kube_event_type type, const char *reason, const char *message)
 {
     if (!r) {
         return;
     }
-    char message[FERRY_ERROR_TEXT * 2];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(message, sizeof(message), fmt, args);
-    va_end(args);
-
-    const struct api_resource *res = api_resource_of_kind(about->kind);
+    const struct api_resource *res = api_resource_of_kind(kind);
     struct note *n = ferry_xcalloc(1, sizeof(*n));
+
     n->api_version = res->group[0] ? ferry_asprintf("%s/%s", res->group, res->version)
                                    : ferry_strdup(res->version);
     n->kind = ferry_strdup(res->kind_name);
-    n->ns = ferry_strdup(about->meta->namespace_);
-    n->name = ferry_strdup(about->meta->name);
-    n->uid = ferry_strdup(about->meta->uid ? about->meta->uid : "");
+    n->ns = ferry_strdup(about->namespace_);
+    n->name = ferry_strdup(about->name);
+    n->uid = ferry_strdup(about->uid ? about->uid : "");
     n->type = type == KUBE_EVENT_WARNING ? "Warning" : "Normal";
     n->reason = ferry_strdup(reason);
     n->message = ferry_strdup(message);
@@ -297,4 +291,16 @@ void kube_record(struct kube_recorder *r, const struct api_object *about, enum k
     r->waiting++;
     pthread_cond_signal(&r->changed);
     pthread_mutex_unlock(&r->lock);
+}
+
+void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,
+                 const char *reason, const char *fmt, ...)
+{
+    char message[MESSAGE_TEXT];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    kube_record_about(r, about->kind, about->meta, type, reason, message);
 }

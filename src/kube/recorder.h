@@ -20,3 +20,6 @@ enum kube_event_type { KUBE_EVENT_NORMAL, KUBE_EVENT_WARNING };
 /* `r` may be NULL: nothing is recorded. */
 void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,
                  const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The same about an object of which only kind, namespace, name and UID are at hand. */
+void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct api_meta *about,
+                       enum kube_event_type type, const char *reason, const char *message);

@@ -4,6 +4,7 @@ The guest's clock stands still while a move has it paused, so only the times at 
 show how long it was away. Every pod has a log of the serial line; the move cuts the stream of bytes at
 any place, also within a line, and the rest of that line goes to the log of the next pod.
 """
+import contextlib
 import glob
 import os
 import re
@@ -181,5 +182,11 @@ def connect(path):
 def send(path, data):
     with connect(path) as s:
         s.sendall(data)
-        # QEMU reads from the connection as the guest's UART takes the bytes; closing at once could drop them.
-        time.sleep(0.3)
+        # QEMU reads from the connection as the guest's UART takes the bytes; closing at once could drop them. What
+        # the guest says meanwhile must be read: a few hundred unread bytes make QEMU hold the guest up.
+        deadline = time.monotonic() + 0.3
+        while time.monotonic() < deadline:
+            s.settimeout(max(0.01, deadline - time.monotonic()))
+            with contextlib.suppress(TimeoutError):
+                if not s.recv(65536):
+                    break

@@ -1,0 +1,98 @@
+#include "control/facts.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "control/names.h"
+#include "kube/queue.h"
+
+bool phase_is_final(const char *phase)
+{
+    return ferry_streq(phase, PHASE_SUCCEEDED) || ferry_streq(phase, PHASE_FAILED);
+}
+
+bool vmi_has_phase(const struct api_vmi *vmi, const char *phase)
+{
+    return ferry_streq(vmi->phase ? vmi->phase : "", phase);
+}
+
+bool vmi_is_migrating(const struct api_vmi *vmi)
+{
+    const struct api_migration_state *s = &vmi->migration;
+
+    return s->present && !ferry_str_empty(s->uid) && !s->completed;
+}
+
+bool pod_is_down(const struct api_pod *pod)
+{
+    return phase_is_final(pod->phase);
+}
+
+bool pod_is_ready(const struct api_pod *pod)
+{
+    return !pod_is_down(pod) && !pod->meta.deleted_ms && ferry_streq(pod->phase, "Running") &&
+           pod->container_running && !ferry_str_empty(pod->node_name);
+}
+
+const struct api_object *vmi_current_pod(const struct api_vmi *vmi,
+                                         const struct api_object *const *pods, size_t n)
+{
+    const struct api_object *best = NULL;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct api_pod *pod = &pods[i]->u.pod;
+        bool fits = ferry_str_empty(vmi->node_name)
+                        ? !api_map_get(&pod->meta.labels, LABEL_MIGRATION_JOB_UID)
+                        : ferry_streq(pod->node_name, vmi->node_name);
+
+        if (fits && (!best || pod->meta.created_ms > best->meta->created_ms)) {
+            best = pods[i];
+        }
+    }
+    return best;
+}
+
+/* ---- migrations ------------------------------------------------------------------------------
+ */
+
+bool migration_is_final(const struct api_migration *m)
+{
+    return phase_is_final(m->phase);
+}
+
+bool migration_target_created(const struct api_migration *m)
+{
+    return m->phase[0] && strcmp(m->phase, PHASE_PENDING) != 0;
+}
+
+bool migration_is_running(const struct api_migration *m)
+{
+    return migration_target_created(m) && !migration_is_final(m);
+}
+
+int migration_priority(const struct api_migration *m)
+{
+    static const struct {
+        const char *name;
+        int value;
+    } table[] = {{"system-critical", KUBE_PRIORITY_CRITICAL},
+                 {"user-triggered", KUBE_PRIORITY_USER},
+                 {"system-maintenance", KUBE_PRIORITY_MAINTENANCE}};
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (ferry_streq(m->priority, table[i].name)) {
+            return table[i].value;
+        }
+    }
+    return KUBE_PRIORITY_NONE;
+}
+
+int64_t migration_phase_since(const struct api_migration *m, const char *phase)
+{
+    for (size_t i = 0; i < m->n_phase_times; i++) {
+        if (ferry_streq(m->phase_times[i].phase, phase)) {
+            return m->phase_times[i].at_ms;
+        }
+    }
+    return m->meta.created_ms;
+}

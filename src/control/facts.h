@@ -1,0 +1,31 @@
+/* Questions about objects that several decisions ask. Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "api/object.h"
+
+/* Succeeded or Failed; for VMIs, migrations and pods alike. */
+bool phase_is_final(const char *phase);
+
+bool vmi_has_phase(const struct api_vmi *vmi, const char *phase);
+/* A move was handed off and its outcome is not settled. */
+bool vmi_is_migrating(const struct api_vmi *vmi);
+
+/* Not over, not being deleted, container running. */
+bool pod_is_ready(const struct api_pod *pod);
+bool pod_is_down(const struct api_pod *pod);
+
+/* The pod that has the VM: on status.nodeName, the newest if there are several; before there is a
+ * node, the one that is no migration target. NULL = none. */
+const struct api_object *vmi_current_pod(const struct api_vmi *vmi,
+                                         const struct api_object *const *pods, size_t n);
+
+/* KubeVirt's predicates over the phase of a migration. */
+bool migration_is_final(const struct api_migration *m);
+bool migration_is_running(const struct api_migration *m);     /* counts against the limits */
+bool migration_target_created(const struct api_migration *m); /* Scheduling and later */
+int migration_priority(const struct api_migration *m);        /* KUBE_PRIORITY_* */
+/* When the phase was entered; creation time when that is not written down. */
+int64_t migration_phase_since(const struct api_migration *m, const char *phase);

@@ -1,0 +1,133 @@
+#include "control/migration_case.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/migration_patch.h"
+#include "control/names.h"
+
+bool migration_in_phase(const struct migration_case *d, const char *phase)
+{
+    return strcmp(d->m->phase, phase) == 0;
+}
+
+bool migration_handed_off(const struct migration_case *d)
+{
+    return d->state != NULL;
+}
+
+bool migration_past(struct migration_case *d, int64_t since_ms, int64_t limit_s)
+{
+    int64_t left = since_ms + limit_s * 1000 - d->now_ms;
+
+    if (left > 0) {
+        plan_again(d->plan, left);
+    }
+    return left <= 0;
+}
+
+struct api_patch *migration_status_patch(const struct migration_case *d)
+{
+    struct api_patch *p = api_patch_new();
+
+    if (d->m->phase[0]) {
+        api_patch_test_str(p, "/status/phase", d->m->phase);
+    } else {
+        plan_guard(p, d->view->migration);
+    }
+    return p;
+}
+
+void migration_set_queue_text(struct migration_case *d, const char *text)
+{
+    struct api_patch *p = api_patch_new();
+
+    plan_set_annotation(p, d->view->migration, ANNOTATION_QUEUE, text);
+    plan_patch(d->plan, d->view->migration, p);
+}
+
+void migration_move_to(struct migration_case *d, const char *phase)
+{
+    struct api_patch *p = migration_status_patch(d);
+
+    plan_set_phase(p, d->view->migration, phase, d->now_ms);
+    plan_patch_status(d->plan, d->view->migration, p);
+    d->plan->phase = phase;
+}
+
+void migration_wait_for(struct migration_case *d, const char *reason, const char *message)
+{
+    ferry_cleanup_free char *text = migration_queue_text(reason, message, d->view->limits.position);
+
+    d->plan->reason = reason;
+    migration_set_queue_text(d, text);
+}
+
+bool migration_set_abort_condition(struct migration_case *d, struct api_patch *p)
+{
+    struct plan_condition c = {.type = CONDITION_ABORT_REQUESTED, .status = "True"};
+
+    return d->m->meta.deleted_ms &&
+           plan_set_condition(p, d->view->migration, &d->m->conditions, &c, d->now_ms);
+}
+
+void migration_copy_state(struct migration_case *d, struct api_patch *p, const char *failure)
+{
+    if (d->state) {
+        api_patch_add_val(p, "/status/migrationState",
+                          yyjson_obj_get((yyjson_val *)d->vmi->status, "migrationState"));
+    } else if (failure) {
+        ferry_cleanup_free char *json = migration_state_failed_early(d->view, failure, d->now_ms);
+
+        api_patch_add_raw(p, "/status/migrationState", json);
+    }
+}
+
+void migration_end_as_failed(struct migration_case *d, const char *reason, const char *failure)
+{
+    struct api_patch *p = migration_status_patch(d);
+
+    plan_set_phase(p, d->view->migration, PHASE_FAILED, d->now_ms);
+    migration_set_abort_condition(d, p);
+    migration_copy_state(d, p, failure);
+    plan_patch_status(d->plan, d->view->migration, p);
+    d->plan->phase = PHASE_FAILED;
+    d->plan->reason = reason;
+    plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
+}
+
+void migration_fail(struct migration_case *d, const char *reason, const char *fmt, ...)
+{
+    char message[MIGRATION_TEXT], failure[MIGRATION_TEXT + 64];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    snprintf(failure, sizeof(failure), "%s: %s", reason, message);
+    migration_end_as_failed(d, reason, failure);
+}
+
+void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message)
+{
+    char failure[MIGRATION_TEXT + 64];
+
+    snprintf(failure, sizeof(failure), "%s: %s", reason, message);
+    plan_patch_status(d->plan, d->view->vmi,
+                      migration_patch_failed(d->view->vmi, failure, d->now_ms));
+    d->plan->reason = reason;
+    plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
+}
+
+void migration_delete_target_pod(struct migration_case *d)
+{
+    const struct api_object *pod = d->view->target_pod;
+
+    if (pod && !pod->meta->deleted_ms) {
+        plan_delete(d->plan, pod);
+        plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulDelete",
+                   "Deleted target pod %s", pod->meta->name);
+    }
+}

@@ -1,0 +1,44 @@
+/* What the files of migration_decide() share: the case under decision, questions about it, and what
+ * a rule may plan. Not for others. */
+#pragma once
+
+#include "control/migration_decide.h"
+
+enum { MIGRATION_TEXT = 512 };
+
+struct migration_case {
+    const struct migration_view *view;
+    const struct api_migration *m;
+    const struct api_vmi *vmi;               /* or NULL */
+    const struct api_migration_state *state; /* the VMI's, when it is about this migration */
+    const struct api_pod *target;            /* or NULL */
+    int64_t now_ms;
+    struct plan *plan;
+};
+
+bool migration_in_phase(const struct migration_case *d, const char *phase);
+/* From the moment that the VMI names this migration, the nodes act on it. */
+bool migration_handed_off(const struct migration_case *d);
+/* True when `limit_s` since `since_ms` is over; else asks to look again then. */
+bool migration_past(struct migration_case *d, int64_t since_ms, int64_t limit_s);
+
+/* A patch of the status that only holds while the phase is the one that was looked at. Nobody but
+ * the controller writes this status, so nothing else can have changed. */
+struct api_patch *migration_status_patch(const struct migration_case *d);
+/* The VMI's account of this migration, or what is known when it never got that far. */
+void migration_copy_state(struct migration_case *d, struct api_patch *p, const char *failure);
+bool migration_set_abort_condition(struct migration_case *d, struct api_patch *p);
+/* The annotation that says why the migration waits; NULL text takes it away. */
+void migration_set_queue_text(struct migration_case *d, const char *text);
+void migration_move_to(struct migration_case *d, const char *phase);
+void migration_wait_for(struct migration_case *d, const char *reason, const char *message);
+/* `failure` is the whole text, code included. */
+void migration_end_as_failed(struct migration_case *d, const char *reason, const char *failure);
+void migration_fail(struct migration_case *d, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* After hand-off a failure is written where the nodes see it; the phase follows from there. */
+void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message);
+void migration_delete_target_pod(struct migration_case *d);
+
+/* The rule for each phase, when nothing ended the migration before (migration_phase.c). */
+bool migration_rule_phase(struct migration_case *d);

@@ -1,0 +1,348 @@
+#include "control/migration_decide.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/facts.h"
+#include "control/migration_case.h"
+#include "control/migration_patch.h"
+#include "control/names.h"
+
+const struct migration_settings migration_default_settings = {
+    .limits = {.cluster = 5, .outbound_per_node = 2},
+    .unschedulable_timeout_s = 300,
+    .pending_timeout_s = 900,
+    .prepare_timeout_s = 120,
+    .connect_timeout_s = 120,
+    .abort_timeout_s = 30,
+    .keep_finished = 5,
+    .configuration = "{\"allowAutoConverge\":false,\"allowPostCopy\":false,"
+                     "\"allowWorkloadDisruption\":false,\"bandwidthPerMigration\":\"0\","
+                     "\"completionTimeoutPerGiB\":150,\"progressTimeout\":150,"
+                     "\"disableTLS\":false,\"unsafeMigrationOverride\":false}",
+    .pod = {.launcher_image = "ferry.io/ferry-launcher"},
+};
+
+static bool succeeded_on_nodes(const struct migration_case *d)
+{
+    return d->state && d->state->completed && !d->state->failed;
+}
+
+/* ---- finished --------------------------------------------------------------------------------
+ */
+
+static int by_age(const void *a, const void *b)
+{
+    const struct api_meta *x = (*(const struct api_object *const *)a)->meta;
+    const struct api_meta *y = (*(const struct api_object *const *)b)->meta;
+
+    return x->created_ms < y->created_ms ? -1 : x->created_ms > y->created_ms;
+}
+
+/* The oldest of the finished ones beyond what is kept. */
+static void collect_garbage(struct migration_case *d)
+{
+    const struct migration_view *v = d->view;
+    ferry_cleanup_free const struct api_object **old =
+        ferry_xcalloc(v->n_migrations + 1, sizeof(*old));
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n_migrations; i++) {
+        if (migration_is_final(&v->migrations[i]->u.migration) &&
+            !v->migrations[i]->meta->deleted_ms) {
+            old[n++] = v->migrations[i];
+        }
+    }
+    qsort(old, n, sizeof(*old), by_age);
+    for (size_t i = 0; i + v->settings->keep_finished < n; i++) {
+        plan_delete(d->plan, old[i]);
+    }
+}
+
+/* Never the pod that has the VM, whatever the migration believes. */
+static bool target_pod_is_left_over(const struct migration_case *d)
+{
+    return d->target && migration_in_phase(d, PHASE_FAILED) &&
+           (!d->vmi || ferry_str_empty(d->target->node_name) ||
+            !ferry_streq(d->vmi->node_name, d->target->node_name));
+}
+
+static bool rule_finished(struct migration_case *d)
+{
+    if (!migration_is_final(d->m)) {
+        return false;
+    }
+    const struct api_object *o = d->view->migration;
+    bool first = plan_has_finalizer(o->meta, FINALIZER_MIGRATION);
+    struct api_patch *p = api_patch_new();
+
+    if (target_pod_is_left_over(d)) {
+        migration_delete_target_pod(d);
+    }
+    if (first) {
+        ferry_cleanup_free char *result = migration_result_text(d->m, d->vmi);
+
+        plan_set_annotation(p, o, ANNOTATION_RESULT, result);
+        plan_set_annotation(p, o, ANNOTATION_QUEUE, NULL);
+        plan_remove_finalizer(p, o, FINALIZER_MIGRATION);
+    }
+    plan_patch(d->plan, o, p);
+    collect_garbage(d);
+    return true;
+}
+
+/* ---- what ends a migration -------------------------------------------------------------------
+ */
+
+static bool rule_vmi_gone(struct migration_case *d)
+{
+    if (d->vmi) {
+        return false;
+    }
+    migration_fail(d, "SourceLost", "there is no VirtualMachineInstance '%s'", d->m->vmi_name);
+    d->plan->confirm = true;
+    return true;
+}
+
+static bool rule_vmi_finished(struct migration_case *d)
+{
+    if (!phase_is_final(d->vmi->phase) || succeeded_on_nodes(d)) {
+        return false;
+    }
+    migration_fail(d, "SourceLost", "the VM ended (%s) before it was moved", d->vmi->phase);
+    return true;
+}
+
+static bool rule_cancel_before_hand_off(struct migration_case *d)
+{
+    if (!d->m->meta.deleted_ms || migration_handed_off(d) ||
+        migration_in_phase(d, PHASE_PREPARING_TARGET) ||
+        migration_in_phase(d, PHASE_TARGET_READY) || migration_in_phase(d, PHASE_RUNNING)) {
+        return false;
+    }
+    migration_delete_target_pod(d);
+    migration_fail(d, "Aborted", "cancelled before it began");
+    /* A hand-off that the cache does not show yet makes it another case. */
+    d->plan->confirm = true;
+    return true;
+}
+
+static bool rule_target_lost(struct migration_case *d)
+{
+    bool gone = !d->target && migration_target_created(d->m);
+    bool down = d->target && pod_is_down(d->target);
+
+    if ((!gone && !down) || (d->state && d->state->completed)) {
+        return false;
+    }
+    char text[MIGRATION_TEXT];
+    snprintf(text, sizeof(text), "the target pod %s%s%.200s", gone ? "is gone" : "ended",
+             down && d->target->message ? ": " : "",
+             down && d->target->message ? d->target->message : "");
+    if (migration_handed_off(d)) {
+        migration_fail_on_vmi(d, "TargetLost", text);
+    } else {
+        migration_fail(d, "TargetLost", "%s", text);
+    }
+    d->plan->confirm = gone;
+    return true;
+}
+
+static bool rule_state_taken(struct migration_case *d)
+{
+    bool after = migration_in_phase(d, PHASE_PREPARING_TARGET) ||
+                 migration_in_phase(d, PHASE_TARGET_READY) || migration_in_phase(d, PHASE_RUNNING);
+
+    if (!after || migration_handed_off(d)) {
+        return false;
+    }
+    migration_fail(d, "Aborted", "the VMI's migration state was %s",
+                   d->vmi->migration.present ? "taken over by another migration" : "cleared");
+    d->plan->confirm = true;
+    return true;
+}
+
+/* The code that a failure text begins with ("TargetLost: ..."), or NULL. */
+static const char *code_of(const char *text)
+{
+    static const char *const codes[] = {
+        "UnschedulableTimeout",
+        "PendingTimeout",
+        "PrepareTimeout",
+        "ConnectTimeout",
+        "TLSFailed",
+        "Stuck",
+        "NotConverging",
+        "Aborted",
+        "DestinationTooSmall",
+        "CPUIncompatible",
+        "DeviceNotMigratable",
+        "TargetLost",
+        "SourceLost",
+        "LibvirtError",
+    };
+
+    for (size_t i = 0; text && i < sizeof(codes) / sizeof(codes[0]); i++) {
+        if (ferry_str_starts(text, codes[i]) && text[strlen(codes[i])] == ':') {
+            return codes[i];
+        }
+    }
+    return NULL;
+}
+
+static bool rule_failed_on_nodes(struct migration_case *d)
+{
+    if (!d->state || !d->state->failed) {
+        return false;
+    }
+    const char *why = d->state->failure_reason;
+    const char *code = code_of(why);
+
+    if (code) {
+        migration_end_as_failed(d, code, why);
+    } else {
+        bool aborted =
+            d->state->abort_requested && ferry_streq(d->state->abort_status, "Succeeded");
+
+        migration_fail(d, aborted ? "Aborted" : "LibvirtError", "%s",
+                       ferry_str_empty(why) ? "the source node reported failure" : why);
+    }
+    return true;
+}
+
+/* Works in every phase after hand-off; the source answers it. */
+static bool rule_abort(struct migration_case *d)
+{
+    if (!d->m->meta.deleted_ms || !migration_handed_off(d) || d->state->abort_requested ||
+        d->state->completed) {
+        return false;
+    }
+    struct api_patch *p = migration_status_patch(d);
+
+    plan_patch_status(d->plan, d->view->vmi, migration_patch_abort(d->view->vmi));
+    if (migration_set_abort_condition(d, p)) {
+        plan_patch_status(d->plan, d->view->migration, p);
+    } else {
+        api_patch_free(p);
+    }
+    plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulAbortMigration",
+               "Asked the source node to abort");
+    return true;
+}
+
+/* ---- deadlines -------------------------------------------------------------------------------
+ */
+
+static bool rule_not_started(struct migration_case *d)
+{
+    bool preparing = migration_in_phase(d, PHASE_PREPARING_TARGET);
+    const struct migration_settings *s = d->view->settings;
+
+    if (!(preparing || migration_in_phase(d, PHASE_TARGET_READY)) || d->state->completed ||
+        d->state->start_ms) {
+        return false;
+    }
+    if (d->state->abort_requested && migration_past(d, d->m->meta.deleted_ms, s->abort_timeout_s)) {
+        migration_fail_on_vmi(d, "Aborted", "cancelled before the source began");
+        return true;
+    }
+    if (preparing && ferry_str_empty(d->state->target_address) &&
+        migration_past(d, migration_phase_since(d->m, d->m->phase), s->prepare_timeout_s)) {
+        migration_fail_on_vmi(d, "PrepareTimeout", "the target node did not become ready in time");
+        return true;
+    }
+    if (!preparing &&
+        migration_past(d, migration_phase_since(d->m, d->m->phase), s->connect_timeout_s)) {
+        migration_fail_on_vmi(d, "ConnectTimeout", "the source node did not begin in time");
+        return true;
+    }
+    return false;
+}
+
+/* Seconds from an annotation of the migration; the default when it is absent or no number. */
+static int64_t timeout_s(const struct migration_case *d, const char *annotation, int64_t standard)
+{
+    const char *text = api_map_get(&d->m->meta.annotations, annotation);
+    long long n = 0;
+
+    return text && ferry_parse_int(text, 0, 1000000, &n, NULL) == 0 ? n : standard;
+}
+
+static bool rule_target_pod_pending(struct migration_case *d)
+{
+    const struct api_pod *pod = d->target;
+
+    if (!(migration_in_phase(d, PHASE_PENDING) || migration_in_phase(d, PHASE_SCHEDULING)) ||
+        !pod || pod->meta.deleted_ms ||
+        !(ferry_str_empty(pod->phase) || strcmp(pod->phase, "Pending") == 0)) {
+        return false;
+    }
+    const struct migration_settings *s = d->view->settings;
+    const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
+    bool homeless = c && ferry_streq(c->status, "False");
+    const char *why = homeless && c->message ? c->message : "";
+
+    if (homeless && migration_past(d, pod->meta.created_ms,
+                                   timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT,
+                                             s->unschedulable_timeout_s))) {
+        migration_delete_target_pod(d);
+        migration_fail(d, "UnschedulableTimeout", "no node for the target pod: %s", why);
+        return true;
+    }
+    if (migration_past(d, pod->meta.created_ms,
+                       timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s))) {
+        migration_delete_target_pod(d);
+        migration_fail(d, "PendingTimeout", "the target pod did not start in time");
+        return true;
+    }
+    if (migration_in_phase(d, PHASE_SCHEDULING)) {
+        migration_wait_for(d, homeless ? "Unschedulable" : "TargetPodPending",
+                           homeless ? why : "the target pod is starting");
+        if (homeless && d->plan->n > 0) {
+            plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING,
+                       "migrationTargetPodUnschedulable", "%s", why);
+        }
+        return true;
+    }
+    return false;
+}
+
+static const struct {
+    const char *name;
+    bool (*decide)(struct migration_case *d);
+} rules[] = {
+    {"finished", rule_finished},
+    {"vmi-gone", rule_vmi_gone},
+    {"vmi-finished", rule_vmi_finished},
+    {"cancel-before-hand-off", rule_cancel_before_hand_off},
+    {"target-lost", rule_target_lost},
+    {"state-taken", rule_state_taken},
+    {"failed-on-nodes", rule_failed_on_nodes},
+    {"abort", rule_abort},
+    {"not-started", rule_not_started},
+    {"target-pod-pending", rule_target_pod_pending},
+    {"phase", migration_rule_phase},
+};
+
+void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret)
+{
+    const struct api_vmi *vmi = view->vmi ? &view->vmi->u.vmi : NULL;
+    struct migration_case d = {.view = view,
+                               .m = &view->migration->u.migration,
+                               .vmi = vmi,
+                               .target = view->target_pod ? &view->target_pod->u.pod : NULL,
+                               .now_ms = now_ms,
+                               .plan = ret};
+
+    if (vmi && vmi->migration.present && ferry_streq(vmi->migration.uid, d.m->meta.uid)) {
+        d.state = &vmi->migration;
+    }
+    *ret = (struct plan){.rule = ""};
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (rules[i].decide(&d)) {
+            ret->rule = rules[i].name;
+            return;
+        }
+    }
+}

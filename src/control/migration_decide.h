@@ -1,0 +1,38 @@
+/* What to do about one migration: an ordered list of named rules, the first that applies decides.
+ * The order and the phases are KubeVirt's; the deadlines of PreparingTarget and TargetReady, and an
+ * abort that is honoured there, are ours. Pure. */
+#pragma once
+
+#include "api/object.h"
+#include "control/migration_limits.h"
+#include "control/plan.h"
+#include "control/pod_render.h"
+
+struct migration_settings {
+    struct migration_limits limits;
+    int64_t unschedulable_timeout_s, pending_timeout_s; /* of the target pod, from its creation */
+    int64_t prepare_timeout_s;                          /* in PreparingTarget */
+    int64_t connect_timeout_s;                          /* in TargetReady */
+    int64_t abort_timeout_s;   /* an abort before the start is answered within this */
+    size_t keep_finished;      /* per VMI */
+    const char *configuration; /* JSON: what is frozen into migrationConfiguration */
+    struct pod_settings pod;
+};
+extern const struct migration_settings migration_default_settings;
+
+struct migration_view {
+    const struct api_object *migration;
+    const struct api_object *vmi;               /* NULL = there is none of that name */
+    const struct api_object *target_pod;        /* made for this migration, or NULL */
+    const struct api_object *source_pod;        /* that has the VM, or NULL */
+    const struct api_object *const *migrations; /* all of the same VMI, this one too */
+    size_t n_migrations;
+    struct limits_answer limits; /* looked at in Pending only */
+    const struct migration_settings *settings;
+};
+
+void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret);
+
+/* True when nothing but the limits keeps a Pending migration from making its target pod; else
+ * `*ret_why` (may be NULL) says what, as a static text. */
+bool migration_is_startable(const struct migration_view *view, const char **ret_why);

@@ -1,0 +1,26 @@
+/* What migration_decide() writes: patches of the VMI and texts of annotations. Pure; all results
+ * are owned by the caller. */
+#pragma once
+
+#include "api/object.h"
+#include "control/migration_decide.h"
+
+/* Hands the VMI over to the nodes: migrationState with the configuration frozen in it, and the
+ * label that the target's handler selects by. Fails as a whole when the VMI is no longer what was
+ * looked at: another move, node, phase or incarnation. */
+struct api_patch *migration_patch_hand_off(const struct migration_view *v);
+
+/* Ends the move in the VMI's migrationState, which must still be the one that was looked at. */
+struct api_patch *migration_patch_failed(const struct api_object *vmi, const char *reason,
+                                         int64_t now_ms);
+struct api_patch *migration_patch_abort(const struct api_object *vmi);
+
+/* The migration's own migrationState before hand-off: where the VM is. */
+char *migration_state_source(const struct migration_view *v);
+/* The migration's own copy when there is nothing of it in the VMI to copy. */
+char *migration_state_failed_early(const struct migration_view *v, const char *reason,
+                                   int64_t now_ms);
+
+/* Texts of the annotations ferry.io/queue and ferry.io/result. */
+char *migration_queue_text(const char *reason, const char *message, size_t position);
+char *migration_result_text(const struct api_migration *m, const struct api_vmi *vmi);

@@ -1,0 +1,240 @@
+/* One function per phase: what takes a migration to the next one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/facts.h"
+#include "control/migration_case.h"
+#include "control/migration_patch.h"
+#include "control/names.h"
+#include "kube/queue.h"
+
+static const struct api_object *blocking_sibling(const struct migration_view *v)
+{
+    const struct api_meta *me = v->migration->meta;
+
+    for (size_t i = 0; i < v->n_migrations; i++) {
+        const struct api_object *o = v->migrations[i];
+        const struct api_migration *s = &o->u.migration;
+        bool older = o->meta->created_ms < me->created_ms ||
+                     (o->meta->created_ms == me->created_ms && strcmp(o->meta->uid, me->uid) < 0);
+
+        if (!migration_is_final(s) && !ferry_streq(o->meta->uid, me->uid) &&
+            (older || migration_is_running(s))) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+bool migration_is_startable(const struct migration_view *view, const char **ret_why)
+{
+    const struct api_vmi *vmi = view->vmi ? &view->vmi->u.vmi : NULL;
+    const char *why = NULL;
+
+    if (!vmi || vmi->meta.deleted_ms || !vmi_has_phase(vmi, PHASE_RUNNING)) {
+        why = "the VM does not run";
+    } else if (!view->source_pod) {
+        why = "the pod of the VM is not known";
+    } else if (vmi_is_migrating(vmi)) {
+        why = "the VM is being moved by another migration";
+    } else if (blocking_sibling(view)) {
+        why = "an older migration of the same VM goes first";
+    }
+    if (ret_why) {
+        *ret_why = why;
+    }
+    return !why;
+}
+
+/* Another migration's, which still exists and is not over. */
+static bool state_belongs_to_other(const struct migration_case *d)
+{
+    const struct migration_view *v = d->view;
+
+    if (!vmi_is_migrating(d->vmi) || migration_handed_off(d)) {
+        return false;
+    }
+    for (size_t i = 0; i < v->n_migrations; i++) {
+        if (ferry_streq(v->migrations[i]->meta->uid, d->vmi->migration.uid)) {
+            return !migration_is_final(&v->migrations[i]->u.migration);
+        }
+    }
+    return false;
+}
+
+static bool phase_new(struct migration_case *d)
+{
+    struct api_patch *p = api_patch_new();
+
+    plan_add_finalizer(p, d->view->migration, FINALIZER_MIGRATION);
+    plan_set_label(p, d->view->migration, LABEL_VMI_NAME, d->m->vmi_name);
+    if (!api_patch_empty(p)) {
+        plan_patch(d->plan, d->view->migration, p);
+        return true; /* the phase follows when this is seen */
+    }
+    api_patch_free(p);
+    if (state_belongs_to_other(d)) {
+        migration_fail(d, "SourceBusy", "another migration of the VM is in progress");
+    } else {
+        migration_move_to(d, PHASE_PENDING);
+    }
+    return true;
+}
+
+static int64_t retry_ms(const struct migration_case *d)
+{
+    int priority = migration_priority(d->m);
+
+    return priority >= KUBE_PRIORITY_CRITICAL ? 1000 : priority >= KUBE_PRIORITY_USER ? 3000 : 5000;
+}
+
+static void create_target_pod(struct migration_case *d)
+{
+    ferry_cleanup_free char *name = pod_name(d->vmi, d->m);
+
+    migration_set_queue_text(d, NULL);
+    plan_create(d->plan, API_KIND_POD, d->m->meta.namespace_, name,
+                pod_render(d->vmi, d->m, &d->view->settings->pod));
+    plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulCreate",
+               "Created migration target pod %s", name);
+}
+
+/* Says from here on what is left: the VMI's account takes over at hand-off. */
+static void enter_scheduling(struct migration_case *d)
+{
+    struct api_patch *p = migration_status_patch(d);
+    ferry_cleanup_free char *source = migration_state_source(d->view);
+
+    plan_set_phase(p, d->view->migration, PHASE_SCHEDULING, d->now_ms);
+    api_patch_add_raw(p, "/status/migrationState", source);
+    plan_patch_status(d->plan, d->view->migration, p);
+    d->plan->phase = PHASE_SCHEDULING;
+}
+
+static bool phase_pending(struct migration_case *d)
+{
+    const struct api_condition *c =
+        api_condition_find(&d->vmi->conditions, CONDITION_LIVE_MIGRATABLE);
+    const struct limits_answer *limits = &d->view->limits;
+    const char *why = NULL;
+    char text[MIGRATION_TEXT];
+
+    if (d->target) {
+        enter_scheduling(d);
+        return true;
+    }
+    if (c && ferry_streq(c->status, "False")) {
+        migration_fail(d, "DeviceNotMigratable", "the VM cannot be moved: %s: %s",
+                       c->reason ? c->reason : "", c->message ? c->message : "");
+        return true;
+    }
+    if (!migration_is_startable(d->view, &why)) {
+        migration_wait_for(d, "SourceBusy", why);
+        plan_again(d->plan, retry_ms(d));
+        return true;
+    }
+    if (!limits->start) {
+        snprintf(text, sizeof(text), "%zu moves run, %zu of them leave %s; limits: %u and %u",
+                 limits->running, limits->outbound, d->vmi->node_name,
+                 d->view->settings->limits.cluster, d->view->settings->limits.outbound_per_node);
+        migration_wait_for(d, limits->reason, text);
+        plan_again(d->plan, retry_ms(d));
+        return true;
+    }
+    create_target_pod(d);
+    return true;
+}
+
+static bool phase_scheduling(struct migration_case *d)
+{
+    if (d->target && pod_is_ready(d->target)) {
+        migration_move_to(d, PHASE_SCHEDULED);
+        migration_set_queue_text(d, NULL);
+    }
+    return true;
+}
+
+static bool phase_scheduled(struct migration_case *d)
+{
+    const struct migration_view *v = d->view;
+
+    if (migration_handed_off(d)) {
+        migration_move_to(d, PHASE_PREPARING_TARGET);
+        return true;
+    }
+    if (migration_past(d, migration_phase_since(d->m, PHASE_SCHEDULED),
+                       v->settings->pending_timeout_s)) {
+        migration_delete_target_pod(d);
+        migration_fail(d, "PendingTimeout", "the VM could not be handed over in time");
+        return true;
+    }
+    if (!pod_is_ready(d->target) || d->vmi->meta.deleted_ms ||
+        !vmi_has_phase(d->vmi, PHASE_RUNNING) || !v->source_pod || vmi_is_migrating(d->vmi)) {
+        return true;
+    }
+    if (ferry_streq(d->target->node_name, d->vmi->node_name)) {
+        migration_delete_target_pod(d);
+        migration_fail(d, "Unschedulable", "the target pod is on the VM's own node %s",
+                       d->vmi->node_name);
+        return true;
+    }
+    plan_patch_status(d->plan, v->vmi, migration_patch_hand_off(v));
+    plan_event(d->plan, v->migration, KUBE_EVENT_NORMAL, "SuccessfulHandOver",
+               "Handed over to the nodes %s and %s", d->vmi->node_name, d->target->node_name);
+    return true;
+}
+
+static bool phase_preparing_target(struct migration_case *d)
+{
+    if (!ferry_str_empty(d->state->target_address) || d->state->completed) {
+        migration_move_to(d, PHASE_TARGET_READY);
+    }
+    return true;
+}
+
+static bool phase_target_ready(struct migration_case *d)
+{
+    if (d->state->start_ms || d->state->completed) {
+        migration_move_to(d, PHASE_RUNNING);
+    }
+    return true;
+}
+
+static bool phase_running(struct migration_case *d)
+{
+    if (!d->state->completed) {
+        return true;
+    }
+    struct api_patch *p = migration_status_patch(d);
+    plan_set_phase(p, d->view->migration, PHASE_SUCCEEDED, d->now_ms);
+    migration_copy_state(d, p, NULL);
+    plan_patch_status(d->plan, d->view->migration, p);
+    d->plan->phase = PHASE_SUCCEEDED;
+    plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulMigration",
+               "The VM runs on %s", d->vmi->node_name ? d->vmi->node_name : "");
+    return true;
+}
+
+bool migration_rule_phase(struct migration_case *d)
+{
+    static const struct {
+        const char *phase;
+        bool (*decide)(struct migration_case *d);
+    } phases[] = {
+        {"", phase_new},
+        {PHASE_PENDING, phase_pending},
+        {PHASE_SCHEDULING, phase_scheduling},
+        {PHASE_SCHEDULED, phase_scheduled},
+        {PHASE_PREPARING_TARGET, phase_preparing_target},
+        {PHASE_TARGET_READY, phase_target_ready},
+        {PHASE_RUNNING, phase_running},
+    };
+
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+        if (migration_in_phase(d, phases[i].phase)) {
+            return phases[i].decide(d);
+        }
+    }
+    return false; /* a phase of another version of KubeVirt: not ours to end */
+}

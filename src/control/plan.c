@@ -1,0 +1,301 @@
+#include "control/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "base/clock.h"
+#include "base/str.h"
+
+enum { EVENT_TEXT = 1024 };
+
+void plan_done(struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        free(p->actions[i].ns);
+        free(p->actions[i].name);
+        free(p->actions[i].uid);
+        free(p->actions[i].body);
+    }
+    free(p->actions);
+    *p = (struct plan){0};
+}
+
+static struct plan_action *add(struct plan *p, enum plan_op op, const struct api_object *o)
+{
+    p->actions = ferry_xrealloc(p->actions, p->n + 1, sizeof(*p->actions));
+    struct plan_action *a = &p->actions[p->n++];
+
+    *a = (struct plan_action){.op = op};
+    if (o) {
+        a->kind = o->kind;
+        a->ns = ferry_strdup(o->meta->namespace_);
+        a->name = ferry_strdup(o->meta->name);
+        a->uid = ferry_strdup(o->meta->uid);
+    }
+    return a;
+}
+
+static void add_patch(struct plan *p, enum plan_op op, const struct api_object *o,
+                      struct api_patch *patch)
+{
+    if (api_patch_empty(patch)) {
+        api_patch_free(patch);
+    } else {
+        add(p, op, o)->body = api_patch_take(patch);
+    }
+}
+
+void plan_patch(struct plan *p, const struct api_object *o, struct api_patch *patch_take)
+{
+    add_patch(p, PLAN_PATCH, o, patch_take);
+}
+
+void plan_patch_status(struct plan *p, const struct api_object *o, struct api_patch *patch_take)
+{
+    add_patch(p, PLAN_PATCH_STATUS, o, patch_take);
+}
+
+void plan_create(struct plan *p, enum api_kind kind, const char *ns, const char *name,
+                 char *manifest_take)
+{
+    struct plan_action *a = add(p, PLAN_CREATE, NULL);
+
+    a->kind = kind;
+    a->ns = ferry_strdup(ns);
+    a->name = ferry_strdup(name);
+    a->body = manifest_take;
+}
+
+void plan_delete(struct plan *p, const struct api_object *o)
+{
+    add(p, PLAN_DELETE, o);
+}
+
+void plan_event(struct plan *p, const struct api_object *about, enum kube_event_type type,
+                const char *reason, const char *fmt, ...)
+{
+    struct plan_action *a = add(p, PLAN_EVENT, about);
+    char text[EVENT_TEXT];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    a->body = ferry_strdup(text);
+    a->event_type = type;
+    a->event_reason = reason;
+}
+
+void plan_again(struct plan *p, int64_t after_ms)
+{
+    after_ms = after_ms > 0 ? after_ms : 1;
+    if (!p->again_ms || after_ms < p->again_ms) {
+        p->again_ms = after_ms;
+    }
+}
+
+const struct plan_action *plan_find(const struct plan *p, enum plan_op op, enum api_kind kind)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->actions[i].op == op && p->actions[i].kind == kind) {
+            return &p->actions[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- pieces of patches ------------------------------------------------------------------------
+ */
+
+static yyjson_val *at(const struct api_object *o, const char *path)
+{
+    return yyjson_ptr_get((yyjson_val *)o->root, path);
+}
+
+void plan_guard(struct api_patch *p, const struct api_object *o)
+{
+    api_patch_test_str(p, "/metadata/resourceVersion", o->meta->resource_version);
+}
+
+void plan_ensure_object(struct api_patch *p, const struct api_object *o, const char *path)
+{
+    if (!yyjson_is_obj(at(o, path))) {
+        api_patch_add_raw(p, path, "{}");
+    }
+}
+
+void plan_set_label(struct api_patch *p, const struct api_object *o, const char *key,
+                    const char *value)
+{
+    if (ferry_streq(api_map_get(&o->meta->labels, key), value)) {
+        return;
+    }
+    ferry_cleanup_free char *escaped = api_pointer_escape(key);
+    ferry_cleanup_free char *path = ferry_asprintf("/metadata/labels/%s", escaped);
+
+    plan_ensure_object(p, o, "/metadata/labels");
+    api_patch_add_str(p, path, value);
+}
+
+void plan_set_annotation(struct api_patch *p, const struct api_object *o, const char *key,
+                         const char *value)
+{
+    const char *present = api_map_get(&o->meta->annotations, key);
+
+    if (ferry_streq(present, value)) {
+        return;
+    }
+    ferry_cleanup_free char *escaped = api_pointer_escape(key);
+    ferry_cleanup_free char *path = ferry_asprintf("/metadata/annotations/%s", escaped);
+
+    if (!value) {
+        api_patch_remove(p, path);
+        return;
+    }
+    plan_ensure_object(p, o, "/metadata/annotations");
+    api_patch_add_str(p, path, value);
+}
+
+bool plan_has_finalizer(const struct api_meta *m, const char *finalizer)
+{
+    for (size_t i = 0; i < m->finalizers.n; i++) {
+        if (strcmp(m->finalizers.items[i], finalizer) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The list with one left out, as JSON. */
+static char *finalizers_json(const struct api_meta *m, const char *without)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *list = yyjson_mut_arr(doc);
+
+    for (size_t i = 0; i < m->finalizers.n; i++) {
+        if (!ferry_streq(m->finalizers.items[i], without)) {
+            yyjson_mut_arr_add_str(doc, list, m->finalizers.items[i]);
+        }
+    }
+    char *json = yyjson_mut_val_write(list, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return json;
+}
+
+void plan_add_finalizer(struct api_patch *p, const struct api_object *o, const char *finalizer)
+{
+    if (plan_has_finalizer(o->meta, finalizer)) {
+        return;
+    }
+    if (!yyjson_is_arr(at(o, "/metadata/finalizers"))) {
+        api_patch_add_raw(p, "/metadata/finalizers", "[]");
+    }
+    api_patch_add_str(p, "/metadata/finalizers/-", finalizer);
+}
+
+void plan_remove_finalizer(struct api_patch *p, const struct api_object *o, const char *finalizer)
+{
+    if (!plan_has_finalizer(o->meta, finalizer)) {
+        return;
+    }
+    ferry_cleanup_free char *old = finalizers_json(o->meta, NULL);
+    ferry_cleanup_free char *left = finalizers_json(o->meta, finalizer);
+
+    api_patch_test_raw(p, "/metadata/finalizers", old);
+    api_patch_add_raw(p, "/metadata/finalizers", left);
+}
+
+void plan_set_phase(struct api_patch *p, const struct api_object *o, const char *phase,
+                    int64_t now_ms)
+{
+    char when[FERRY_RFC3339_SIZE];
+    ferry_cleanup_free char *entry =
+        ferry_asprintf("{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}", phase,
+                       ferry_rfc3339(now_ms, when));
+    yyjson_val *times = at(o, "/status/phaseTransitionTimestamps"), *t;
+    size_t i, max;
+
+    plan_ensure_object(p, o, "/status");
+    api_patch_add_str(p, "/status/phase", phase);
+    yyjson_arr_foreach(times, i, max, t)
+    {
+        if (ferry_streq(api_json_str(t, "/phase"), phase)) {
+            return; /* the first time counts */
+        }
+    }
+    if (yyjson_is_arr(times)) {
+        api_patch_add_raw(p, "/status/phaseTransitionTimestamps/-", entry);
+    } else {
+        ferry_cleanup_free char *list = ferry_asprintf("[%s]", entry);
+
+        api_patch_add_raw(p, "/status/phaseTransitionTimestamps", list);
+    }
+}
+
+static char *condition_json(const struct plan_condition *c, int64_t since_ms, int64_t now_ms)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    char probe[FERRY_RFC3339_SIZE], since[FERRY_RFC3339_SIZE];
+
+    yyjson_mut_obj_add_str(doc, o, "type", c->type);
+    yyjson_mut_obj_add_str(doc, o, "status", c->status);
+    if (c->reason) {
+        yyjson_mut_obj_add_str(doc, o, "reason", c->reason);
+    }
+    if (c->message) {
+        yyjson_mut_obj_add_str(doc, o, "message", c->message);
+    }
+    yyjson_mut_obj_add_str(doc, o, "lastProbeTime", ferry_rfc3339(now_ms, probe));
+    yyjson_mut_obj_add_str(doc, o, "lastTransitionTime", ferry_rfc3339(since_ms, since));
+    char *json = yyjson_mut_val_write(o, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return json;
+}
+
+bool plan_set_condition(struct api_patch *p, const struct api_object *o,
+                        const struct api_conditions *present, const struct plan_condition *c,
+                        int64_t now_ms)
+{
+    const struct api_condition *old = api_condition_find(present, c->type);
+    bool same_status = old && ferry_streq(old->status, c->status);
+
+    if (same_status && ferry_streq(old->reason, c->reason) &&
+        ferry_streq(old->message, c->message)) {
+        return false;
+    }
+    ferry_cleanup_free char *json =
+        condition_json(c, same_status ? old->last_transition_ms : now_ms, now_ms);
+
+    plan_ensure_object(p, o, "/status");
+    if (old) {
+        ferry_cleanup_free char *path =
+            ferry_asprintf("/status/conditions/%zu", (size_t)(old - present->items));
+
+        api_patch_remove(p, path);
+        api_patch_add_raw(p, path, json);
+    } else if (present->n > 0 || yyjson_is_arr(at(o, "/status/conditions"))) {
+        api_patch_add_raw(p, "/status/conditions/-", json);
+    } else {
+        ferry_cleanup_free char *list = ferry_asprintf("[%s]", json);
+
+        api_patch_add_raw(p, "/status/conditions", list);
+    }
+    return true;
+}
+
+bool plan_remove_condition(struct api_patch *p, const struct api_conditions *present,
+                           const char *type)
+{
+    const struct api_condition *old = api_condition_find(present, type);
+
+    if (old) {
+        ferry_cleanup_free char *path =
+            ferry_asprintf("/status/conditions/%zu", (size_t)(old - present->items));
+
+        api_patch_remove(p, path);
+    }
+    return old != NULL;
+}

@@ -1,0 +1,11 @@
+/* Carries out plans. */
+#pragma once
+
+#include "control/plan.h"
+#include "kube/client.h"
+#include "kube/recorder.h"
+
+/* In order; the first write that fails ends it. Everything a decision needs is in the API, so what
+ * was not done is decided again. */
+int plan_apply(const struct plan *p, struct kube_client *client, struct kube_recorder *recorder,
+               struct ferry_error *err);

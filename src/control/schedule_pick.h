@@ -1,0 +1,32 @@
+/* Which node a pod goes to, for the embedded engine (on Kubernetes its own scheduler decides).
+ *
+ * Filters: node ready and schedulable, nodeSelector, required pod anti-affinity, resources. Among
+ * those left, the one whose memory is least used. What the pod requires beyond this is not ignored
+ * but makes it unschedulable, by name. Explains itself in kube-scheduler's words. Pure. */
+#pragma once
+
+#include <stddef.h>
+
+#include "api/object.h"
+
+struct schedule_pod {
+    const struct api_pod *pod;
+    const char *node; /* where it is or is about to be; NULL = nowhere */
+};
+
+struct schedule_view {
+    const struct api_pod *pod;
+    const struct api_object *const *nodes;
+    size_t n_nodes;
+    const struct schedule_pod *pods; /* all there are */
+    size_t n_pods;
+};
+
+enum { SCHEDULE_TEXT = 512 };
+
+struct schedule_answer {
+    const struct api_node *node; /* NULL = none fits */
+    char message[SCHEDULE_TEXT]; /* "0/2 nodes are available: 2 Insufficient memory." */
+};
+
+void schedule_pick(const struct schedule_view *view, struct schedule_answer *ret);

@@ -1,0 +1,17 @@
+/* What to do about one VMI: an ordered list of rules, the first that applies decides. Pure. */
+#pragma once
+
+#include "api/object.h"
+#include "control/plan.h"
+#include "control/pod_render.h"
+
+struct vmi_view {
+    const struct api_object *vmi;
+    const struct api_object *const *pods; /* launcher pods created for this VMI's UID */
+    size_t n_pods;
+    const struct api_object *const *migrations; /* all of this VMI */
+    size_t n_migrations;
+    struct pod_settings pod;
+};
+
+void vmi_decide(const struct vmi_view *view, int64_t now_ms, struct plan *ret);

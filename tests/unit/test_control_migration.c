@@ -1,0 +1,516 @@
+#include "lib/objects.h"
+
+#include "base/clock.h"
+#include "control/migration_decide.h"
+#include "control/names.h"
+
+/* 2026-01-01T00:00:00Z; objects are made a minute earlier. */
+#define NOW_MS INT64_C(1767225600000)
+
+static const char MIGRATION[] =
+    "{'apiVersion':'kubevirt.io/v1','kind':'VirtualMachineInstanceMigration','metadata':{"
+    "'name':'move','namespace':'ns','uid':'mig-1','resourceVersion':'7',"
+    "'creationTimestamp':'2025-12-31T23:59:00Z','labels':{'kubevirt.io/vmi-name':'web'},"
+    "'finalizers':['kubevirt.io/migrationJobFinalize']},'spec':{'vmiName':'web'}}";
+
+static const char VMI[] =
+    "{'apiVersion':'kubevirt.io/v1','kind':'VirtualMachineInstance','metadata':{'name':'web',"
+    "'namespace':'ns','uid':'vmi-1','resourceVersion':'5','labels':{'kubevirt.io/nodeName':'a'}},"
+    "'spec':{'domain':{'memory':{'guest':'64Mi'}}},'status':{'phase':'Running','nodeName':'a'}}";
+
+static const char SOURCE[] =
+    "{'metadata':{'name':'virt-launcher-web-src','namespace':'ns','uid':'pod-a',"
+    "'resourceVersion':'3','labels':{'kubevirt.io/created-by':'vmi-1'}},'spec':{'nodeName':'a'},"
+    "'status':{'phase':'Running','containerStatuses':[{'name':'compute','ready':true,'state':{"
+    "'running':{}}}]}}";
+
+static const char TARGET[] =
+    "{'metadata':{'name':'virt-launcher-web-dst','namespace':'ns','uid':'pod-b',"
+    "'resourceVersion':'4','creationTimestamp':'2025-12-31T23:59:00Z','labels':{"
+    "'kubevirt.io/created-by':'vmi-1','kubevirt.io/migrationJobUID':'mig-1'}},'spec':{'nodeName':"
+    "'b'},'status':{'phase':'Running','containerStatuses':[{'name':'compute','ready':true,'state':"
+    "{'running':{}}}]}}";
+
+/* Pieces of merges. */
+#define PHASE(p) "'status':{'phase':'" p "'}"
+#define PHASE_SINCE(p, t)                                                                          \
+    "'status':{'phase':'" p "','phaseTransitionTimestamps':[{'phase':'" p                          \
+    "','phaseTransitionTimestamp':'" t "'}]}"
+#define DELETING "'metadata':{'deletionTimestamp':'2025-12-31T23:59:58Z'}"
+#define DELETING_LONG "'metadata':{'deletionTimestamp':'2025-12-31T23:59:00Z'}"
+#define STATE(more)                                                                                \
+    "{'status':{'migrationState':{'migrationUid':'mig-1','sourceNode':'a','targetNode':'b'," more  \
+    "}}}"
+#define OTHER_STATE(more) "{'status':{'migrationState':{'migrationUid':'mig-0'" more "}}}"
+#define HOMELESS                                                                                   \
+    "{'spec':{'nodeName':null},'status':{'phase':'Pending','containerStatuses':null,'conditions':" \
+    "[{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':'0/1 nodes'}]}}"
+#define STARTING "{'status':{'phase':'Pending','containerStatuses':null}}"
+#define OLD(pod) "{'metadata':{'creationTimestamp':'2025-12-31T23:40:00Z'}," pod
+#define OLDISH(pod) "{'metadata':{'creationTimestamp':'2025-12-31T23:54:00Z'}," pod
+
+#define GONE "-"
+#define PLAIN "{}"
+
+static const struct migration_case_row {
+    const char *name;
+    const char *migration, *vmi, *target; /* merges; NULL target = no pod */
+    const char *sibling;                  /* merge on a second migration, or NULL */
+    const char *source;                   /* NULL = there; GONE = none */
+    bool full;                            /* the limits say no */
+    /* expected */
+    const char *rule, *phase, *reason;
+    const char *vmi_patch, *own_patch; /* text in a patch of VMI, of the migration; NULL = none */
+    bool creates, deletes_target, confirm;
+    int64_t again_s; /* 0 = do not care */
+} rows[] = {
+    /* life */
+    {"new: finalizer and label first", "{'metadata':{'finalizers':null,'labels':null}}", PLAIN,
+     .rule = "phase", .own_patch = "migrationJobFinalize"},
+    {"new: becomes Pending", PLAIN, PLAIN, .rule = "phase", .phase = "Pending",
+     .own_patch = "phaseTransitionTimestamps"},
+    {"new: another one is under way", PLAIN, OTHER_STATE(),
+     .sibling = "{'metadata':{'uid':'mig-0'},'status':{'phase':'Running'}}", .rule = "phase",
+     .phase = "Failed", .reason = "SourceBusy", .own_patch = "another migration"},
+    {"new: the other one is over", PLAIN, OTHER_STATE(),
+     .sibling = "{'metadata':{'uid':'mig-0'},'status':{'phase':'Failed'}}", .rule = "phase",
+     .phase = "Pending", .own_patch = "Pending"},
+    {"new: the other one does not exist any more", PLAIN, OTHER_STATE(), .rule = "phase",
+     .phase = "Pending", .own_patch = "Pending"},
+    {"pending: makes the target pod", "{" PHASE("Pending") "}", PLAIN, .rule = "phase",
+     .creates = true},
+    {"pending: and takes the note of waiting away",
+     "{'metadata':{'annotations':{'ferry.io/queue':'x'}}," PHASE("Pending") "}", PLAIN,
+     .rule = "phase", .creates = true, .own_patch = "remove"},
+    {"pending: limits full", "{" PHASE("Pending") "}", PLAIN, .full = true, .rule = "phase",
+     .reason = "ClusterLimit", .own_patch = "ClusterLimit", .again_s = 5},
+    {"pending: limits full, user's priority looks sooner",
+     "{'spec':{'priority':'user-triggered'}," PHASE("Pending") "}", PLAIN, .full = true,
+     .rule = "phase", .reason = "ClusterLimit", .own_patch = "ClusterLimit", .again_s = 3},
+    {"pending: limits full, critical looks soonest",
+     "{'spec':{'priority':'system-critical'}," PHASE("Pending") "}", PLAIN, .full = true,
+     .rule = "phase", .reason = "ClusterLimit", .own_patch = "ClusterLimit", .again_s = 1},
+    {"pending: the same note is not written again",
+     "{'metadata':{'annotations':{'ferry.io/queue':'{\\'reason\\':\\'SourceBusy\\',\\'message\\':"
+     "\\'the VM does not run\\',\\'position\\':1}'}}," PHASE("Pending") "}",
+     "{'status':{'phase':'Scheduled'}}", .rule = "phase", .reason = "SourceBusy"},
+    {"pending: the VM does not run yet", "{" PHASE("Pending") "}",
+     "{'status':{'phase':'Scheduled'}}", .rule = "phase", .reason = "SourceBusy",
+     .own_patch = "does not run"},
+    {"pending: no pod of the VM", "{" PHASE("Pending") "}", PLAIN, .source = GONE, .rule = "phase",
+     .reason = "SourceBusy", .own_patch = "not known"},
+    {"pending: an older one first", "{" PHASE("Pending") "}", PLAIN,
+     .sibling = "{'metadata':{'uid':'mig-0','creationTimestamp':'2025-12-31T23:00:00Z'},"
+                "'status':{'phase':'Pending'}}",
+     .rule = "phase", .reason = "SourceBusy", .own_patch = "older"},
+    {"pending: a younger one that already runs goes first", "{" PHASE("Pending") "}", PLAIN,
+     .sibling = "{'metadata':{'uid':'mig-2','creationTimestamp':'2025-12-31T23:59:30Z'},"
+                "'status':{'phase':'Scheduling'}}",
+     .rule = "phase", .reason = "SourceBusy", .own_patch = "older"},
+    {"pending: a younger one waits", "{" PHASE("Pending") "}", PLAIN,
+     .sibling = "{'metadata':{'uid':'mig-2','creationTimestamp':'2025-12-31T23:59:30Z'},"
+                "'status':{'phase':'Pending'}}",
+     .rule = "phase", .creates = true},
+    {"pending: the VM cannot move", "{" PHASE("Pending") "}",
+     "{'status':{'conditions':[{'type':'LiveMigratable','status':'False','reason':"
+     "'DisksNotLiveMigratable','message':'local disk'}]}}",
+     .rule = "phase", .phase = "Failed", .reason = "DeviceNotMigratable",
+     .own_patch = "DisksNotLiveMigratable: local disk"},
+    {"pending: with a pod becomes Scheduling", "{" PHASE("Pending") "}", PLAIN, STARTING,
+     .rule = "phase", .phase = "Scheduling", .own_patch = "virt-launcher-web-src"},
+    {"scheduling: the pod has no node", "{" PHASE("Scheduling") "}", PLAIN, HOMELESS,
+     .rule = "target-pod-pending", .reason = "Unschedulable", .own_patch = "0/1 nodes",
+     .again_s = 240},
+    {"scheduling: the pod starts", "{" PHASE("Scheduling") "}", PLAIN, STARTING,
+     .rule = "target-pod-pending", .reason = "TargetPodPending", .own_patch = "starting",
+     .again_s = 840},
+    {"scheduling: pod ready", "{" PHASE("Scheduling") "}", PLAIN, PLAIN, .rule = "phase",
+     .phase = "Scheduled", .own_patch = "Scheduled"},
+    {"scheduling: pod being deleted is not ready", "{" PHASE("Scheduling") "}", PLAIN,
+     "{'metadata':{'deletionTimestamp':'2025-12-31T23:59:59Z'}}", .rule = "phase"},
+    {"scheduling: running pod without its container is not ready", "{" PHASE("Scheduling") "}",
+     PLAIN, "{'status':{'containerStatuses':null}}", .rule = "phase"},
+    {"scheduled: hands over", "{" PHASE_SINCE("Scheduled", "2025-12-31T23:59:50Z") "}", PLAIN,
+     PLAIN, .rule = "phase", .vmi_patch = "\"migrationUid\":\"mig-1\""},
+    {"scheduled: hands over with the configuration frozen", "{" PHASE("Scheduled") "}",
+     OTHER_STATE(",'completed':true"), PLAIN, .rule = "phase",
+     .vmi_patch = "\"completionTimeoutPerGiB\":150"},
+    {"scheduled: labels for the target's handler", "{" PHASE("Scheduled") "}", PLAIN, PLAIN,
+     .rule = "phase", .vmi_patch = "/metadata/labels/kubevirt.io~1migrationTargetNodeName"},
+    {"scheduled: the state is tested as a whole", "{" PHASE("Scheduled") "}",
+     OTHER_STATE(",'completed':true"), PLAIN, .rule = "phase",
+     .vmi_patch = "{\"op\":\"test\",\"path\":\"/status/migrationState\",\"value\":{"
+                  "\"migrationUid\":\"mig-0\",\"completed\":true}}"},
+    {"scheduled: not while the VM is not running", "{" PHASE("Scheduled") "}",
+     "{'status':{'phase':'Scheduled'}}", PLAIN, .rule = "phase"},
+    {"scheduled: not while it is deleted", "{" PHASE("Scheduled") "}", "{" DELETING "}", PLAIN,
+     .rule = "phase"},
+    {"scheduled: not onto its own node", "{" PHASE("Scheduled") "}", PLAIN,
+     "{'spec':{'nodeName':'a'}}", .rule = "phase", .phase = "Failed", .reason = "Unschedulable",
+     .deletes_target = true, .own_patch = "own node"},
+    {"scheduled: does not wait for ever", "{" PHASE_SINCE("Scheduled", "2025-12-31T23:40:00Z") "}",
+     PLAIN, PLAIN, .rule = "phase", .phase = "Failed", .reason = "PendingTimeout",
+     .deletes_target = true, .own_patch = "handed over"},
+    {"scheduled: handed over", "{" PHASE("Scheduled") "}", STATE("'targetPod':'x'"), PLAIN,
+     .rule = "phase", .phase = "PreparingTarget", .own_patch = "PreparingTarget"},
+    {"preparing: waits with a deadline",
+     "{" PHASE_SINCE("PreparingTarget", "2025-12-31T23:59:40Z") "}", STATE("'targetPod':'x'"),
+     PLAIN, .rule = "phase", .again_s = 100},
+    {"preparing: address published", "{" PHASE("PreparingTarget") "}",
+     STATE("'targetNodeAddress':'10.0.0.2'"), PLAIN, .rule = "phase", .phase = "TargetReady",
+     .own_patch = "TargetReady"},
+    {"ready: waits with a deadline", "{" PHASE_SINCE("TargetReady", "2025-12-31T23:59:00Z") "}",
+     STATE("'targetNodeAddress':'10.0.0.2'"), PLAIN, .rule = "phase", .again_s = 60},
+    {"ready: started", "{" PHASE("TargetReady") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .rule = "phase", .phase = "Running",
+     .own_patch = "Running"},
+    {"ready: over before the start was seen", "{" PHASE("TargetReady") "}",
+     STATE("'completed':true"), PLAIN, .rule = "phase", .phase = "Running", .own_patch = "Running"},
+    {"running: goes on", "{" PHASE("Running") "}", STATE("'startTimestamp':'2025-12-31T23:59:59Z'"),
+     PLAIN, .rule = "phase"},
+    {"running: completed", "{" PHASE("Running") "}", STATE("'completed':true,'mode':'PreCopy'"),
+     PLAIN, .rule = "phase", .phase = "Succeeded", .own_patch = "\"mode\":\"PreCopy\""},
+    {"running: completed, and the guest ended right after", "{" PHASE("Running") "}",
+     "{'status':{'phase':'Succeeded','migrationState':{'migrationUid':'mig-1','completed':true}}}",
+     "{'status':{'phase':'Succeeded'}}", .rule = "phase", .phase = "Succeeded",
+     .own_patch = "Succeeded"},
+    {"a phase of somebody else is left alone", "{" PHASE("Synchronizing") "}", PLAIN,
+     .target = PLAIN, .rule = ""},
+
+    /* endings */
+    {"VMI gone", "{" PHASE("Running") "}", GONE, .rule = "vmi-gone", .phase = "Failed",
+     .reason = "SourceLost", .own_patch = "'web'", .confirm = true},
+    {"VMI ended", "{" PHASE("Running") "}", "{" PHASE("Failed") "}", PLAIN, .rule = "vmi-finished",
+     .phase = "Failed", .reason = "SourceLost", .own_patch = "ended"},
+    {"cancelled when new", "{" DELETING "}", PLAIN, .rule = "cancel-before-hand-off",
+     .phase = "Failed", .reason = "Aborted", .own_patch = "migrationAbortRequested",
+     .confirm = true},
+    {"cancelled while pending", "{" DELETING "," PHASE("Pending") "}", PLAIN,
+     .rule = "cancel-before-hand-off", .phase = "Failed", .reason = "Aborted",
+     .own_patch = "migrationAbortRequested", .confirm = true},
+    {"cancelled while scheduling", "{" DELETING "," PHASE("Scheduling") "}", PLAIN, STARTING,
+     .rule = "cancel-before-hand-off", .phase = "Failed", .reason = "Aborted",
+     .deletes_target = true, .own_patch = "cancelled before it began", .confirm = true},
+    {"cancelled when scheduled", "{" DELETING "," PHASE("Scheduled") "}", PLAIN, PLAIN,
+     .rule = "cancel-before-hand-off", .phase = "Failed", .reason = "Aborted",
+     .deletes_target = true, .own_patch = "Aborted", .confirm = true},
+    {"cancelled when scheduled, but handed over already", "{" DELETING "," PHASE("Scheduled") "}",
+     STATE("'targetPod':'x'"), PLAIN, .rule = "abort", .vmi_patch = "abortRequested",
+     .own_patch = "migrationAbortRequested"},
+    {"cancelled while the target is prepared", "{" DELETING "," PHASE("PreparingTarget") "}",
+     STATE("'targetPod':'x'"), PLAIN, .rule = "abort", .vmi_patch = "abortRequested",
+     .own_patch = "migrationAbortRequested"},
+    {"cancelled when the target is ready", "{" DELETING "," PHASE("TargetReady") "}",
+     STATE("'targetNodeAddress':'x'"), PLAIN, .rule = "abort", .vmi_patch = "abortRequested",
+     .own_patch = "migrationAbortRequested"},
+    {"cancelled while running", "{" DELETING "," PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .rule = "abort",
+     .vmi_patch = "\"/status/migrationState/migrationUid\",\"value\":\"mig-1\"",
+     .own_patch = "migrationAbortRequested"},
+    {"abort is asked for once", "{" DELETING "," PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z','abortRequested':true"), PLAIN,
+     .rule = "phase"},
+    {"an abort before the start has a deadline", "{" DELETING_LONG "," PHASE("TargetReady") "}",
+     STATE("'targetNodeAddress':'x','abortRequested':true"), PLAIN, .rule = "not-started",
+     .reason = "Aborted", .vmi_patch = "Aborted: "},
+    {"an abort that came too late", "{" DELETING "," PHASE("Running") "}",
+     STATE("'completed':true,'abortRequested':true"), PLAIN, .rule = "phase", .phase = "Succeeded",
+     .own_patch = "Succeeded"},
+    {"aborted by the source", "{" DELETING "," PHASE("Running") "}",
+     STATE("'completed':true,'failed':true,'abortRequested':true,'abortStatus':'Succeeded',"
+           "'failureReason':'operation aborted'"),
+     PLAIN, .rule = "failed-on-nodes", .phase = "Failed", .reason = "Aborted",
+     .own_patch = "operation aborted"},
+    {"failed by the source", "{" PHASE("Running") "}",
+     STATE("'completed':true,'failed':true,'failureReason':'no route'"), PLAIN,
+     .rule = "failed-on-nodes", .phase = "Failed", .reason = "LibvirtError",
+     .own_patch = "no route"},
+    {"failed with a code", "{" PHASE("Running") "}",
+     STATE("'completed':true,'failed':true,'failureReason':'NotConverging: too dirty'"), PLAIN,
+     .rule = "failed-on-nodes", .phase = "Failed", .reason = "NotConverging",
+     .own_patch = "NotConverging: too dirty"},
+    {"target pod gone before hand-off", "{" PHASE("Scheduling") "}", PLAIN, .rule = "target-lost",
+     .phase = "Failed", .reason = "TargetLost", .own_patch = "is gone", .confirm = true},
+    {"target pod ended before hand-off", "{" PHASE("Scheduling") "}", PLAIN,
+     "{'status':{'phase':'Failed','message':'no bwrap'}}", .rule = "target-lost", .phase = "Failed",
+     .reason = "TargetLost", .own_patch = "ended: no bwrap"},
+    {"target pod gone after hand-off: the nodes are told", "{" PHASE("PreparingTarget") "}",
+     STATE("'targetPod':'x'"), .rule = "target-lost", .reason = "TargetLost",
+     .vmi_patch = "\"/status/migrationState/failed\"", .confirm = true},
+    {"target pod ended while running", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), "{'status':{'phase':'Failed'}}",
+     .rule = "target-lost", .reason = "TargetLost",
+     .vmi_patch = "\"op\":\"test\",\"path\":\"/status/migrationState\""},
+    {"target pod gone, and the source knows", "{" PHASE("Running") "}",
+     STATE("'completed':true,'failed':true,'failureReason':'TargetLost: x'"),
+     .rule = "failed-on-nodes", .phase = "Failed", .reason = "TargetLost",
+     .own_patch = "TargetLost: x"},
+    {"state cleared", "{" PHASE("Running") "}", PLAIN, PLAIN, .rule = "state-taken",
+     .phase = "Failed", .reason = "Aborted", .own_patch = "cleared", .confirm = true},
+    {"state taken over", "{" PHASE("TargetReady") "}", OTHER_STATE(), PLAIN, .rule = "state-taken",
+     .phase = "Failed", .reason = "Aborted", .own_patch = "taken over", .confirm = true},
+
+    /* deadlines */
+    {"no node for too long", "{" PHASE("Scheduling") "}", PLAIN,
+     OLDISH("'spec':{'nodeName':null},'status':{'phase':'Pending','conditions':[{'type':"
+            "'PodScheduled','status':'False','reason':'Unschedulable','message':'0/1 nodes'}]}}"),
+     .rule = "target-pod-pending", .phase = "Failed", .reason = "UnschedulableTimeout",
+     .deletes_target = true, .own_patch = "0/1 nodes"},
+    {"no node for too long, but more was allowed",
+     "{'metadata':{'annotations':{'kubevirt.io/"
+     "migrationUnschedulablePodTimeoutSeconds':'700'}}," PHASE("Scheduling") "}",
+     PLAIN,
+     OLDISH("'spec':{'nodeName':null},'status':{'phase':'Pending','conditions':[{'type':"
+            "'PodScheduled','status':'False','message':'0/1 nodes'}]}}"),
+     .rule = "target-pod-pending", .reason = "Unschedulable", .own_patch = "0/1 nodes",
+     .again_s = 340},
+    {"a timeout that is no number is not used",
+     "{'metadata':{'annotations':{'kubevirt.io/"
+     "migrationUnschedulablePodTimeoutSeconds':'x'}}," PHASE("Scheduling") "}",
+     PLAIN, HOMELESS, .rule = "target-pod-pending", .reason = "Unschedulable",
+     .own_patch = "0/1 nodes", .again_s = 240},
+    {"pending for too long", "{" PHASE("Scheduling") "}", PLAIN,
+     OLD("'status':{'phase':'Pending'}}"), .rule = "target-pod-pending", .phase = "Failed",
+     .reason = "PendingTimeout", .deletes_target = true, .own_patch = "in time"},
+    {"prepare takes too long", "{" PHASE_SINCE("PreparingTarget", "2025-12-31T23:57:59Z") "}",
+     STATE("'targetPod':'x'"), PLAIN, .rule = "not-started", .reason = "PrepareTimeout",
+     .vmi_patch = "PrepareTimeout: "},
+    {"connecting takes too long", "{" PHASE_SINCE("TargetReady", "2025-12-31T23:57:59Z") "}",
+     STATE("'targetNodeAddress':'x'"), PLAIN, .rule = "not-started", .reason = "ConnectTimeout",
+     .vmi_patch = "ConnectTimeout: "},
+
+    /* finished */
+    {"succeeded: clean-up", "{" PHASE("Succeeded") "}", STATE("'completed':true"), PLAIN,
+     .rule = "finished", .own_patch = "ferry.io~1result"},
+    {"failed: the target pod goes", "{" PHASE("Failed") "}", PLAIN, PLAIN, .rule = "finished",
+     .deletes_target = true, .own_patch = "/metadata/finalizers"},
+    {"failed, but the VM is there", "{" PHASE("Failed") "}", "{'status':{'nodeName':'b'}}", PLAIN,
+     .rule = "finished", .own_patch = "/metadata/finalizers"},
+    {"failed without VMI: the target pod goes", "{" PHASE("Failed") "}", GONE, PLAIN,
+     .rule = "finished", .deletes_target = true, .own_patch = "/metadata/finalizers"},
+    {"finished and cleaned: nothing", "{'metadata':{'finalizers':null}," PHASE("Succeeded") "}",
+     STATE("'completed':true"), PLAIN, .rule = "finished"},
+    {"cancelled after its end: only the finalizer goes", "{" DELETING "," PHASE("Succeeded") "}",
+     STATE("'completed':true"), PLAIN, .rule = "finished", .own_patch = "/metadata/finalizers"},
+};
+
+struct objects {
+    struct api_object *migration, *vmi, *target, *source, *sibling;
+};
+
+static void objects_done(struct objects *o)
+{
+    api_object_unref(o->migration);
+    api_object_unref(o->vmi);
+    api_object_unref(o->target);
+    api_object_unref(o->source);
+    api_object_unref(o->sibling);
+}
+
+/* The text of all patches of a kind in one. */
+static char *patches_of(const struct plan *p, enum api_kind kind)
+{
+    struct ferry_buf b = {0};
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plan_action *a = &p->actions[i];
+
+        if ((a->op == PLAN_PATCH || a->op == PLAN_PATCH_STATUS) && a->kind == kind) {
+            ferry_buf_puts(&b, a->body);
+        }
+    }
+    return ferry_buf_take(&b);
+}
+
+static void check_patch(const char *name, const struct plan *p, const struct api_object *o,
+                        enum api_kind kind, const char *want)
+{
+    ferry_cleanup_free char *text = patches_of(p, kind);
+
+    if ((want && !strstr(text, want)) || (!want && text[0])) {
+        fail_msg("%s: patch of kind %d is %s, expected '%s'", name, kind, text[0] ? text : "none",
+                 want ? want : "none");
+    }
+    /* Each patch applies to the object that it was decided on, one after the other. */
+    api_cleanup_object struct api_object *now = o ? api_object_ref((struct api_object *)o) : NULL;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct plan_action *a = &p->actions[i];
+
+        if ((a->op == PLAN_PATCH || a->op == PLAN_PATCH_STATUS) && a->kind == kind) {
+            struct api_object *next = patched_object(now, a->body, false);
+
+            api_object_unref(now);
+            now = next;
+        }
+    }
+}
+
+static void check_row(const struct migration_case_row *r)
+{
+    bool vmi_gone = strcmp(r->vmi, GONE) == 0;
+    struct objects o = {
+        .migration = make_object(API_KIND_MIGRATION, MIGRATION, r->migration),
+        .vmi = vmi_gone ? NULL : make_object(API_KIND_VMI, VMI, r->vmi),
+        .target = r->target ? make_object(API_KIND_POD, TARGET, r->target) : NULL,
+        .source = r->source ? NULL : make_object(API_KIND_POD, SOURCE, NULL),
+        .sibling = r->sibling ? make_object(API_KIND_MIGRATION, MIGRATION, r->sibling) : NULL,
+    };
+    const struct api_object *all[] = {o.migration, o.sibling};
+    struct migration_view view = {
+        .migration = o.migration,
+        .vmi = o.vmi,
+        .target_pod = o.target,
+        .source_pod = o.source,
+        .migrations = all,
+        .n_migrations = r->sibling ? 2 : 1,
+        .limits = {.start = !r->full, .reason = r->full ? "ClusterLimit" : NULL, .position = 1},
+        .settings = &migration_default_settings,
+    };
+    plan_cleanup struct plan p = {0};
+
+    migration_decide(&view, NOW_MS, &p);
+    const struct plan_action *deleted = plan_find(&p, PLAN_DELETE, API_KIND_POD);
+    if (!ferry_streq(p.rule, r->rule) || !ferry_streq(p.phase, r->phase) ||
+        !ferry_streq(p.reason, r->reason)) {
+        fail_msg("%s: rule '%s' phase '%s' reason '%s', expected '%s' '%s' '%s'", r->name, p.rule,
+                 p.phase ? p.phase : "-", p.reason ? p.reason : "-", r->rule,
+                 r->phase ? r->phase : "-", r->reason ? r->reason : "-");
+    }
+    bool creates = plan_find(&p, PLAN_CREATE, API_KIND_POD) != NULL;
+    if (r->creates != creates || r->deletes_target != (deleted != NULL) ||
+        r->confirm != p.confirm) {
+        fail_msg("%s: creates %d, deletes %d, confirm %d", r->name, creates, deleted != NULL,
+                 p.confirm);
+    }
+    if (deleted) {
+        assert_string_equal(deleted->uid, "pod-b");
+    }
+    if (r->again_s && p.again_ms != r->again_s * 1000) {
+        fail_msg("%s: again after %lld ms", r->name, (long long)p.again_ms);
+    }
+    check_patch(r->name, &p, o.vmi, API_KIND_VMI, r->vmi_patch);
+    check_patch(r->name, &p, o.migration, API_KIND_MIGRATION, r->own_patch);
+    objects_done(&o);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        check_row(&rows[i]);
+    }
+}
+
+/* A hand-off decided on an old view of the VMI must not go through. */
+static void test_hand_off_is_guarded(void **state)
+{
+    static const char *const changes[] = {
+        "{'status':{'nodeName':'c'}}",
+        "{'status':{'phase':'Failed'}}",
+        "{'metadata':{'uid':'vmi-2'}}",
+        "{'metadata':{'resourceVersion':'6'}}",
+        "{'metadata':{'resourceVersion':'6'},'status':{'migrationState':{'migrationUid':'mig-9'}}}",
+    };
+    (void)state;
+    struct objects o = {
+        .migration = make_object(API_KIND_MIGRATION, MIGRATION, "{" PHASE("Scheduled") "}"),
+        .vmi = make_object(API_KIND_VMI, VMI, NULL),
+        .target = make_object(API_KIND_POD, TARGET, NULL),
+        .source = make_object(API_KIND_POD, SOURCE, NULL),
+    };
+    const struct api_object *all[] = {o.migration};
+    struct migration_view view = {.migration = o.migration,
+                                  .vmi = o.vmi,
+                                  .target_pod = o.target,
+                                  .source_pod = o.source,
+                                  .migrations = all,
+                                  .n_migrations = 1,
+                                  .settings = &migration_default_settings};
+    plan_cleanup struct plan p = {0};
+
+    migration_decide(&view, NOW_MS, &p);
+    const struct plan_action *patch = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI);
+    assert_non_null(patch);
+    for (size_t i = 0; i < COUNT_OF(changes); i++) {
+        api_cleanup_object struct api_object *changed = make_object(API_KIND_VMI, VMI, changes[i]);
+
+        if (patched_object(changed, patch->body, true)) {
+            fail_msg("hand-off went through after %s", changes[i]);
+        }
+    }
+    objects_done(&o);
+}
+
+static void test_old_ones_are_collected(void **state)
+{
+    (void)state;
+    const struct api_object *all[9];
+    struct migration_view view = {
+        .migrations = all, .n_migrations = COUNT_OF(all), .settings = &migration_default_settings};
+    plan_cleanup struct plan p = {0};
+
+    for (int i = 0; i < (int)COUNT_OF(all); i++) {
+        char merge[256];
+
+        snprintf(merge, sizeof(merge),
+                 "{'metadata':{'name':'m%d','uid':'u%d','finalizers':null,'creationTimestamp':"
+                 "'2025-12-31T23:%02d:00Z'},'status':{'phase':'%s'}}",
+                 i, i, 50 - i,
+                 i == 8  ? "Running"
+                 : i % 2 ? "Failed"
+                         : "Succeeded");
+        all[i] = make_object(API_KIND_MIGRATION, MIGRATION, merge);
+    }
+    view.migration = all[0];
+    migration_decide(&view, NOW_MS, &p);
+    /* Eight are finished; the three oldest (created first) go, never the running one. */
+    assert_int_equal(p.n, 3);
+    for (size_t i = 0; i < p.n; i++) {
+        static const char *const names[] = {"m7", "m6", "m5"};
+
+        assert_int_equal(p.actions[i].op, PLAN_DELETE);
+        assert_string_equal(p.actions[i].name, names[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        api_object_unref((struct api_object *)all[i]);
+    }
+}
+
+static void test_result_text(void **state)
+{
+    (void)state;
+    struct objects o = {
+        .migration = make_object(
+            API_KIND_MIGRATION, MIGRATION,
+            "{'status':{'phase':'Succeeded','migrationState':{'startTimestamp':"
+            "'2025-12-31T23:59:00Z','endTimestamp':'2025-12-31T23:59:07Z','completed':true}}}"),
+        .vmi = make_object(API_KIND_VMI, VMI, NULL),
+    };
+    const char *progress = "[{\"op\":\"add\",\"path\":\"/metadata/annotations\",\"value\":{"
+                           "\"ferry.io/progress\":\"{\\\"uid\\\":\\\"mig-1\\\",\\\"downtimeMs\\\":"
+                           "42,\\\"processedBytes\\\":1000}\"}}]";
+    struct api_object *with = patched_object(o.vmi, progress, false);
+    struct migration_view view = {
+        .migration = o.migration, .vmi = with, .settings = &migration_default_settings};
+    plan_cleanup struct plan p = {0};
+
+    migration_decide(&view, NOW_MS, &p);
+    ferry_cleanup_free char *text = patches_of(&p, API_KIND_MIGRATION);
+    assert_non_null(strstr(text, "\\\"totalMs\\\":7000"));
+    assert_non_null(strstr(text, "\\\"downtimeMs\\\":42"));
+    assert_non_null(strstr(text, "\\\"transferredBytes\\\":1000"));
+    api_object_unref(with);
+    objects_done(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_hand_off_is_guarded),
+        cmocka_unit_test(test_old_ones_are_collected),
+        cmocka_unit_test(test_result_text),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,364 @@
+#include "lib/objects.h"
+
+#include "control/migration_limits.h"
+#include "control/node_decide.h"
+#include "control/pod_render.h"
+#include "control/schedule_pick.h"
+
+/* ---- schedule_pick ---------------------------------------------------------------------------
+ */
+
+static const char NODE[] =
+    "{'metadata':{'name':'n','resourceVersion':'1','labels':{}},'status':{'allocatable':{'cpu':'4',"
+    "'memory':'4Gi','pods':'10'},'conditions':[{'type':'Ready','status':'True'}]}}";
+static const char POD[] =
+    "{'metadata':{'name':'p','namespace':'ns','uid':'new','labels':{'kubevirt.io/created-by':"
+    "'vmi-1'}},'spec':{'containers':[{'name':'compute','resources':{'requests':{'cpu':'100m',"
+    "'memory':'1Gi'}}}]}}";
+
+#define APART                                                                                      \
+    "{'spec':{'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"  \
+    "'labelSelector':{'matchLabels':{'kubevirt.io/created-by':'vmi-1'}},'topologyKey':"            \
+    "'kubernetes.io/hostname'}]}}}}"
+#define APART_EXPRESSION                                                                           \
+    "{'spec':{'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"  \
+    "'labelSelector':{'matchExpressions':[{'key':'kubevirt.io/created-by','operator':'In',"        \
+    "'values':['vmi-1']}]},'topologyKey':'kubernetes.io/hostname'}]}}}}"
+
+static const struct pick_row {
+    const char *name, *pod;
+    const char *nodes[3]; /* merges; named a, b, c */
+    struct {
+        const char *node, *merge;
+    } others[4]; /* pods that are there */
+    const char *want, *message;
+} picks[] = {
+    {"an empty node", "{}", {"{}"}, .want = "a"},
+    {"no node at all", "{}", {NULL}, .message = "no nodes available to schedule pods"},
+    {"the emptier one", "{}", {"{}", "{}"}, {{"a", "{}"}}, .want = "b"},
+    {"the larger one", "{}", {"{}", "{'status':{'allocatable':{'memory':'16Gi'}}}"}, .want = "b"},
+    {"the first of equals", "{}", {"{}", "{}", "{}"}, .want = "a"},
+    {"not ready",
+     "{}",
+     {"{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}", "{}"},
+     .want = "b"},
+    {"never reported",
+     "{}",
+     {"{'status':{'conditions':null}}"},
+     .message = "0/1 nodes are available: 1 node(s) were not ready."},
+    {"cordoned",
+     "{}",
+     {"{'spec':{'unschedulable':true}}"},
+     .message = "0/1 nodes are available: 1 node(s) were unschedulable."},
+    {"selector",
+     "{'spec':{'nodeSelector':{'zone':'2'}}}",
+     {"{'metadata':{'labels':{'zone':'1'}}}", "{'metadata':{'labels':{'zone':'2'}}}"},
+     .want = "b"},
+    {"selector by host name, without the label",
+     "{'spec':{'nodeSelector':{'kubernetes.io/hostname':'b'}}}",
+     {"{}", "{}"},
+     .want = "b"},
+    {"selector of nobody",
+     "{'spec':{'nodeSelector':{'zone':'9'}}}",
+     {"{}", "{}"},
+     .message = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."},
+    {"memory",
+     "{}",
+     {"{}"},
+     {{"a", "{}"}, {"a", "{}"}, {"a", "{}"}, {"a", "{}"}},
+     .message = "0/1 nodes are available: 1 Insufficient memory."},
+    {"finished pods need nothing",
+     "{}",
+     {"{}"},
+     {{"a", "{'status':{'phase':'Succeeded'}}"},
+      {"a", "{'status':{'phase':'Failed'}}"},
+      {"a", "{}"},
+      {"a", "{}"}},
+     .want = "a"},
+    {"cpu",
+     "{'spec':{'containers':[{'name':'compute','resources':{'requests':{'cpu':'5'}}}]}}",
+     {"{}"},
+     .message = "0/1 nodes are available: 1 Insufficient cpu."},
+    {"pods",
+     "{}",
+     {"{'status':{'allocatable':{'pods':'1'}}}"},
+     {{"a", "{}"}},
+     .message = "0/1 nodes are available: 1 Too many pods."},
+    {"anti-affinity", APART, {"{}", "{}"}, {{"a", "{}"}}, .want = "b"},
+    {"anti-affinity by expression", APART_EXPRESSION, {"{}", "{}"}, {{"b", "{}"}}, .want = "a"},
+    {"anti-affinity against a pod that is being deleted",
+     APART,
+     {"{}"},
+     {{"a", "{'metadata':{'deletionTimestamp':'2026-01-01T00:00:00Z'}}"}},
+     .message = "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules."},
+    {"anti-affinity not against finished pods",
+     APART,
+     {"{}"},
+     {{"a", "{'status':{'phase':'Failed'}}"}},
+     .want = "a"},
+    {"anti-affinity not against other VMs",
+     APART,
+     {"{}"},
+     {{"a", "{'metadata':{'labels':{'kubevirt.io/created-by':'vmi-2'}}}"}},
+     .want = "a"},
+    {"anti-affinity not against other namespaces",
+     APART,
+     {"{}"},
+     {{"a", "{'metadata':{'namespace':'other'}}"}},
+     .want = "a"},
+    {"reasons together, as kube-scheduler writes them",
+     APART,
+     {"{}", "{'status':{'allocatable':{'memory':'512Mi'}}}"},
+     {{"a", "{}"}},
+     .message = "0/2 nodes are available: 1 Insufficient memory, 1 node(s) didn't match pod "
+                "anti-affinity rules."},
+    {"rules it does not know are not ignored",
+     "{'spec':{'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{}}}}}",
+     {"{}"},
+     .message = "0/1 nodes are available: 1 node(s) refused affinity rules that this scheduler "
+                "does not know."},
+    {"nor are operators",
+     "{'spec':{'affinity':{'podAntiAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+     "'labelSelector':{'matchExpressions':[{'key':'a','operator':'Near'}]},'topologyKey':'x'}]}}}}",
+     {"{}"},
+     .message = "0/1 nodes are available: 1 node(s) refused affinity rules that this scheduler "
+                "does not know."},
+    {"preferences may be ignored",
+     "{'spec':{'affinity':{'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[]}}}"
+     "}",
+     {"{}"},
+     .want = "a"},
+};
+
+static void test_picks(void **state)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(picks); i++) {
+        const struct pick_row *r = &picks[i];
+        struct api_object *pod = make_object(API_KIND_POD, POD, r->pod), *nodes[3], *pods[4];
+        struct schedule_pod placed[4];
+        struct schedule_view view = {
+            .pod = &pod->u.pod, .nodes = (const struct api_object *const *)nodes, .pods = placed};
+        struct schedule_answer answer;
+
+        for (; view.n_nodes < 3 && r->nodes[view.n_nodes]; view.n_nodes++) {
+            ferry_cleanup_free char *merge =
+                ferry_asprintf("[{\"op\":\"add\",\"path\":\"/metadata/name\",\"value\":\"%s\"}]",
+                               names[view.n_nodes]);
+            api_cleanup_object struct api_object *n =
+                make_object(API_KIND_NODE, NODE, r->nodes[view.n_nodes]);
+
+            nodes[view.n_nodes] = patched_object(n, merge, false);
+        }
+        for (; view.n_pods < 4 && r->others[view.n_pods].node; view.n_pods++) {
+            size_t k = view.n_pods;
+            ferry_cleanup_free char *uid = ferry_asprintf(
+                "{'metadata':{'name':'p%zu','namespace':'ns','uid':'u%zu','resourceVersion':'1',"
+                "'labels':{'kubevirt.io/created-by':'vmi-1'}},'spec':{'containers':[{'name':"
+                "'compute','resources':{'requests':{'cpu':'100m','memory':'1Gi'}}}]}}",
+                k, k);
+
+            pods[k] = make_object(API_KIND_POD, uid, r->others[k].merge);
+            placed[k] = (struct schedule_pod){&pods[k]->u.pod, r->others[k].node};
+        }
+        schedule_pick(&view, &answer);
+        if (!ferry_streq(answer.node ? answer.node->meta.name : NULL, r->want) ||
+            (r->message && strcmp(answer.message, r->message) != 0)) {
+            fail_msg("%s: node %s, '%s'", r->name, answer.node ? answer.node->meta.name : "none",
+                     answer.message);
+        }
+        for (size_t k = 0; k < view.n_nodes; k++) {
+            api_object_unref(nodes[k]);
+        }
+        for (size_t k = 0; k < view.n_pods; k++) {
+            api_object_unref(pods[k]);
+        }
+        api_object_unref(pod);
+    }
+}
+
+/* What pod_render writes is what schedule_pick understands. */
+static void test_target_goes_elsewhere(void **state)
+{
+    (void)state;
+    static const char VMI[] = "{'metadata':{'name':'web','namespace':'ns','uid':'vmi-1'},'spec':{"
+                              "'domain':{'memory':{'guest':'64Mi'}}}}";
+    static const char MOVE[] = "{'metadata':{'name':'move','namespace':'ns','uid':'mig-1'},'spec':"
+                               "{'vmiName':'web'}}";
+    api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, NULL);
+    api_cleanup_object struct api_object *move = make_object(API_KIND_MIGRATION, MOVE, NULL);
+    api_cleanup_object struct api_object *a =
+        make_object(API_KIND_NODE, NODE, "{'metadata':{'name':'a'}}");
+    api_cleanup_object struct api_object *b =
+        make_object(API_KIND_NODE, NODE, "{'metadata':{'name':'b'}}");
+    struct pod_settings settings = {.launcher_image = "x"};
+    ferry_cleanup_free char *source_json = pod_render(&vmi->u.vmi, NULL, &settings);
+    ferry_cleanup_free char *target_json = pod_render(&vmi->u.vmi, &move->u.migration, &settings);
+    api_cleanup_object struct api_object *source = make_object(API_KIND_POD, source_json, NULL);
+    api_cleanup_object struct api_object *target = make_object(API_KIND_POD, target_json, NULL);
+    const struct api_object *nodes[] = {a, b};
+    struct schedule_pod pods[] = {{&source->u.pod, "b"}, {&target->u.pod, NULL}};
+    struct schedule_answer answer;
+
+    schedule_pick(
+        &(struct schedule_view){
+            .pod = &target->u.pod, .nodes = nodes, .n_nodes = 2, .pods = pods, .n_pods = 2},
+        &answer);
+    assert_non_null(answer.node);
+    assert_string_equal(answer.node->meta.name, "a");
+}
+
+/* ---- limits ----------------------------------------------------------------------------------
+ */
+
+/* Entries as text: "NAME:NODE:PRIORITY:STATE", state a(ctive), r(eady), b(locked); in order of
+ * age. */
+static const struct limits_row {
+    const char *name, *entries[8], *self;
+    bool start;
+    const char *reason;
+    size_t position;
+} limits_rows[] = {
+    {"alone", {"1:a::r"}, "1", true, NULL, 1},
+    {"two leave the node already", {"1:a::a", "2:a::a", "3:a::r"}, "3", false, "OutboundLimit", 1},
+    {"from another node it may", {"1:a::a", "2:a::a", "3:b::r"}, "3", true, NULL, 1},
+    {"cluster full",
+     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::a", "6:f::r"},
+     "6",
+     false,
+     "ClusterLimit",
+     1},
+    {"the older takes the last place",
+     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f::r"},
+     "6",
+     false,
+     "ClusterLimit",
+     2},
+    {"and the older gets it",
+     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f::r"},
+     "5",
+     true,
+     NULL,
+     1},
+    {"priority before age",
+     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f:system-critical:r"},
+     "5",
+     false,
+     "ClusterLimit",
+     2},
+    {"priority before age, the other way",
+     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f:system-critical:r"},
+     "6",
+     true,
+     NULL,
+     1},
+    {"one held back by its node does not hold back others",
+     {"1:a::a", "2:a::a", "3:a::r", "4:b::r"},
+     "4",
+     true,
+     NULL,
+     2},
+    {"one that is not ready does not take a place",
+     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::b", "6:f::r"},
+     "6",
+     true,
+     NULL,
+     2},
+    {"waiting ones of a node share its places",
+     {"1:a::a", "2:a::r", "3:a::r"},
+     "3",
+     false,
+     "OutboundLimit",
+     2},
+    {"unknown source counts for the cluster only", {"1:::a", "2:::a", "3:::r"}, "3", true, NULL, 1},
+};
+
+static void test_limits(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(limits_rows); i++) {
+        const struct limits_row *r = &limits_rows[i];
+        struct api_migration migrations[8] = {0};
+        char texts[8][4][32];
+        struct limits_entry entries[8];
+        const struct api_migration *self = NULL;
+        size_t n = 0;
+
+        for (; n < 8 && r->entries[n]; n++) {
+            const char *from = r->entries[n];
+
+            for (int k = 0; k < 4; k++) {
+                size_t len = strcspn(from, ":");
+
+                snprintf(texts[n][k], 32, "%.*s", (int)len, from);
+                from += len + (from[len] == ':');
+            }
+            migrations[n].meta.uid = texts[n][0];
+            migrations[n].meta.created_ms = (int64_t)n * 1000;
+            migrations[n].priority = texts[n][2];
+            migrations[n].phase = "Pending";
+            entries[n] = (struct limits_entry){.migration = &migrations[n],
+                                               .source_node = texts[n][1][0] ? texts[n][1] : NULL,
+                                               .active = texts[n][3][0] == 'a',
+                                               .ready = texts[n][3][0] == 'r'};
+            self = strcmp(texts[n][0], r->self) == 0 ? &migrations[n] : self;
+        }
+        struct limits_answer a = migration_limits_check(
+            entries, n, self, &(struct migration_limits){.cluster = 5, .outbound_per_node = 2});
+        if (a.start != r->start || !ferry_streq(a.reason, r->reason) || a.position != r->position) {
+            fail_msg("%s: start %d reason %s position %zu", r->name, a.start,
+                     a.reason ? a.reason : "-", a.position);
+        }
+    }
+}
+
+/* ---- node_decide -----------------------------------------------------------------------------
+ */
+
+static void test_node(void **state)
+{
+    static const struct {
+        const char *merge;
+        int64_t silent_ms;
+        bool patches;
+        int64_t again_ms;
+    } cases[] = {
+        {"{}", 0, false, 40000},
+        {"{}", 39999, false, 1},
+        {"{}", 40000, true, 0},
+        {"{'status':{'conditions':[{'type':'Ready','status':'False'}]}}", 50000, true, 0},
+        {"{'status':{'conditions':null}}", 50000, true, 0},
+        {"{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}", 50000, false, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *node =
+            make_object(API_KIND_NODE, NODE, cases[i].merge);
+        plan_cleanup struct plan p = {0};
+
+        node_decide(node, cases[i].silent_ms, 1767225600000, &p);
+        const struct plan_action *a = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_NODE);
+        assert_int_equal(a != NULL, cases[i].patches);
+        assert_int_equal(p.again_ms, cases[i].again_ms);
+        if (a) {
+            api_cleanup_object struct api_object *after = patched_object(node, a->body, false);
+            const struct api_condition *c = api_condition_find(&after->u.node.conditions, "Ready");
+
+            assert_string_equal(c->status, "Unknown");
+            assert_int_equal(after->u.node.conditions.n, 1);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_picks),
+        cmocka_unit_test(test_target_goes_elsewhere),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_node),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,437 @@
+#include "lib/objects.h"
+
+#include "base/clock.h"
+#include "control/pod_render.h"
+#include "control/vmi_decide.h"
+
+#define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
+
+static const char VMI[] =
+    "{'apiVersion':'kubevirt.io/v1','kind':'VirtualMachineInstance','metadata':{'name':'web',"
+    "'namespace':'ns','uid':'vmi-1','resourceVersion':'5'},"
+    "'spec':{'terminationGracePeriodSeconds':5,'domain':{'memory':{'guest':'64Mi'}}}}";
+
+/* The first pod, ready on node a. */
+static const char POD[] =
+    "{'metadata':{'name':'p-a','namespace':'ns','uid':'pod-a','resourceVersion':'3',"
+    "'creationTimestamp':'2025-12-31T23:00:00Z','labels':{'kubevirt.io/created-by':'vmi-1'}},"
+    "'spec':{'nodeName':'a'},'status':{'phase':'Running','containerStatuses':[{'name':'compute',"
+    "'ready':true,'state':{'running':{}}}]}}";
+
+/* A migration target on node b. */
+#define TARGET_POD(more)                                                                           \
+    "{'metadata':{'name':'p-b','uid':'pod-b','creationTimestamp':'2025-12-31T23:30:00Z','labels':" \
+    "{'kubevirt.io/migrationJobUID':'mig-1'}" more "},'spec':{'nodeName':'b'}}"
+#define YOUNG_TARGET                                                                               \
+    "{'metadata':{'name':'p-b','uid':'pod-b','creationTimestamp':'2025-12-31T23:59:50Z','labels':" \
+    "{'kubevirt.io/migrationJobUID':'mig-1'}},'spec':{'nodeName':'b'}}"
+
+static const char MIGRATION[] =
+    "{'metadata':{'name':'move','namespace':'ns','uid':'mig-1','resourceVersion':'7'},"
+    "'spec':{'vmiName':'web'}}";
+
+#define FINAL "'metadata':{'finalizers':['foregroundDeleteVirtualMachine']}"
+#define PHASE(p) "{" FINAL ",'status':{'phase':'" p "'}}"
+#define ON(node, phase) "{" FINAL ",'status':{'phase':'" phase "','nodeName':'" node "'}}"
+#define MOVED(more)                                                                                \
+    "{" FINAL ",'status':{'phase':'Running','nodeName':'b','migrationState':{'migrationUid':"      \
+    "'mig-1','sourcePod':'p-a','targetPod':'p-b'" more "}}}"
+#define STAYED(more)                                                                               \
+    "{" FINAL ",'status':{'phase':'Running','nodeName':'a','migrationState':{'migrationUid':"      \
+    "'mig-1','sourcePod':'p-a','targetPod':'p-b'" more "}}}"
+#define DELETING(at, status)                                                                       \
+    "{'metadata':{'finalizers':['foregroundDeleteVirtualMachine'],'deletionTimestamp':'" at        \
+    "'},'status':{" status "}}"
+#define HOMELESS                                                                                   \
+    "{'spec':{'nodeName':null},'status':{'phase':'Pending','containerStatuses':null,'conditions':" \
+    "[{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':'0/1 nodes'}]}}"
+
+static const struct row {
+    const char *name, *vmi;
+    const char *pods[2];   /* merges on POD */
+    const char *migration; /* merge on MIGRATION, or NULL */
+    const char *rule, *phase, *reason;
+    const char *patch;   /* text in a patch of the VMI; NULL = no patch */
+    const char *deletes; /* names of pods deleted, in order */
+    bool creates, confirm;
+    int64_t again_s;
+} rows[] = {
+    {"new: finalizer, Pending, pod",
+     "{}",
+     {NULL},
+     .rule = "create-pod",
+     .phase = "Pending",
+     .patch = "foregroundDeleteVirtualMachine",
+     .creates = true},
+    {"pending without pod: creates again",
+     PHASE("Pending"),
+     {NULL},
+     .rule = "create-pod",
+     .creates = true},
+    {"pending with pod",
+     PHASE("Pending"),
+     {HOMELESS},
+     .rule = "scheduling",
+     .phase = "Scheduling",
+     .patch = "Scheduling"},
+    {"new with pod: the phase was not written",
+     "{}",
+     {HOMELESS},
+     .rule = "scheduling",
+     .phase = "Scheduling",
+     .patch = "foregroundDeleteVirtualMachine"},
+    {"scheduling: why there is no node",
+     PHASE("Scheduling"),
+     {HOMELESS},
+     .rule = "scheduled",
+     .patch = "0/1 nodes"},
+    {"scheduling: said already",
+     "{" FINAL ",'status':{'phase':'Scheduling','conditions':[{'type':'PodScheduled','status':"
+     "'False','reason':'Unschedulable','message':'0/1 nodes'}]}}",
+     {HOMELESS},
+     .rule = "scheduled"},
+    {"scheduling: the container is not there yet",
+     PHASE("Scheduling"),
+     {"{'status':{'containerStatuses':null}}"},
+     .rule = "scheduled"},
+    {"scheduling: ready",
+     PHASE("Scheduling"),
+     {"{}"},
+     .rule = "scheduled",
+     .phase = "Scheduled",
+     .patch = "\"/status/activePods\",\"value\":{\"pod-a\":\"a\"}"},
+    {"scheduling: ready, the condition goes",
+     "{" FINAL ",'status':{'phase':'Scheduling','conditions':[{'type':'PodScheduled','status':"
+     "'False','reason':'Unschedulable','message':'0/1 nodes'}]}}",
+     {"{}"},
+     .rule = "scheduled",
+     .phase = "Scheduled",
+     .patch = "{\"op\":\"remove\",\"path\":\"/status/conditions/0\"}"},
+    {"scheduling: labelled for its handler",
+     PHASE("Scheduling"),
+     {"{}"},
+     .rule = "scheduled",
+     .phase = "Scheduled",
+     .patch = "kubevirt.io~1nodeName"},
+    {"scheduling: pod deleted",
+     PHASE("Scheduling"),
+     {NULL},
+     .rule = "pod-lost-early",
+     .phase = "Failed",
+     .reason = "PodDeleted",
+     .patch = "PodDeleted",
+     .confirm = true},
+    {"scheduling: pod failed",
+     PHASE("Scheduling"),
+     {"{'status':{'phase':'Failed','reason':'UnsupportedPod','message':'x'}}"},
+     .rule = "pod-down-early",
+     .phase = "Failed",
+     .reason = "PodFailed",
+     .patch = "PodFailed"},
+    {"running", ON("a", "Running"), {"{}"}, .rule = "settled"},
+    {"running: pod gone",
+     ON("a", "Running"),
+     {NULL},
+     .rule = "pod-over",
+     .phase = "Failed",
+     .reason = "PodDeleted",
+     .patch = "PodDeleted",
+     .confirm = true},
+    {"running: guest shut down",
+     ON("a", "Running"),
+     {"{'status':{'phase':'Succeeded'}}"},
+     .rule = "pod-over",
+     .phase = "Succeeded",
+     .patch = "Succeeded"},
+    {"running: launcher failed",
+     ON("a", "Running"),
+     {"{'status':{'phase':'Failed'}}"},
+     .rule = "pod-over",
+     .phase = "Failed",
+     .reason = "PodFailed",
+     .patch = "PodFailed"},
+    {"scheduled: launcher failed",
+     ON("a", "Scheduled"),
+     {"{'status':{'phase':'Failed'}}"},
+     .rule = "pod-over",
+     .phase = "Failed",
+     .reason = "PodFailed",
+     .patch = "PodFailed"},
+
+    {"a target pod before hand-off is left alone",
+     ON("a", "Running"),
+     {"{}", TARGET_POD()},
+     "{'status':{'phase':'Scheduling'}}",
+     .rule = "settled"},
+    {"a young target pod whose migration is not seen yet",
+     ON("a", "Running"),
+     {"{}", YOUNG_TARGET},
+     .rule = "settled",
+     .again_s = 60},
+    {"a target pod of no migration goes",
+     ON("a", "Running"),
+     {"{}", TARGET_POD()},
+     .rule = "settled",
+     .deletes = "p-b "},
+    {"a target pod of a failed migration goes",
+     ON("a", "Running"),
+     {"{}", TARGET_POD()},
+     "{'status':{'phase':'Failed'}}",
+     .rule = "settled",
+     .deletes = "p-b "},
+    {"during a move nothing goes",
+     STAYED(),
+     {"{}", TARGET_POD()},
+     "{'status':{'phase':'Running'}}",
+     .rule = "settled"},
+    {"during a move the source's end decides nothing",
+     STAYED(),
+     {"{'status':{'phase':'Succeeded'}}", TARGET_POD()},
+     "{'status':{'phase':'Running'}}",
+     .rule = "settled"},
+    {"ownership moved, not completed: both stay",
+     MOVED(),
+     {"{}", TARGET_POD()},
+     "{'status':{'phase':'Running'}}",
+     .rule = "settled"},
+    {"moved: the source pod goes",
+     MOVED(",'completed':true"),
+     {"{}", TARGET_POD()},
+     "{'status':{'phase':'Running'}}",
+     .rule = "settled",
+     .deletes = "p-a "},
+    {"moved: the source pod is on its way out",
+     MOVED(",'completed':true"),
+     {"{'metadata':{'deletionTimestamp':'2025-12-31T23:59:00Z'}}", TARGET_POD()},
+     "{'status':{'phase':'Succeeded'}}",
+     .rule = "settled"},
+    {"moved, then the guest shut down",
+     MOVED(",'completed':true"),
+     {"{'status':{'phase':'Succeeded'}}",
+      "{'metadata':{'name':'p-b','uid':'pod-b'},'spec':{'nodeName':'b'},'status':{'phase':"
+      "'Succeeded'}}"},
+     .rule = "pod-over",
+     .phase = "Succeeded",
+     .patch = "Succeeded"},
+    {"failed move: the target pod goes when the migration is over",
+     STAYED(",'completed':true,'failed':true"),
+     {"{}", TARGET_POD()},
+     "{'status':{'phase':'Failed'}}",
+     .rule = "settled",
+     .deletes = "p-b "},
+
+    {"deleting: the handler's turn",
+     DELETING("2025-12-31T23:59:50Z", "'phase':'Running','nodeName':'a'"),
+     {"{}"},
+     .rule = "deleted",
+     .again_s = 25},
+    {"deleting: the handler did not",
+     DELETING("2025-12-31T23:59:20Z", "'phase':'Running','nodeName':'a'"),
+     {"{}"},
+     .rule = "deleted",
+     .deletes = "p-a "},
+    {"deleting: the guest is stopped",
+     DELETING("2025-12-31T23:59:50Z", "'phase':'Succeeded','nodeName':'a'"),
+     {"{}"},
+     .rule = "deleted",
+     .deletes = "p-a "},
+    {"deleting before it started",
+     DELETING("2025-12-31T23:59:50Z", "'phase':'Scheduling'"),
+     {"{}"},
+     .rule = "deleted",
+     .deletes = "p-a "},
+    {"deleting during a move: both",
+     DELETING("2025-12-31T23:59:00Z", "'phase':'Running','nodeName':'a'"),
+     {"{}", TARGET_POD()},
+     .rule = "deleted",
+     .deletes = "p-a p-b "},
+    {"deleting: pods on their way out",
+     DELETING("2025-12-31T23:59:00Z", "'phase':'Running'"),
+     {"{'metadata':{'deletionTimestamp':'2025-12-31T23:59:00Z'}}"},
+     .rule = "deleted"},
+    {"deleting: all gone",
+     DELETING("2025-12-31T23:59:50Z", "'phase':'Running'"),
+     {NULL},
+     .rule = "deleted",
+     .patch = "/metadata/finalizers",
+     .confirm = true},
+    {"deleting a new one",
+     DELETING("2025-12-31T23:59:50Z", ""),
+     {NULL},
+     .rule = "deleted",
+     .patch = "/metadata/finalizers",
+     .confirm = true},
+
+    {"finished: its pod stays to be looked at",
+     ON("a", "Succeeded"),
+     {"{'status':{'phase':'Succeeded'}}"},
+     .rule = "finished"},
+    {"finished: nothing may run", ON("a", "Failed"), {"{}"}, .rule = "finished", .deletes = "p-a "},
+};
+
+static void check_row(const struct row *r)
+{
+    struct api_object *vmi = make_object(API_KIND_VMI, VMI, r->vmi);
+    struct api_object *pods[2] = {0}, *migration = NULL;
+    struct vmi_view view = {.vmi = vmi,
+                            .pods = (const struct api_object *const *)pods,
+                            .migrations = (const struct api_object *const *)&migration,
+                            .pod = {.launcher_image = "launcher"}};
+    ferry_cleanup_buf struct ferry_buf deleted = {0}, patches = {0};
+    plan_cleanup struct plan p = {0};
+
+    for (size_t i = 0; i < COUNT_OF(pods) && r->pods[i]; i++) {
+        pods[view.n_pods++] = make_object(API_KIND_POD, POD, r->pods[i]);
+    }
+    if (r->migration) {
+        migration = make_object(API_KIND_MIGRATION, MIGRATION, r->migration);
+        view.n_migrations = 1;
+    }
+    vmi_decide(&view, NOW_MS, &p);
+    for (size_t i = 0; i < p.n; i++) {
+        if (p.actions[i].op == PLAN_DELETE) {
+            ferry_buf_printf(&deleted, "%s ", p.actions[i].name);
+        } else if (p.actions[i].op == PLAN_PATCH || p.actions[i].op == PLAN_PATCH_STATUS) {
+            api_cleanup_object struct api_object *after =
+                patched_object(vmi, p.actions[i].body, false);
+
+            ferry_buf_puts(&patches, p.actions[i].body);
+            assert_non_null(after);
+        }
+    }
+    bool creates = plan_find(&p, PLAN_CREATE, API_KIND_POD) != NULL;
+    if (!ferry_streq(p.rule, r->rule) || !ferry_streq(p.phase, r->phase) ||
+        !ferry_streq(p.reason, r->reason) || creates != r->creates || p.confirm != r->confirm) {
+        fail_msg("%s: rule '%s' phase '%s' reason '%s' creates %d confirm %d", r->name, p.rule,
+                 p.phase ? p.phase : "-", p.reason ? p.reason : "-", creates, p.confirm);
+    }
+    if (!ferry_streq(deleted.data, r->deletes)) {
+        fail_msg("%s: deletes '%s'", r->name, deleted.data ? deleted.data : "");
+    }
+    if ((r->patch && (!patches.data || !strstr(patches.data, r->patch))) ||
+        (!r->patch && patches.data)) {
+        fail_msg("%s: patches %s", r->name, patches.data ? patches.data : "none");
+    }
+    if (r->again_s && p.again_ms != r->again_s * 1000) {
+        fail_msg("%s: again after %lld ms", r->name, (long long)p.again_ms);
+    }
+    api_object_unref(vmi);
+    api_object_unref(pods[0]);
+    api_object_unref(pods[1]);
+    api_object_unref(migration);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        check_row(&rows[i]);
+    }
+}
+
+/* ---- rendering -------------------------------------------------------------------------------
+ */
+
+static void assert_at(const struct api_object *pod, const char *pointer, const char *want)
+{
+    const char *got = api_json_str(pod->root, pointer);
+
+    if (!ferry_streq(got, want)) {
+        fail_msg("%s is '%s', expected '%s'", pointer, got ? got : "absent",
+                 want ? want : "absent");
+    }
+}
+
+static struct api_object *rendered(const char *vmi_merge, const char *migration_merge)
+{
+    api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, vmi_merge);
+    api_cleanup_object struct api_object *m =
+        migration_merge ? make_object(API_KIND_MIGRATION, MIGRATION, migration_merge) : NULL;
+    ferry_cleanup_free char *json = pod_render(&vmi->u.vmi, m ? &m->u.migration : NULL,
+                                               &(struct pod_settings){.launcher_image = "img"});
+    struct api_object *pod = NULL;
+    struct ferry_error err = {0};
+
+    if (api_object_parse(API_KIND_POD, json, strlen(json), &pod, &err) < 0) {
+        fail_msg("%s: %s", json, err.msg);
+    }
+    return pod;
+}
+
+static void test_render_pod(void **state)
+{
+    (void)state;
+    api_cleanup_object struct api_object *pod = rendered(
+        "{'metadata':{'labels':{'app':'shop','kubevirt.io/nodeName':'x'}},'spec':{'nodeSelector':"
+        "{'zone':'1'},'domain':{'cpu':{'cores':2},'memory':{'guest':'1Gi'}}}}",
+        NULL);
+    const struct api_pod *p = &pod->u.pod;
+
+    assert_true(ferry_str_starts(pod->meta->name, "virt-launcher-web-"));
+    assert_int_equal(strlen(pod->meta->name), strlen("virt-launcher-web-") + 5);
+    assert_at(pod, "/metadata/labels/kubevirt.io", "virt-launcher");
+    assert_at(pod, "/metadata/labels/kubevirt.io~1created-by", "vmi-1");
+    assert_at(pod, "/metadata/labels/app", "shop");
+    assert_at(pod, "/metadata/labels/kubevirt.io~1nodeName", NULL);
+    assert_at(pod, "/metadata/labels/kubevirt.io~1migrationJobUID", NULL);
+    assert_at(pod, "/metadata/ownerReferences/0/uid", "vmi-1");
+    assert_at(pod, "/spec/restartPolicy", "Never");
+    assert_at(pod, "/spec/containers/0/name", "compute");
+    assert_at(pod, "/spec/containers/0/command/0", "ferry-launcher");
+    assert_at(pod, "/spec/containers/0/args/0", "--namespace");
+    assert_at(pod, "/spec/containers/0/args/1", "ns");
+    assert_at(pod, "/spec/containers/0/args/3", "web");
+    assert_at(pod, "/spec/containers/0/args/5", "vmi-1");
+    assert_null(p->affinity);
+    assert_int_equal(p->grace_s, 20);
+    assert_int_equal(p->cpu_milli, 200);
+    assert_int_equal(p->memory_bytes, (INT64_C(1) << 30) + (128 + 16 + 2) * (INT64_C(1) << 20));
+    assert_string_equal(api_map_get(&p->node_selector, "zone"), "1");
+}
+
+static void test_render_is_repeatable(void **state)
+{
+    (void)state;
+    api_cleanup_object struct api_object *a = rendered(NULL, NULL), *b = rendered(NULL, NULL);
+    api_cleanup_object struct api_object *other = rendered("{'metadata':{'uid':'vmi-2'}}", NULL);
+    api_cleanup_object struct api_object *target = rendered(NULL, "{}");
+
+    assert_string_equal(a->meta->name, b->meta->name);
+    assert_string_not_equal(a->meta->name, other->meta->name);
+    assert_string_not_equal(a->meta->name, target->meta->name);
+}
+
+static void test_render_target(void **state)
+{
+    static const char terms[] =
+        "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+    (void)state;
+    api_cleanup_object struct api_object *pod =
+        rendered("{'spec':{'nodeSelector':{'zone':'1'},'affinity':{'podAntiAffinity':{"
+                 "'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'rack'}]}}}}",
+                 "{'spec':{'addedNodeSelector':{'zone':'2','disk':'fast'}}}");
+    ferry_cleanup_free char *own = ferry_asprintf("%s/0/topologyKey", terms);
+    ferry_cleanup_free char *key = ferry_asprintf("%s/1/topologyKey", terms);
+    ferry_cleanup_free char *label =
+        ferry_asprintf("%s/1/labelSelector/matchLabels/kubevirt.io~1created-by", terms);
+
+    assert_at(pod, "/metadata/labels/kubevirt.io~1migrationJobUID", "mig-1");
+    assert_at(pod, "/metadata/annotations/kubevirt.io~1migrationJobName", "move");
+    assert_at(pod, "/spec/nodeSelector/zone", "1"); /* only narrower, never elsewhere */
+    assert_at(pod, "/spec/nodeSelector/disk", "fast");
+    assert_at(pod, own, "rack");
+    assert_at(pod, key, "kubernetes.io/hostname");
+    assert_at(pod, label, "vmi-1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_render_pod),
+        cmocka_unit_test(test_render_is_repeatable),
+        cmocka_unit_test(test_render_target),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,361 @@
+"""Two nodes by hand: launchers in real sandboxes, joined by relays, driven over their control sockets.
+
+No API server, controller or handler is involved: the tests below play the handler's part. A node is a
+network namespace with a directory of its own; a pod is the sandbox that ferry-pods makes (testpod).
+"""
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import heartbeat  # noqa: E402
+
+VM_USER, RELAY_USER = 61201, 61200
+KEEP = os.environ.get("FERRY_TEST_KEEP")
+
+
+def wait_for(what, condition, seconds=60, step=0.02):
+    """Waits until `condition()` is true; its value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for: {what}")
+        time.sleep(step)
+
+
+class UnixHTTP(http.client.HTTPConnection):
+    def __init__(self, path, timeout=60):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = heartbeat.connect(self.path)
+        self.sock.settimeout(self.timeout)
+
+
+def call(socket_path, method, path, body=None):
+    """(status, decoded body) of a control call."""
+    connection = UnixHTTP(socket_path)
+    with contextlib.closing(connection):
+        connection.request(method, path, None if body is None else json.dumps(body))
+        answer = connection.getresponse()
+        data = answer.read()
+    try:
+        return answer.status, json.loads(data)
+    except ValueError:
+        return answer.status, data.decode()
+
+
+def vmi(name, uid, memory="64Mi", args="ws=16 rate=4 hb=50 fill=rand", grace=10):
+    return {
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+        "metadata": {"namespace": "default", "name": name, "uid": uid},
+        "spec": {
+            "terminationGracePeriodSeconds": grace,
+            "domain": {
+                "memory": {"guest": memory}, "devices": {},
+                "firmware": {"kernelBoot": {"kernelArgs": args, "container": {
+                    "image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}},
+            },
+        },
+    }
+
+
+class Pod:
+    """A launcher in its sandbox on a node."""
+
+    def __init__(self, node, name, owner):
+        self.node = node
+        self.uid = str(uuid.uuid4())
+        self.dir = os.path.join(node.root, "run/ferry/pods", self.uid)
+        self.control = os.path.join(self.dir, "launcher.sock")
+        meta = owner["metadata"]
+        node.lab.testpod("start", node.root, node.lab.bin, node.lab.guest, self.uid, name,
+                         "--namespace", meta["namespace"], "--name", meta["name"], "--uid", meta["uid"])
+        info = json.load(open(os.path.join(self.dir, "sandbox.json")))
+        self.pid1 = info["child-pid"]
+        node.lab.pods.append(self)
+        self.wait_ready()
+
+    def wait_ready(self, seconds=30):
+        wait_for("the launcher's status", lambda: self.call("GET", "/v1/status")[0] == 200, seconds)
+
+    def call(self, method, path, body=None):
+        return call(self.control, method, path, body)
+
+    def ok(self, method, path, body=None):
+        status, answer = self.call(method, path, body)
+        if status != 200:
+            raise AssertionError(f"{method} {path}: {status} {answer}")
+        return answer
+
+    def status(self):
+        """The status; waits while libvirtd is away."""
+        return wait_for("a status", lambda: (lambda s, a: a if s == 200 else None)(*self.call("GET", "/v1/status")))
+
+    def domain(self):
+        return self.status()["domain"]["state"]
+
+    def migration(self):
+        return self.status().get("migration", {})
+
+    def children(self, name):
+        """Host pids of processes of that name in the sandbox, not counting threads."""
+        found = []
+        for pid in os.listdir("/proc"):
+            try:
+                if pid.isdigit() and os.readlink(f"/proc/{pid}/ns/pid") == self.pid_ns and \
+                        os.path.basename(open(f"/proc/{pid}/cmdline").read().split("\0")[0]).startswith(name):
+                    found.append(int(pid))
+            except OSError:
+                pass
+        return found
+
+    @property
+    def pid_ns(self):
+        return os.readlink(f"/proc/{self.pid1}/ns/pid")
+
+    def kill(self, name):
+        """SIGKILL for the one process of that name in the sandbox."""
+        pids = wait_for(f"a process {name}", lambda: self.children(name))
+        if len(pids) != 1:
+            raise AssertionError(f"{len(pids)} processes {name}")
+        os.kill(pids[0], signal.SIGKILL)
+        wait_for(f"the end of {name} {pids[0]}", lambda: pids[0] not in self.children(name))
+
+    def alive(self):
+        try:
+            return open(f"/proc/{self.pid1}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+        except OSError:
+            return False
+
+    def end(self, grace=10):
+        """Asks the launcher to stop; waits for the sandbox to be over, removes it."""
+        self.ok("DELETE", "/v1/vm", {"graceS": grace})
+        wait_for("the end of the sandbox", lambda: not self.alive(), grace + 20)
+        code = open(os.path.join(self.dir, "exit")).read().strip()
+        if code != "0":
+            raise AssertionError(f"the launcher ended with {code}")
+        self.remove()
+
+    def remove(self):
+        self.node.lab.pods.remove(self)
+        if not KEEP:
+            self.node.lab.testpod("remove", self.node.root, self.uid)
+
+    def on_host(self, path):
+        """A path in the pod, as the host sees it."""
+        for inside, outside in (("/var/run/kubevirt/migrationproxy/", "m/"), ("/var/run/ferry-libvirt/", "libvirt/")):
+            if path.startswith(inside):
+                return os.path.join(self.dir, outside, path[len(inside):])
+        raise AssertionError(f"unexpected path {path}")
+
+    def left_in_m(self):
+        return os.listdir(os.path.join(self.dir, "m"))
+
+    def log(self, lines=40):
+        return "".join(open(os.path.join(self.dir, "log"), errors="replace").readlines()[-lines:])
+
+
+class Node:
+    """A network namespace and a directory."""
+
+    def __init__(self, lab, name, number):
+        self.lab = lab
+        self.name = name
+        self.root = os.path.join(lab.root, name)
+        self.netns = f"{lab.tag}-{name}"
+        self.address = f"10.99.0.{number}"
+        os.makedirs(os.path.join(self.root, "run/ferry/pods"))
+        os.chmod(self.root, 0o711)
+        self.relay = None
+        lab.ip("netns", "add", self.netns)
+        lab.ip("-n", self.netns, "link", "set", "lo", "up")
+
+    def shape(self, mbit):
+        """Limits what this node sends."""
+        verb = "replace" if mbit else "del"
+        extra = ["tbf", "rate", f"{mbit}mbit", "burst", "64k", "latency", "50ms"] if mbit else []
+        subprocess.run(["tc", "-n", self.netns, "qdisc", verb, "dev", "eth0", "root"] + extra, check=bool(mbit),
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def start_relay(self):
+        pki = os.path.join(self.root, "pki")
+        os.mkdir(pki, 0o711)
+        for name, owner in (("ca.crt", 0), (f"{self.name}.crt", 0), (f"{self.name}.key", RELAY_USER)):
+            shutil.copy(os.path.join(self.lab.root, "pki", name), pki)
+            os.chown(os.path.join(pki, name), owner, owner)
+        self.relay_socket = os.path.join(self.root, "run/ferry/relay.sock")
+        with open(os.path.join(self.root, "relay.log"), "ab") as log:
+            self.relay = subprocess.Popen(
+                ["ip", "netns", "exec", self.netns, os.path.join(self.lab.bin, "ferry-relay"), "serve",
+                 "--node", self.name, "--control", f"unix:{self.relay_socket}", "--ca", f"{pki}/ca.crt",
+                 "--cert", f"{pki}/{self.name}.crt", "--key", f"{pki}/{self.name}.key"], stdout=log, stderr=log)
+        wait_for("the relay", lambda: os.path.exists(self.relay_socket) and
+                 call(self.relay_socket, "GET", "/healthz")[0] == 200)
+
+    def relay_ok(self, method, path, body=None):
+        status, answer = call(self.relay_socket, method, path, body)
+        if status != 200:
+            raise AssertionError(f"relay of {self.name}: {method} {path}: {status} {answer}")
+        return answer
+
+    def listeners(self):
+        """What the relay still serves."""
+        return [self.relay_ok("GET", f"/v1/{kind}") for kind in ("targets", "sources")], \
+            self.relay_ok("GET", "/v1/streams")["streams"]
+
+
+class Move:
+    """What the two handlers do around one migration, up to its start."""
+
+    def __init__(self, lab, guest, source, target, options=None):
+        self.uid = str(uuid.uuid4())
+        self.key = guest["metadata"]["uid"]
+        self.source, self.target = source, target
+        self.guest = guest
+        lab.moves.append(self)
+        sockets = target.ok("PUT", f"/v1/target/{self.uid}", {"vmi": guest})
+        answer = target.node.relay_ok("PUT", f"/v1/targets/{self.key}", {
+            "move": self.uid, "generation": 1, "sourceNode": source.node.name, "bind": target.node.address,
+            "tls": "raw", "channels": [
+                {"logical": 0, "unix": target.on_host(sockets["controlSocket"])},
+                {"logical": 49152, "unix": target.on_host(sockets["memorySocket"])}]})
+        source.node.relay_ok("PUT", f"/v1/sources/{self.key}", {
+            "move": self.uid, "generation": 1, "targetNode": target.node.name, "address": answer["address"],
+            "ports": answer["ports"], "dir": os.path.join(source.dir, "m"), "owner": VM_USER, "tls": "raw"})
+        source.ok("PUT", f"/v1/migrations/{self.uid}", {"vmi": guest, "options": options or {}})
+
+    def phase(self, pod):
+        return pod.migration()["phase"]
+
+    def wait_end(self, seconds=120):
+        """Phases in which source and target end."""
+        return tuple(wait_for(f"the end of the migration at the {role}",
+                              lambda p=pod: self.phase(p) if self.phase(p) in ("succeeded", "failed") else None,
+                              seconds)
+                     for role, pod in (("source", self.source), ("target", self.target)))
+
+    def wait_bytes(self, least=1, seconds=60):
+        """Waits until memory flows."""
+        wait_for("memory to flow", lambda: self.source.migration().get("sample", {}).get("processedBytes", 0) >= least,
+                 seconds)
+
+    def close(self):
+        self.source.node.relay_ok("DELETE", f"/v1/sources/{self.key}")
+        self.target.node.relay_ok("DELETE", f"/v1/targets/{self.key}")
+
+
+class Lab:
+    def __init__(self, bin_dir):
+        self.bin = os.path.abspath(bin_dir)
+        self.build = os.path.dirname(self.bin)
+        self.guest = os.path.join(self.build, "lib/ferry/guest")
+        self.root = tempfile.mkdtemp(prefix="ferry-vm-")
+        os.chmod(self.root, 0o711)
+        self.tag = "fvm" + os.path.basename(self.root)[-6:].replace("_", "x")
+        self.pods, self.moves = [], []
+        self.nodes = [Node(self, "nodea", 1), Node(self, "nodeb", 2)]
+        a, b = self.nodes
+        self.ip("-n", a.netns, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b.netns)
+        for node in self.nodes:
+            self.ip("-n", node.netns, "addr", "add", f"{node.address}/24", "dev", "eth0")
+            self.ip("-n", node.netns, "link", "set", "eth0", "up")
+        pki = os.path.join(self.root, "pki")
+        os.mkdir(pki, 0o700)
+        for args in (["init"], ["node", "nodea"], ["node", "nodeb"]):
+            subprocess.run([os.path.join(self.bin, "ferry-relay"), "pki"] + args + ["--dir", pki], check=True,
+                           stdout=subprocess.DEVNULL)
+        for node in self.nodes:
+            node.start_relay()
+        self.monitor = heartbeat.Monitor(self.root)
+
+    @staticmethod
+    def ip(*args):
+        subprocess.run(("ip",) + args, check=True)
+
+    def testpod(self, *args):
+        tool = os.path.join(self.build, "tests/vm/testpod")
+        result = subprocess.run((tool,) + args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+        if result.returncode != 0:
+            raise AssertionError(f"testpod {args[0]}: {result.stdout.strip()}")
+
+    def share_cache(self, pod):
+        """Later pods start faster with the capability cache of this one."""
+        for node in self.nodes:
+            if node is pod.node:
+                self.testpod("harvest", node.root, pod.uid)
+            else:
+                shutil.copytree(os.path.join(pod.node.root, "var"), os.path.join(node.root, "var"),
+                                dirs_exist_ok=True)
+
+    def close(self, failed):
+        self.monitor.stop()
+        if failed:
+            self.explain()
+        for pod in list(self.pods):
+            if pod.alive():
+                os.kill(pod.pid1, signal.SIGKILL)
+                wait_for("the end of a sandbox", lambda p=pod: not p.alive())
+        for node in self.nodes:
+            node.relay.kill()
+            node.relay.wait()
+            subprocess.run(["ip", "netns", "del", node.netns], check=False)
+        if not KEEP:
+            shutil.rmtree(self.root)
+
+    def explain(self):
+        for pod in self.pods:
+            print(f"--- log of pod {pod.uid} on {pod.node.name}")
+            print(pod.log())
+            try:
+                print(pod.call("GET", "/v1/status"))
+            except OSError as e:
+                print(f"no status: {e}")
+        for node in self.nodes:
+            path = os.path.join(node.root, "relay.log")
+            if os.path.exists(path):
+                print(f"--- log of the relay on {node.name}\n{open(path, errors='replace').read()[-4000:]}")
+
+    def running(self):
+        """Pods whose domain is active."""
+        return [p for p in self.pods if p.domain() in ("running", "paused")]
+
+    def check_guest(self, pod):
+        """Exactly one domain runs, on `pod`; its memory is whole and its heartbeat unbroken."""
+        self.monitor.wait_beats(3, 30)
+        active = self.running()
+        if active != [pod]:
+            raise AssertionError(f"active on {[p.node.name for p in active]}, wanted {pod.node.name}")
+        pages, bad = self.monitor.verify()
+        if bad or self.monitor.bad_pages():
+            raise AssertionError(f"{bad} of {pages} pages are bad")
+        if self.monitor.broken_sequence():
+            raise AssertionError(f"the heartbeat is broken: {self.monitor.broken_sequence()[:5]}")
+        if not re.search(re.escape(pod.uid), self.monitor.current_log()):
+            raise AssertionError("the heartbeat comes from another pod")
+        return pages
+
+
+@contextlib.contextmanager
+def lab(bin_dir):
+    made = Lab(bin_dir)
+    failed = True
+    try:
+        yield made
+        failed = False
+    finally:
+        made.close(failed)

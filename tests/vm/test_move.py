@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Moves of a real guest between two launchers, by hand: no API, no controller, no handlers."""
+import os
+import sys
+import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import lab as labs  # noqa: E402
+import scenario  # noqa: E402
+
+MIB = 1 << 20
+
+
+def start(lab, node=0, **kwargs):
+    """A running guest: (VMI, pod)."""
+    guest = labs.vmi("vm-" + uuid.uuid4().hex[:6], str(uuid.uuid4()), **kwargs)
+    pod = labs.Pod(lab.nodes[node], "virt-launcher-1", guest)
+    answer = pod.ok("PUT", "/v1/vm", {"vmi": guest})
+    assert answer["domain"]["state"] == "running", answer
+    lab.share_cache(pod)
+    lab.monitor.wait_beats(3)
+    return guest, pod
+
+
+def move(lab, guest, source, target_node, options=None):
+    """Moves to a fresh pod on that node; the pod."""
+    target = labs.Pod(lab.nodes[target_node], "virt-launcher-2", guest)
+    mark = lab.monitor.mark()
+    m = labs.Move(lab, guest, source, target, options)
+    phases = m.wait_end()
+    assert phases == ("succeeded", "succeeded"), f"{phases}: {source.migration()}"
+    pages = lab.check_guest(target)
+    status = source.status()
+    print(f"moved to {target.node.name}: downtime {status['migration'].get('downtimeMs')} ms, "
+          f"worst gap {lab.monitor.worst_gap(mark) * 1000:.0f} ms, {pages} pages verified")
+    assert status["domain"] == {"state": "shutoff", "reason": "migrated"}, status
+    assert status["migration"]["downtimeMs"] >= 0, status
+    target.ok("POST", f"/v1/migrations/{m.uid}/finalize")
+    m.close()
+    assert source.left_in_m() == [] and target.left_in_m() == [], (source.left_in_m(), target.left_in_m())
+    return target, m
+
+
+def test_there_and_back(bin_dir):
+    with labs.lab(bin_dir) as lab:
+        guest, first = start(lab)
+        second, m = move(lab, guest, first, 1)
+        # a migration is one-shot, and a guest that left is not started again
+        assert first.call("PUT", f"/v1/migrations/{m.uid}", {"vmi": guest})[0] == 409
+        assert first.call("POST", f"/v1/migrations/{m.uid}/cancel")[0] == 409
+        assert first.call("POST", "/v1/migrations/unknown/cancel")[0] == 404
+        assert first.ok("PUT", "/v1/vm", {"vmi": guest})["domain"]["state"] == "shutoff"
+        record = first.ok("GET", f"/v1/records/{m.uid}")
+        assert '"type":"start"' in record and '"type":"end","phase":"succeeded"' in record, record
+        first.end()
+        third, _ = move(lab, guest, second, 0)
+        second.end()
+        lab.check_guest(third)
+        third.end()
+
+
+def test_wrong_calls(bin_dir):
+    with labs.lab(bin_dir) as lab:
+        guest, pod = start(lab)
+        other = labs.vmi("other", str(uuid.uuid4()))
+        for method, path, body, status, text in (
+                ("PUT", "/v1/vm", {"vmi": other}, 400, "this launcher is for VMI"),
+                ("PUT", "/v1/vm", {}, 400, "the field 'vmi' is missing"),
+                ("PUT", "/v1/vm", {"vmi": []}, 400, "vmi"),
+                ("PUT", "/v1/migrations/a_b", {"vmi": guest}, 404, "there is no PUT"),
+                ("PUT", "/v1/migrations/u1", {"vmi": guest, "options": {"unsafe": 1}}, 400, "options.unsafe"),
+                ("PUT", "/v1/target/u1", {"vmi": guest}, 409, "a guest runs here already"),
+                ("GET", "/v1/records/u1", None, 404, "no record"),
+                ("POST", "/v1/migrations/u1/finalize", None, 404, "no migration u1"),
+                ("POST", "/v1/status", None, 405, "there is no POST"),
+                ("GET", "/v1/events?since=x", None, 400, "since"),
+                ("GET", "/elsewhere", None, 404, "there is no GET")):
+            got, answer = pod.call(method, path, body)
+            assert got == status and text in answer["message"], (method, path, got, answer)
+        lab.check_guest(pod)
+        pod.end()
+
+
+def test_migration_without_a_target(bin_dir):
+    """Nothing listens in the source's directory: the guest stays, and the reason is said."""
+    with labs.lab(bin_dir) as lab:
+        guest, pod = start(lab)
+        pod.ok("PUT", "/v1/migrations/u1", {"vmi": guest})
+        m = labs.wait_for("the end", lambda: pod.migration() if pod.migration()["phase"] != "running" else None)
+        assert m["phase"] == "failed" and m["reasonCode"] == "LibvirtError", m
+        assert "Failed to connect socket" in m["failureReason"], m
+        lab.check_guest(pod)
+        pod.end()
+
+
+def cancel_midway(lab, guest, source, options=None):
+    target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+    m = labs.Move(lab, guest, source, target, options)
+    m.wait_bytes(MIB)
+    source.ok("POST", f"/v1/migrations/{m.uid}/cancel")
+    phases = m.wait_end(30)
+    assert phases == ("failed", "failed"), phases
+    status = source.migration()
+    assert status["abortStatus"] == "Succeeded" and status["reasonCode"] == "Aborted", status
+    assert status["failureReason"] == "Live migration has been aborted", status
+    assert target.domain() == "none", target.status()
+    lab.check_guest(source)
+    m.close()
+    assert source.left_in_m() == [] and target.left_in_m() == [], (source.left_in_m(), target.left_in_m())
+    target.end()
+
+
+def test_cancel(bin_dir):
+    """On a slow link, then with a bandwidth limit; afterwards the guest can still move."""
+    with labs.lab(bin_dir) as lab:
+        guest, first = start(lab)
+        lab.nodes[0].shape(40)
+        cancel_midway(lab, guest, first)
+        lab.nodes[0].shape(0)
+        cancel_midway(lab, guest, first, {"bandwidthBytesPerS": 4 * MIB})
+        second, _ = move(lab, guest, first, 1)
+        first.end()
+        second.end()
+
+
+scenario.need_root()
+scenario.main(globals())
