@@ -63,6 +63,9 @@ static void put_resource(struct ferry_buf *b, const struct api_resource *r)
         }
         ferry_buf_puts(b, "]");
     }
+    if (r->kind == API_KIND_POD || r->kind == API_KIND_VMI) {
+        ferry_buf_puts(b, ",\"categories\":[\"all\"]"); /* kubectl get all */
+    }
     ferry_buf_puts(b, "}");
     if (r->has_status) {
         ferry_buf_printf(b,

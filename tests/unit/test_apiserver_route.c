@@ -1,0 +1,306 @@
+/* Tables for routes, identities and roles, and what the server says of itself. */
+#include "lib/unit.h"
+
+#include "api/json.h"
+#include "apiserver/auth.h"
+#include "apiserver/discovery.h"
+#include "apiserver/route.h"
+#include "base/str.h"
+
+#define KV "/apis/kubevirt.io/v1"
+
+static void routes(void **state)
+{
+    static const struct {
+        const char *method, *path;
+        bool watch;
+        int code; /* 0: fine */
+        enum route_verb verb;
+        const char *plural, *ns, *name, *sub;
+    } cases[] = {
+        {"GET", "/api/v1/pods", false, 0, ROUTE_LIST, "pods", "", "", ""},
+        {"GET", "/api/v1/pods/", false, 0, ROUTE_LIST, "pods", "", "", ""},
+        {"GET", "/api/v1/pods", true, 0, ROUTE_WATCH, "pods", "", "", ""},
+        {"GET", "/api/v1/namespaces/a/pods", false, 0, ROUTE_LIST, "pods", "a", "", ""},
+        {"GET", "/api/v1/namespaces/a/pods/b", false, 0, ROUTE_GET, "pods", "a", "b", ""},
+        {"GET", "/api/v1/namespaces/a/pods/b", true, 0, ROUTE_WATCH, "pods", "a", "b", ""},
+        {"POST", "/api/v1/namespaces/a/pods", false, 0, ROUTE_CREATE, "pods", "a", "", ""},
+        {"POST", "/api/v1/namespaces/a/pods", true, 0, ROUTE_CREATE, "pods", "a", "", ""},
+        {"POST", "/api/v1/namespaces/a/pods/b/binding", false, 0, ROUTE_CREATE, "pods", "a", "b",
+         "binding"},
+        {"PUT", "/api/v1/namespaces/a/pods/b/status", false, 0, ROUTE_UPDATE, "pods", "a", "b",
+         "status"},
+        {"PATCH", KV "/namespaces/a/virtualmachineinstances/b", false, 0, ROUTE_PATCH,
+         "virtualmachineinstances", "a", "b", ""},
+        {"DELETE", "/api/v1/nodes/n1", false, 0, ROUTE_DELETE, "nodes", "", "n1", ""},
+        {"GET", "/api/v1/namespaces", false, 0, ROUTE_LIST, "namespaces", "", "", ""},
+        {"GET", "/api/v1/namespaces/x", false, 0, ROUTE_GET, "namespaces", "", "x", ""},
+        {"PUT", "/api/v1/namespaces/x/status", false, 0, ROUTE_UPDATE, "namespaces", "", "x",
+         "status"},
+        {"GET", "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies", false, 0, ROUTE_LIST,
+         "migrationpolicies", "", "", ""},
+        {"POST", "/api/v1/pods", false, 405, 0, NULL, "", "", ""},
+        {"DELETE", "/api/v1/pods", false, 405, 0, NULL, "", "", ""},
+        {"DELETE", "/api/v1/namespaces/a/pods", false, 405, 0, NULL, "", "", ""},
+        {"DELETE", "/api/v1/namespaces/a/pods/b/status", false, 405, 0, NULL, "", "", ""},
+        {"GET", "/api/v1/namespaces/a/pods/b/binding", false, 405, 0, NULL, "", "", ""},
+        {"OPTIONS", "/api/v1/pods", false, 405, 0, NULL, "", "", ""},
+        {"GET", "/api/v1/pods/b", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/api/v1/namespaces/a/pods/b/log", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/api/v1/namespaces/a/nodes/b", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/api/v1/services", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/api/v2/pods", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/apis/kubevirt.io/v1/pods", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/api/v1//pods", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/api/v1/namespaces/a/pods/b/status/x", false, 404, 0, NULL, "", "", ""},
+        {"GET", "/a/b/c/d/e/f/g/h/i/j/k", false, 404, 0, NULL, "", "", ""},
+        {"GET", "", false, 404, 0, NULL, "", "", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct status st = {0};
+        struct route r;
+        int rc = route_parse(cases[i].method, cases[i].path, cases[i].watch, &r, &st);
+
+        if (st.code != cases[i].code || (rc < 0) != (cases[i].code != 0)) {
+            fail_msg("%s %s: rc %d, code %d %s", cases[i].method, cases[i].path, rc, st.code,
+                     st.message);
+        }
+        if (rc == 0) {
+            assert_int_equal(r.verb, cases[i].verb);
+            assert_string_equal(r.resource->plural, cases[i].plural);
+            assert_string_equal(r.ns, cases[i].ns);
+            assert_string_equal(r.name, cases[i].name);
+            assert_string_equal(r.subresource, cases[i].sub);
+        }
+    }
+}
+
+static void long_paths(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    struct status st = {0};
+    struct route r;
+
+    (void)state;
+    ferry_buf_puts(&b, "/api/v1/nodes/");
+    for (int i = 0; i < 1000; i++) {
+        ferry_buf_puts(&b, "a");
+    }
+    assert_int_equal(route_parse("GET", b.data, false, &r, &st), -1);
+    assert_int_equal(st.code, 404);
+}
+
+static struct http_peer peer(const char *name, const char *group)
+{
+    struct http_peer p = {.certificate = true};
+
+    snprintf(p.common_name, sizeof(p.common_name), "%s", name);
+    if (group) {
+        snprintf(p.groups[0], sizeof(p.groups[0]), "%s", group);
+        p.n_groups = 1;
+    }
+    return p;
+}
+
+static void identities(void **state)
+{
+    static const struct {
+        const char *name, *group;
+        enum auth_role role;
+        const char *node;
+    } cases[] = {
+        {"ferry-admin", "ferry:admins", AUTH_ADMIN, ""},
+        {"ferry-admin", NULL, AUTH_NOBODY, ""},
+        {"system:ferry-controller", NULL, AUTH_CONTROLLER, ""},
+        {"system:node:n1", "system:nodes", AUTH_NODE, "n1"},
+        {"system:node:n1", NULL, AUTH_NOBODY, ""},
+        {"system:node:", "system:nodes", AUTH_NOBODY, ""},
+        {"n1", "system:nodes", AUTH_NOBODY, ""},
+        {"eve", "ferry:viewers", AUTH_VIEWER, ""},
+        {"ferry-relay:n1", NULL, AUTH_NOBODY, ""},
+        {"", NULL, AUTH_NOBODY, ""},
+    };
+    struct auth_who who;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct http_peer p = peer(cases[i].name, cases[i].group);
+
+        auth_identify(&p, &who);
+        if (who.role != cases[i].role || strcmp(who.node, cases[i].node) != 0) {
+            fail_msg("'%s' is %s", cases[i].name, auth_role_name(who.role));
+        }
+    }
+    struct http_peer bad = {.tls_error = "expired", .common_name = "ferry-admin"};
+    auth_identify(&bad, &who);
+    assert_int_equal(who.role, AUTH_ANONYMOUS);
+    assert_string_equal(who.user, "system:anonymous");
+}
+
+static void roles(void **state)
+{
+    static const struct {
+        const char *who, *group, *method, *path;
+        enum auth_answer answer;
+    } cases[] = {
+        {"a", "ferry:admins", "DELETE", "/api/v1/nodes/n1", AUTH_YES},
+        {"a", "ferry:admins", "GET", "/api/v1/secrets", AUTH_YES},
+
+        {"system:ferry-controller", NULL, "GET", "/api/v1/secrets", AUTH_YES},
+        {"system:ferry-controller", NULL, "GET", "/api/v1/pods", AUTH_YES},
+        {"system:ferry-controller", NULL, "POST", "/api/v1/namespaces/d/pods", AUTH_YES},
+        {"system:ferry-controller", NULL, "POST", "/api/v1/namespaces/d/pods/p/binding", AUTH_YES},
+        {"system:ferry-controller", NULL, "DELETE", "/api/v1/namespaces/d/pods/p", AUTH_YES},
+        {"system:ferry-controller", NULL, "PATCH",
+         KV "/namespaces/d/virtualmachineinstancemigrations/m/status", AUTH_YES},
+        {"system:ferry-controller", NULL, "PATCH", KV "/namespaces/d/virtualmachineinstances/v",
+         AUTH_YES},
+        {"system:ferry-controller", NULL, "PATCH", "/api/v1/nodes/n/status", AUTH_YES},
+        {"system:ferry-controller", NULL, "DELETE", "/api/v1/nodes/n", AUTH_NO},
+        {"system:ferry-controller", NULL, "PUT",
+         "/apis/coordination.k8s.io/v1/namespaces/d/leases/c", AUTH_YES},
+        {"system:ferry-controller", NULL, "POST", "/api/v1/namespaces/d/events", AUTH_YES},
+        {"system:ferry-controller", NULL, "POST", "/api/v1/namespaces", AUTH_NO},
+        {"system:ferry-controller", NULL, "POST", "/api/v1/namespaces/d/secrets", AUTH_NO},
+        {"system:ferry-controller", NULL, "PATCH", KV "/namespaces/d/kubevirts/k", AUTH_NO},
+
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/pods", AUTH_YES},
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/nodes/n2", AUTH_YES},
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/secrets", AUTH_NO},
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/namespaces/d/secrets/s", AUTH_NO},
+        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1", AUTH_YES},
+        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1/status", AUTH_YES},
+        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n2/status", AUTH_NO},
+        {"system:node:n1", "system:nodes", "DELETE", "/api/v1/nodes/n1", AUTH_NO},
+        {"system:node:n1", "system:nodes", "PUT",
+         "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1", AUTH_YES},
+        {"system:node:n1", "system:nodes", "PUT",
+         "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n2", AUTH_NO},
+        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/namespaces/d/pods/p/status",
+         AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "DELETE", "/api/v1/namespaces/d/pods/p", AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "POST", "/api/v1/namespaces/d/pods", AUTH_NO},
+        {"system:node:n1", "system:nodes", "POST", "/api/v1/namespaces/d/pods/p/binding", AUTH_NO},
+        {"system:node:n1", "system:nodes", "PATCH", KV "/namespaces/d/virtualmachineinstances/v",
+         AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "POST", KV "/namespaces/d/virtualmachineinstances",
+         AUTH_NO},
+        {"system:node:n1", "system:nodes", "DELETE", KV "/namespaces/d/virtualmachineinstances/v",
+         AUTH_NO},
+        {"system:node:n1", "system:nodes", "PATCH",
+         KV "/namespaces/d/virtualmachineinstancemigrations/m", AUTH_NO},
+        {"system:node:n1", "system:nodes", "POST", "/api/v1/namespaces/d/events", AUTH_YES},
+
+        {"eve", "ferry:viewers", "GET", "/api/v1/pods", AUTH_YES},
+        {"eve", "ferry:viewers", "GET", "/api/v1/secrets", AUTH_NO},
+        {"eve", "ferry:viewers", "POST", "/api/v1/namespaces/d/pods", AUTH_NO},
+        {"eve", "ferry:viewers", "DELETE", "/api/v1/namespaces/d/pods/p", AUTH_NO},
+
+        {"ferry-relay:n1", NULL, "GET", "/api/v1/pods", AUTH_NO},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct http_peer p = peer(cases[i].who, cases[i].group);
+        struct status st = {0};
+        struct auth_who who;
+        struct route r;
+
+        auth_identify(&p, &who);
+        assert_int_equal(route_parse(cases[i].method, cases[i].path, false, &r, &st), 0);
+        if (auth_check(&who, &r) != cases[i].answer) {
+            fail_msg("%s %s %s: %d", cases[i].who, cases[i].method, cases[i].path,
+                     auth_check(&who, &r));
+        }
+    }
+}
+
+static void ownership(void **state)
+{
+    static const struct {
+        enum api_kind kind;
+        const char *object;
+        bool own;
+    } cases[] = {
+        {API_KIND_POD, "{\"spec\":{\"nodeName\":\"n1\"}}", true},
+        {API_KIND_POD, "{\"spec\":{\"nodeName\":\"n2\"}}", false},
+        {API_KIND_POD, "{\"spec\":{}}", false},
+        {API_KIND_VMI, "{\"status\":{\"nodeName\":\"n1\"}}", true},
+        {API_KIND_VMI, "{\"status\":{\"nodeName\":\"n2\"}}", false},
+        {API_KIND_VMI,
+         "{\"status\":{\"nodeName\":\"n2\",\"migrationState\":{\"targetNode\":\"n1\"}}}", true},
+        {API_KIND_VMI,
+         "{\"status\":{\"nodeName\":\"n2\",\"migrationState\":{\"sourceNode\":\"n1\"}}}", true},
+        {API_KIND_VMI,
+         "{\"status\":{\"nodeName\":\"n2\",\"migrationState\":{\"sourceNode\":\"n1\","
+         "\"completed\":true}}}",
+         false},
+        {API_KIND_MIGRATION, "{\"status\":{\"nodeName\":\"n1\"}}", false},
+    };
+    struct auth_who who = {.role = AUTH_NODE, .node = "n1"};
+    struct auth_who nobody = {.role = AUTH_NODE};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(cases[i].object, strlen(cases[i].object), 0);
+        const struct api_resource *r = api_resource_of_kind(cases[i].kind);
+
+        if (auth_owns(&who, r, yyjson_doc_get_root(doc)) != cases[i].own) {
+            fail_msg("%s", cases[i].object);
+        }
+        assert_false(auth_owns(&nobody, r, yyjson_doc_get_root(doc)));
+    }
+    assert_false(auth_owns(&who, api_resource_of_kind(API_KIND_POD), NULL));
+}
+
+static void discovery_is_json(void **state)
+{
+    static const char *const known[] = {
+        "/api",
+        "/apis",
+        "/api/v1",
+        "/apis/kubevirt.io",
+        "/apis/kubevirt.io/v1",
+        "/apis/kubevirt.io/v1/",
+        "/apis/migrations.kubevirt.io/v1alpha1",
+        "/apis/coordination.k8s.io/v1",
+        "/openapi/v3",
+        "/openapi/v3/api/v1",
+        "/openapi/v3/apis/kubevirt.io/v1",
+        "/version",
+    };
+    static const char *const unknown[] = {"/",
+                                          "",
+                                          "/api/v2",
+                                          "/apis/apps/v1",
+                                          "/apis/kubevirt.io/v2",
+                                          "/openapi/v2",
+                                          "/openapi/v3/apis/apps/v1",
+                                          "/metrics"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        ferry_cleanup_free char *text = discovery_answer(known[i]);
+        api_cleanup_doc yyjson_doc *doc = NULL;
+        struct ferry_error err = {0};
+
+        if (!text || api_json_parse(text, strlen(text), &doc, &err) < 0) {
+            fail_msg("%s: %s %s", known[i], err.msg, text ? text : "nothing");
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(unknown); i++) {
+        assert_null(discovery_answer(unknown[i]));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(routes), cmocka_unit_test(long_paths), cmocka_unit_test(identities),
+        cmocka_unit_test(roles),  cmocka_unit_test(ownership),  cmocka_unit_test(discovery_is_json),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

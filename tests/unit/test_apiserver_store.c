@@ -1,0 +1,295 @@
+/* The store and the hub: versions, order, windows, restarts. */
+#include "lib/unit.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "api/json.h"
+#include "apiserver/hub.h"
+#include "apiserver/store.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+static char dir[] = "/tmp/ferry-store-XXXXXX";
+static char *database;
+
+static const struct api_resource *pods(void)
+{
+    return api_resource_of_kind(API_KIND_POD);
+}
+
+static struct store *open_store(void)
+{
+    struct ferry_error err = {0};
+    struct store *s = NULL;
+
+    if (store_open(database, &s, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    return s;
+}
+
+static void put(struct store *s, const char *ns, const char *name, const char *mark)
+{
+    ferry_cleanup_free char *json =
+        ferry_asprintf("{\"metadata\":{\"name\":\"%s\"},\"mark\":\"%s\"}", name, mark);
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
+    api_cleanup_mut_doc yyjson_mut_doc *m = yyjson_doc_mut_copy(doc, NULL);
+    struct ferry_error err = {0};
+
+    store_begin(s);
+    if (store_put(s, pods(), ns, name, m, &err) < 0 || store_commit(s, NULL, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+}
+
+static void take_away(struct store *s, const char *ns, const char *name)
+{
+    struct ferry_error err = {0};
+
+    store_begin(s);
+    cleanup_entry struct entry *e = store_get(s, pods(), ns, name);
+    assert_non_null(e);
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_mut_doc yyjson_mut_doc *m = yyjson_doc_mut_copy(doc, NULL);
+    assert_int_equal(store_remove(s, e, m, &err), 0);
+    assert_int_equal(store_commit(s, NULL, &err), 0);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    database = ferry_asprintf("%s/api.db", dir);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    free(database);
+    return ferry_remove_tree(dir, NULL);
+}
+
+static void objects_and_versions(void **state)
+{
+    struct store *s = open_store();
+    uint64_t start = store_version(s);
+
+    (void)state;
+    put(s, "b", "y", "1");
+    put(s, "a", "z", "2");
+    put(s, "b", "x", "3");
+    put(s, "b", "y", "4");
+    assert_int_equal(store_version(s), start + 4);
+    cleanup_entry struct entry *e = store_get(s, pods(), "b", "y");
+    ferry_cleanup_free char *version =
+        ferry_asprintf("\"resourceVersion\":\"%llu\"", (unsigned long long)start + 4);
+    assert_non_null(strstr(e->json, version));
+    assert_non_null(strstr(e->json, "\"mark\":\"4\""));
+    assert_null(store_get(s, pods(), "a", "y"));
+
+    cleanup_entry_list struct entry_list all = {0}, one = {0};
+    store_list(s, pods(), NULL, &all);
+    store_list(s, pods(), "b", &one);
+    assert_int_equal(all.n, 3);
+    assert_string_equal(all.items[0]->name, "z");
+    assert_string_equal(all.items[1]->name, "x");
+    assert_int_equal(one.n, 2);
+    assert_int_equal(one.version, start + 4);
+    take_away(s, "b", "x");
+    assert_null(store_get(s, pods(), "b", "x"));
+    store_close(s);
+
+    /* all of it is there after a restart, and versions go on */
+    s = open_store();
+    assert_int_equal(store_version(s), start + 5);
+    entry_list_done(&all);
+    store_list(s, pods(), NULL, &all);
+    assert_int_equal(all.n, 2);
+    put(s, "a", "z", "5");
+    assert_int_equal(store_version(s), start + 6);
+    store_close(s);
+}
+
+static void aborted_is_not_there(void **state)
+{
+    struct store *s = open_store();
+    uint64_t start = store_version(s);
+    api_cleanup_mut_doc yyjson_mut_doc *m = yyjson_mut_doc_new(NULL);
+    struct ferry_error err;
+
+    (void)state;
+    yyjson_mut_doc_set_root(m, yyjson_mut_obj(m));
+    yyjson_mut_obj_add_obj(m, yyjson_mut_doc_get_root(m), "metadata");
+    store_begin(s);
+    assert_int_equal(store_put(s, pods(), "q", "q", m, &err), 0);
+    assert_null(store_get(s, pods(), "q", "q")); /* not before the commit */
+    store_abort(s);
+    assert_int_equal(store_version(s), start);
+    put(s, "q", "r", "");
+    assert_int_equal(store_version(s), start + 1);
+    store_close(s);
+}
+
+static void one_owner(void **state)
+{
+    struct store *s = open_store(), *second = NULL;
+    struct ferry_error err = {0};
+
+    (void)state;
+    assert_int_equal(store_open(database, &second, &err), -FERRY_CONFLICT);
+    assert_non_null(strstr(err.msg, "another process has it open"));
+    store_close(s);
+    assert_true(store_open("/nonexistent/dir/api.db", &second, &err) < 0);
+    assert_non_null(strstr(err.msg, "database /nonexistent/dir/api.db"));
+}
+
+static void events_in_order(void **state)
+{
+    struct store *s = open_store();
+    uint64_t start = store_version(s);
+    struct hub *hub = store_hub(s);
+    struct hub_batch b;
+
+    (void)state;
+    put(s, "e", "a", "1");
+    put(s, "e", "a", "2");
+    take_away(s, "e", "a");
+    assert_int_equal(hub_wait(hub, pods(), start, 1000, &b), 0);
+    assert_int_equal(b.n, 3);
+    assert_int_equal(b.events[0].type, HUB_ADDED);
+    assert_null(b.events[0].before);
+    assert_int_equal(b.events[1].type, HUB_MODIFIED);
+    assert_non_null(strstr(b.events[1].before->json, "\"mark\":\"1\""));
+    assert_int_equal(b.events[2].type, HUB_DELETED);
+    assert_int_equal(b.events[2].version, start + 3);
+    assert_int_equal(b.version, start + 3);
+    hub_batch_done(&b);
+    /* resume in the middle; other resources are passed over; nothing new */
+    assert_int_equal(hub_wait(hub, pods(), start + 2, 0, &b), 0);
+    assert_int_equal(b.n, 1);
+    hub_batch_done(&b);
+    assert_int_equal(hub_wait(hub, api_resource_of_kind(API_KIND_NODE), start, 0, &b), 0);
+    assert_int_equal(b.n, 0);
+    assert_int_equal(b.version, start + 3);
+    assert_int_equal(hub_wait(hub, pods(), start + 3, 10, &b), 0);
+    assert_int_equal(b.n, 0);
+    /* from before the start, and from the future */
+    assert_int_equal(hub_wait(hub, pods(), start - 1, 0, &b), -1);
+    assert_int_equal(hub_wait(hub, pods(), start + 4, 0, &b), -1);
+    store_close(s);
+}
+
+static void windows_move_on(void **state)
+{
+    struct hub *hub = hub_new(100, 4, 1 << 20);
+    struct hub_batch b;
+
+    (void)state;
+    for (uint64_t v = 101; v <= 110; v++) {
+        cleanup_entry struct entry *e = entry_new(pods(), v, "n", "p", "{}", 2);
+
+        hub_publish(hub, HUB_ADDED, e, NULL);
+    }
+    assert_int_equal(hub_wait(hub, pods(), 105, 0, &b), -1);
+    assert_int_equal(hub_wait(hub, pods(), 106, 0, &b), 0);
+    assert_int_equal(b.n, 4);
+    assert_int_equal(b.events[0].version, 107);
+    hub_batch_done(&b);
+    hub_free(hub);
+
+    /* by size: the newest stays whatever it weighs */
+    hub = hub_new(0, 100, 10);
+    for (uint64_t v = 1; v <= 3; v++) {
+        cleanup_entry struct entry *e = entry_new(pods(), v, "n", "p", "123456789012", 12);
+
+        hub_publish(hub, HUB_ADDED, e, NULL);
+    }
+    assert_int_equal(hub_wait(hub, pods(), 1, 0, &b), -1);
+    assert_int_equal(hub_wait(hub, pods(), 2, 0, &b), 0);
+    assert_int_equal(b.n, 1);
+    hub_batch_done(&b);
+    hub_free(hub);
+}
+
+enum { WRITES = 200, WATCHERS = 4 };
+
+struct watcher {
+    struct store *store;
+    uint64_t from;
+    int seen;
+    bool gap;
+};
+
+static void *watch(void *arg)
+{
+    struct watcher *w = arg;
+    uint64_t at = w->from;
+
+    while (w->seen < WRITES && !w->gap) {
+        cleanup_hub_batch struct hub_batch b = {0};
+
+        if (hub_wait(store_hub(w->store), pods(), at, 1000, &b) < 0) {
+            w->gap = true;
+            break;
+        }
+        for (size_t i = 0; i < b.n; i++) {
+            w->gap = w->gap || b.events[i].version != at + 1;
+            at = b.events[i].version;
+            w->seen++;
+        }
+    }
+    return NULL;
+}
+
+static void *write_some(void *arg)
+{
+    struct watcher *w = arg;
+
+    for (int i = 0; i < WRITES / 2; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "w-%d-%d", w->seen, i % 7);
+        put(w->store, "t", name, "x");
+    }
+    return NULL;
+}
+
+static void watchers_miss_nothing(void **state)
+{
+    struct store *s = open_store();
+    struct watcher watchers[WATCHERS], writers[2] = {{.store = s}, {.store = s, .seen = 1}};
+    pthread_t threads[WATCHERS + 2];
+
+    (void)state;
+    for (int i = 0; i < WATCHERS; i++) {
+        watchers[i] = (struct watcher){.store = s, .from = store_version(s)};
+        assert_int_equal(pthread_create(&threads[i], NULL, watch, &watchers[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(pthread_create(&threads[WATCHERS + i], NULL, write_some, &writers[i]), 0);
+    }
+    for (int i = 0; i < WATCHERS + 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < WATCHERS; i++) {
+        assert_int_equal(watchers[i].seen, WRITES);
+        assert_false(watchers[i].gap);
+    }
+    store_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(objects_and_versions),
+        cmocka_unit_test(aborted_is_not_there),
+        cmocka_unit_test(one_owner),
+        cmocka_unit_test(events_in_order),
+        cmocka_unit_test(windows_move_on),
+        cmocka_unit_test(watchers_miss_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
