@@ -16,9 +16,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
             .failure_reason = "the incoming guest went away before it ran here",
         };
     }
-    bool arrived = d->state == VIEW_RUNNING || !d->migrating;
-    /* While QEMU waits for the stream libvirt calls the domain paused, because of the migration or
-     * because it starts up; only with the job gone does "paused" mean the user's pause. */
+    bool arrived = !d->between; /* while QEMU waits for the stream it is paused on its way */
     return (struct incoming){
         .phase = arrived && in->job_over ? STATE_PHASE_SUCCEEDED : STATE_PHASE_RUNNING,
         .seen = true,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/outcome.h"
 #include "base/str.h"
 
 /* KubeVirt's words for two of them. */
@@ -93,25 +94,54 @@ static void moved(struct result *r, const struct result_input *in)
         in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
 }
 
+static enum outcome_source source_of(const struct result_input *in)
+{
+    if (!view_active(&in->domain)) {
+        return OUTCOME_SOURCE_GONE;
+    }
+    return in->domain.between ? OUTCOME_SOURCE_STOPPED : OUTCOME_SOURCE_ACTIVE;
+}
+
+/* From here the target is known only by what libvirt confirmed: it writes "migrated" when the
+ * target's libvirtd has said that the guest runs there. */
+static enum outcome_target target_of(const struct result_input *in)
+{
+    bool confirmed = (in->domain.state == VIEW_SHUTOFF && in->domain.migrated) ||
+                     (in->domain.state == VIEW_NONE && in->call_known && in->call_ok);
+
+    return confirmed ? OUTCOME_TARGET_ACTIVE : OUTCOME_TARGET_UNKNOWN;
+}
+
+static void ended(struct result *r, const struct result_input *in)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text), "the guest ended on the source during the migration (%s%s%s)",
+             view_state_name(in->domain.state), in->domain.reason[0] ? ", " : "",
+             in->domain.reason);
+    fail(r, "SourceLost", text);
+    r->abort_status =
+        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+}
+
 void result_decide(const struct result_input *in, struct result *ret)
 {
-    *ret = (struct result){.phase = STATE_PHASE_RUNNING, .reason_code = ""};
-    if (in->domain.state == VIEW_SHUTOFF && in->domain.migrated) {
-        moved(ret, in);
-    } else if (in->job_active || in->domain.migrating) {
-        return; /* not over: paused for the switch-over, libvirt will resume or end it */
-    } else if (in->domain.state == VIEW_NONE && in->call_known && in->call_ok) {
-        moved(ret, in);
-    } else if (view_active(&in->domain)) {
-        stayed(ret, in);
-    } else {
-        char text[200];
+    enum outcome_source source = source_of(in);
 
-        snprintf(text, sizeof(text), "the guest ended on the source during the migration (%s%s%s)",
-                 view_state_name(in->domain.state), in->domain.reason[0] ? ", " : "",
-                 in->domain.reason);
-        fail(ret, "SourceLost", text);
-        ret->abort_status =
-            in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+    *ret = (struct result){.phase = STATE_PHASE_RUNNING, .reason_code = ""};
+    switch (outcome_of(source, target_of(in), false)) {
+    case OUTCOME_ON_TARGET:
+        moved(ret, in);
+        break;
+    case OUTCOME_ON_SOURCE:
+        if (!in->job_active) {
+            stayed(ret, in);
+        }
+        break;
+    default: /* stopped on its way: libvirt will resume or end it */
+        if (source == OUTCOME_SOURCE_GONE && !in->job_active) {
+            ended(ret, in);
+        }
+        break;
     }
 }

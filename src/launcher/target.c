@@ -124,7 +124,9 @@ static bool look(struct target *t, bool *ret_arrived)
     if (virt_view(t->c->virt, &in.domain, NULL) < 0) {
         return false;
     }
-    in.job_over = view_active(&in.domain) && virt_job_over(t->c->virt);
+    /* Asked for only when the answer matters: libvirtd logs an error for each look at a domain that
+     * still comes in. */
+    in.job_over = view_active(&in.domain) && !in.domain.between && virt_job_over(t->c->virt);
     state_get(t->c->state, &v);
     in.seen = v.migration.incoming_seen;
     struct incoming step = incoming_decide(&in);

@@ -29,7 +29,7 @@ static const struct {
     {VIR_DOMAIN_PAUSED,
      VIR_DOMAIN_PAUSED_POSTCOPY_FAILED,
      {VIEW_PAUSED, "postcopy-failed", false, false}},
-    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP, {VIEW_PAUSED, "starting", false, false}},
+    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP, {VIEW_PAUSED, "starting", false, true}},
     {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_IOERROR, {VIEW_PAUSED, "io-error", false, false}},
     {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_CRASHED, {VIEW_CRASHED, "guest-panicked", false, false}},
     {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_SHUTDOWN, {VIEW_SHUTOFF, "shutdown", false, false}},
@@ -53,8 +53,8 @@ struct view view_of(int state, int reason)
     case VIR_DOMAIN_PAUSED:
     case VIR_DOMAIN_PMSUSPENDED:
         return (struct view){VIEW_PAUSED, "unknown", false, false};
-    case VIR_DOMAIN_SHUTDOWN: /* on its way down, the process is still there */
-        return (struct view){VIEW_RUNNING, "shutting-down", false, false};
+    case VIR_DOMAIN_SHUTDOWN: /* its vCPUs stand still, the process is still there */
+        return (struct view){VIEW_PAUSED, "shutting-down", false, true};
     case VIR_DOMAIN_CRASHED:
         return (struct view){VIEW_CRASHED, "crashed", false, false};
     default:

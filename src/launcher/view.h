@@ -16,7 +16,7 @@ struct view {
     enum view_state state;
     const char *reason; /* "booted", "migrated", ...; static, never NULL */
     bool migrated;      /* shutoff: it went to another host; running: it came from one */
-    bool migrating;     /* paused because a migration switches over (not post-copy) */
+    bool between;       /* paused on its way: switching over, starting up, shutting down */
 };
 
 /* `state` is a virDomainState, `reason` of the enum that belongs to it. */

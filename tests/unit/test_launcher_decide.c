@@ -23,6 +23,8 @@
 #define MOVED view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_MIGRATED)
 #define POWERED_OFF view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_SHUTDOWN)
 #define CRASHED view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_CRASHED)
+#define ENDING view_of(VIR_DOMAIN_SHUTDOWN, 0)
+#define STARTING view_of(VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP)
 #define UNKNOWN view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_UNKNOWN)
 
 static void views(void **state)
@@ -38,7 +40,7 @@ static void views(void **state)
         {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, "paused", "user"},
         {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, "paused", "migration"},
         {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY, "paused", "postcopy"},
-        {VIR_DOMAIN_SHUTDOWN, 0, "running", "shutting-down"},
+        {VIR_DOMAIN_SHUTDOWN, 0, "paused", "shutting-down"},
         {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_MIGRATED, "shutoff", "migrated"},
         {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_CRASHED, "crashed", "crashed"},
         {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_UNKNOWN, "shutoff", "unknown"},
@@ -241,6 +243,13 @@ static void results(void **state)
          STATE_ABORT_STATUS_NONE,
          "",
          ""},
+        {"QEMU on its way down, the reason is not known yet",
+         {.domain = ENDING},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
         {"guest powered off",
          {.domain = POWERED_OFF, .call_known = true, .text = bad},
          true,
@@ -298,6 +307,8 @@ static void arrivals(void **state)
          {.domain = POWERED_OFF, .job_over = true},
          STATE_PHASE_PREPARED,
          false},
+        {"starting up", {.domain = STARTING, .job_over = true}, STATE_PHASE_RUNNING, true},
+        {"ending", {.domain = ENDING, .job_over = true, .seen = true}, STATE_PHASE_RUNNING, true},
         {"coming", {.domain = SWITCHING}, STATE_PHASE_RUNNING, true},
         {"coming, job not visible",
          {.domain = SWITCHING, .job_over = true},

@@ -203,8 +203,13 @@ class Node:
                 ["ip", "netns", "exec", self.netns, os.path.join(self.lab.bin, "ferry-relay"), "serve",
                  "--node", self.name, "--control", f"unix:{self.relay_socket}", "--ca", f"{pki}/ca.crt",
                  "--cert", f"{pki}/{self.name}.crt", "--key", f"{pki}/{self.name}.key"], stdout=log, stderr=log)
-        wait_for("the relay", lambda: os.path.exists(self.relay_socket) and
-                 call(self.relay_socket, "GET", "/healthz")[0] == 200)
+        wait_for("the relay", self.relay_answers)
+
+    def relay_answers(self):
+        try:
+            return call(self.relay_socket, "GET", "/healthz")[0] == 200
+        except OSError:
+            return False
 
     def relay_ok(self, method, path, body=None):
         status, answer = call(self.relay_socket, method, path, body)
@@ -266,8 +271,12 @@ class Lab:
         self.root = tempfile.mkdtemp(prefix="ferry-vm-")
         os.chmod(self.root, 0o711)
         self.tag = "fvm" + os.path.basename(self.root)[-6:].replace("_", "x")
-        self.pods, self.moves = [], []
-        self.nodes = [Node(self, "nodea", 1), Node(self, "nodeb", 2)]
+        self.pods, self.moves, self.nodes = [], [], []
+        self.monitor = heartbeat.Monitor(self.root)
+
+    def set_up(self):
+        for number, name in enumerate(("nodea", "nodeb"), 1):
+            self.nodes.append(Node(self, name, number))
         a, b = self.nodes
         self.ip("-n", a.netns, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b.netns)
         for node in self.nodes:
@@ -280,7 +289,6 @@ class Lab:
                            stdout=subprocess.DEVNULL)
         for node in self.nodes:
             node.start_relay()
-        self.monitor = heartbeat.Monitor(self.root)
 
     @staticmethod
     def ip(*args):
@@ -311,8 +319,9 @@ class Lab:
                 os.kill(pod.pid1, signal.SIGKILL)
                 wait_for("the end of a sandbox", lambda p=pod: not p.alive())
         for node in self.nodes:
-            node.relay.kill()
-            node.relay.wait()
+            if node.relay:
+                node.relay.kill()
+                node.relay.wait()
             subprocess.run(["ip", "netns", "del", node.netns], check=False)
         if not KEEP:
             shutil.rmtree(self.root)
@@ -350,11 +359,42 @@ class Lab:
         return pages
 
 
+def start(made, node=0, **kwargs):
+    """A running guest: (VMI, pod)."""
+    guest = vmi("vm-" + uuid.uuid4().hex[:6], str(uuid.uuid4()), **kwargs)
+    pod = Pod(made.nodes[node], "virt-launcher-1", guest)
+    answer = pod.ok("PUT", "/v1/vm", {"vmi": guest})
+    assert answer["domain"]["state"] == "running", answer
+    made.share_cache(pod)
+    made.monitor.wait_beats(3)
+    return guest, pod
+
+
+def move(made, guest, source, target_node, options=None):
+    """Moves to a fresh pod on that node; the pod."""
+    target = Pod(made.nodes[target_node], "virt-launcher-2", guest)
+    mark = made.monitor.mark()
+    m = Move(made, guest, source, target, options)
+    phases = m.wait_end()
+    assert phases == ("succeeded", "succeeded"), f"{phases}: {source.migration()}"
+    pages = made.check_guest(target)
+    status = source.status()
+    print(f"moved to {target.node.name}: downtime {status['migration'].get('downtimeMs')} ms, "
+          f"worst gap {made.monitor.worst_gap(mark) * 1000:.0f} ms, {pages} pages verified")
+    assert status["domain"] == {"state": "shutoff", "reason": "migrated"}, status
+    assert status["migration"]["downtimeMs"] >= 0, status
+    target.ok("POST", f"/v1/migrations/{m.uid}/finalize")
+    m.close()
+    assert source.left_in_m() == [] and target.left_in_m() == [], (source.left_in_m(), target.left_in_m())
+    return target, m
+
+
 @contextlib.contextmanager
 def lab(bin_dir):
     made = Lab(bin_dir)
     failed = True
     try:
+        made.set_up()
         yield made
         failed = False
     finally:

@@ -11,40 +11,10 @@ import scenario  # noqa: E402
 MIB = 1 << 20
 
 
-def start(lab, node=0, **kwargs):
-    """A running guest: (VMI, pod)."""
-    guest = labs.vmi("vm-" + uuid.uuid4().hex[:6], str(uuid.uuid4()), **kwargs)
-    pod = labs.Pod(lab.nodes[node], "virt-launcher-1", guest)
-    answer = pod.ok("PUT", "/v1/vm", {"vmi": guest})
-    assert answer["domain"]["state"] == "running", answer
-    lab.share_cache(pod)
-    lab.monitor.wait_beats(3)
-    return guest, pod
-
-
-def move(lab, guest, source, target_node, options=None):
-    """Moves to a fresh pod on that node; the pod."""
-    target = labs.Pod(lab.nodes[target_node], "virt-launcher-2", guest)
-    mark = lab.monitor.mark()
-    m = labs.Move(lab, guest, source, target, options)
-    phases = m.wait_end()
-    assert phases == ("succeeded", "succeeded"), f"{phases}: {source.migration()}"
-    pages = lab.check_guest(target)
-    status = source.status()
-    print(f"moved to {target.node.name}: downtime {status['migration'].get('downtimeMs')} ms, "
-          f"worst gap {lab.monitor.worst_gap(mark) * 1000:.0f} ms, {pages} pages verified")
-    assert status["domain"] == {"state": "shutoff", "reason": "migrated"}, status
-    assert status["migration"]["downtimeMs"] >= 0, status
-    target.ok("POST", f"/v1/migrations/{m.uid}/finalize")
-    m.close()
-    assert source.left_in_m() == [] and target.left_in_m() == [], (source.left_in_m(), target.left_in_m())
-    return target, m
-
-
 def test_there_and_back(bin_dir):
     with labs.lab(bin_dir) as lab:
-        guest, first = start(lab)
-        second, m = move(lab, guest, first, 1)
+        guest, first = labs.start(lab)
+        second, m = labs.move(lab, guest, first, 1)
         # a migration is one-shot, and a guest that left is not started again
         assert first.call("PUT", f"/v1/migrations/{m.uid}", {"vmi": guest})[0] == 409
         assert first.call("POST", f"/v1/migrations/{m.uid}/cancel")[0] == 409
@@ -53,7 +23,7 @@ def test_there_and_back(bin_dir):
         record = first.ok("GET", f"/v1/records/{m.uid}")
         assert '"type":"start"' in record and '"type":"end","phase":"succeeded"' in record, record
         first.end()
-        third, _ = move(lab, guest, second, 0)
+        third, _ = labs.move(lab, guest, second, 0)
         second.end()
         lab.check_guest(third)
         third.end()
@@ -61,7 +31,7 @@ def test_there_and_back(bin_dir):
 
 def test_wrong_calls(bin_dir):
     with labs.lab(bin_dir) as lab:
-        guest, pod = start(lab)
+        guest, pod = labs.start(lab)
         other = labs.vmi("other", str(uuid.uuid4()))
         for method, path, body, status, text in (
                 ("PUT", "/v1/vm", {"vmi": other}, 400, "this launcher is for VMI"),
@@ -84,7 +54,7 @@ def test_wrong_calls(bin_dir):
 def test_migration_without_a_target(bin_dir):
     """Nothing listens in the source's directory: the guest stays, and the reason is said."""
     with labs.lab(bin_dir) as lab:
-        guest, pod = start(lab)
+        guest, pod = labs.start(lab)
         pod.ok("PUT", "/v1/migrations/u1", {"vmi": guest})
         m = labs.wait_for("the end", lambda: pod.migration() if pod.migration()["phase"] != "running" else None)
         assert m["phase"] == "failed" and m["reasonCode"] == "LibvirtError", m
@@ -113,12 +83,12 @@ def cancel_midway(lab, guest, source, options=None):
 def test_cancel(bin_dir):
     """On a slow link, then with a bandwidth limit; afterwards the guest can still move."""
     with labs.lab(bin_dir) as lab:
-        guest, first = start(lab)
+        guest, first = labs.start(lab)
         lab.nodes[0].shape(40)
         cancel_midway(lab, guest, first)
         lab.nodes[0].shape(0)
         cancel_midway(lab, guest, first, {"bandwidthBytesPerS": 4 * MIB})
-        second, _ = move(lab, guest, first, 1)
+        second, _ = labs.move(lab, guest, first, 1)
         first.end()
         second.end()
 
