@@ -81,12 +81,24 @@ static int read_identity(const struct sandbox_host *h, const char *uid, struct i
     return ret->pid > 1 && ret->pid_ns ? 1 : 0;
 }
 
+/* A sandbox that was killed could not write its exit code: that is done for it, so that the file
+ * also tells when the end was noticed. */
+static void note_killed(int fd)
+{
+    ferry_cleanup_free char *text = ferry_asprintf("%d\n", KILLED);
+
+    if (ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0) {
+        ferry_write_all(fd, text, strlen(text), NULL);
+    }
+}
+
 /* Whether somebody holds the lock on the exit file; reads the exit code when nobody does. */
 static int probe_exit(const char *path, struct sandbox_probe *p, struct ferry_error *err)
 {
-    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ferry_cleanup_fd int fd = open(path, O_RDWR | O_CLOEXEC);
     struct stat st;
     char text[16] = "";
+    long long code = KILLED;
 
     if (fd < 0) {
         return errno == ENOENT ? 0 : ferry_fail_errno(err, errno, "opening %s", path);
@@ -95,13 +107,17 @@ static int probe_exit(const char *path, struct sandbox_probe *p, struct ferry_er
         p->state = SANDBOX_RUNNING;
         return 0;
     }
+    if (read(fd, text, sizeof(text) - 1) <= 0) {
+        return 0; /* it never came up */
+    }
+    text[strcspn(text, "\n")] = '\0';
+    if (ferry_parse_int(text, 0, 255, &code, NULL) < 0) {
+        note_killed(fd);
+    }
     p->state = SANDBOX_ENDED;
-    p->exit_code = KILLED;
+    p->exit_code = (int)code;
     if (fstat(fd, &st) == 0) {
         p->ended_ms = mtime_ms(&st);
-    }
-    if (read(fd, text, sizeof(text) - 1) > 0) {
-        p->exit_code = atoi(text);
     }
     return 0;
 }
@@ -118,11 +134,8 @@ int sandbox_probe(const struct sandbox_host *h, const char *uid, struct sandbox_
     if (rc < 0) {
         return rc;
     }
-    /* Without a pid bubblewrap never got as far as running anything. */
-    if (stat(info_path, &st) == 0 && st.st_size > 0) {
+    if (p.state != SANDBOX_NONE && stat(info_path, &st) == 0) {
         p.started_ms = mtime_ms(&st);
-    } else if (p.state == SANDBOX_ENDED) {
-        p.state = SANDBOX_NONE;
     }
     *ret = p;
     return 0;
@@ -322,14 +335,17 @@ static int open_fds(const struct sandbox_host *h, const char *uid, struct start_
 {
     ferry_cleanup_free char *socket_path = file_of(h, uid, "launcher.sock");
 
-    f->exit = open_output(h, uid, "exit", O_TRUNC, err);
+    f->exit = open_output(h, uid, "exit", 0, err);
     if (f->exit < 0) {
         return f->exit;
     }
     if (flock(f->exit, LOCK_EX | LOCK_NB) < 0) {
         return ferry_fail(err, FERRY_CONFLICT, "the sandbox of pod %s is running already", uid);
     }
-    f->log = open_output(h, uid, "log", O_APPEND, err);
+    if (ftruncate(f->exit, 0) < 0) {
+        return ferry_fail_errno(err, errno, "emptying the exit file of pod %s", uid);
+    }
+    f->log = open_output(h, uid, "log", O_APPEND | O_TRUNC, err);
     if (f->log < 0) {
         return f->log;
     }
@@ -357,28 +373,28 @@ static int start_failed(const struct sandbox_host *h, const char *uid, int code,
                       uid, code, line);
 }
 
-static int await_identity(const struct sandbox_host *h, const char *uid, pid_t bwrap,
-                          struct ferry_error *err)
+/* Until PID 1 runs and its identity is on file. */
+static int await_start(const struct sandbox_host *h, const char *uid, pid_t bwrap, int exit_fd,
+                       struct ferry_error *err)
 {
     int64_t deadline = ferry_now_ns() + START_DEADLINE_S * FERRY_NS_PER_S;
     struct identity id;
+    struct stat st;
     int status;
 
     for (;;) {
-        int rc = read_identity(h, uid, &id, err);
-
-        if (rc != 0) {
-            return rc < 0 ? rc : 0;
+        if (fstat(exit_fd, &st) == 0 && st.st_size > 0 && read_identity(h, uid, &id, NULL) == 1) {
+            return 0;
         }
         if (waitpid(bwrap, &status, WNOHANG) == bwrap) {
             return start_failed(h, uid, WIFEXITED(status) ? WEXITSTATUS(status) : KILLED, err);
         }
         if (ferry_ms_left(deadline) == 0) {
+            sandbox_signal(h, uid, SIGKILL, NULL);
             kill(bwrap, SIGKILL);
             waitpid(bwrap, &status, 0);
-            return ferry_fail(err, FERRY_RETRY,
-                              "starting the sandbox of pod %s: bwrap did not report in %d s", uid,
-                              START_DEADLINE_S);
+            return ferry_fail(err, FERRY_RETRY, "starting the sandbox of pod %s: not up after %d s",
+                              uid, START_DEADLINE_S);
         }
         ferry_sleep_ms(2);
     }
@@ -431,7 +447,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
     if (rc < 0) {
         return ferry_wrap(err, "starting the sandbox of pod %s", pod->uid);
     }
-    return await_identity(h, pod->uid, *ret_pid, err);
+    return await_start(h, pod->uid, *ret_pid, fds.exit, err);
 }
 
 /* ---- afterwards -------------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -71,15 +72,28 @@ static int give_up_root(const char *user, struct ferry_error *err)
     return 0;
 }
 
-static int finish(struct init *in, int code)
+/* The exit file says "running" from here on, so that a sandbox that was killed can be told from one
+ * that never came up; at the end it says the exit code. */
+static void note(const struct init *in, const char *text)
 {
     struct ferry_error err;
-    char text[16];
-    int n = snprintf(text, sizeof(text), "%d\n", code);
 
-    if (in->exit_fd >= 0 && ferry_write_all(in->exit_fd, text, (size_t)n, &err) < 0) {
-        ferry_error("cannot write the exit code", F_INT("code", code), F_ERR(&err));
+    if (in->exit_fd < 0) {
+        return;
     }
+    if (lseek(in->exit_fd, 0, SEEK_SET) < 0 || ftruncate(in->exit_fd, 0) < 0) {
+        ferry_error("cannot rewrite the exit file", F_STR("error", strerror(errno)));
+    } else if (ferry_write_all(in->exit_fd, text, strlen(text), &err) < 0) {
+        ferry_error("cannot write the exit file", F_ERR(&err));
+    }
+}
+
+static int finish(const struct init *in, int code)
+{
+    char text[16];
+
+    snprintf(text, sizeof(text), "%d\n", code);
+    note(in, text);
     return code;
 }
 
@@ -193,7 +207,7 @@ int main(int argc, char **argv)
     struct ferry_error err;
     const struct ferry_option options[] = {
         {"exit-fd", 0, FERRY_OPTION_INT, &exit_fd, "N",
-         "open descriptor that gets the exit code when the sandbox ends"},
+         "open file that says \"running\", and the exit code when the sandbox ends"},
         {"user", 0, FERRY_OPTION_STRING, &user, "UID:GID",
          "become this user, without any capability, before anything is started"},
         FERRY_LOG_OPTION_ROWS(&lo),
@@ -236,5 +250,6 @@ int main(int argc, char **argv)
         .exit_fd = exit_fd ? exit_fd : -1,
         .backoff_ns = BACKOFF_MIN_NS,
     };
+    note(&in, "running\n");
     return supervise(&in, &set);
 }
