@@ -1,10 +1,9 @@
 /* Theory of operation
  *
- * All that is fixed at the start (spec, listeners, ports, stop descriptor) is read without a lock.
- * The list of streams is under `lock`. Stream threads are detached: the last thing each does with
- * the group is to take itself off the list, under the lock; relay_group_stop() waits for the list
- * to become empty and may free everything then. One event descriptor, never read, tells all threads
- * of the group to end. */
+ * All that is fixed at the start (spec, listeners, ports, descriptors) is read without a lock. The
+ * list of streams is under `lock`. A stream's thread marks its entry as finished and wakes the
+ * accepting thread, which joins it and frees the entry; relay_group_stop() joins what is left. One
+ * event descriptor, never read, tells all threads of the group to end. */
 #include "relay/group.h"
 
 #include <errno.h>
@@ -37,22 +36,23 @@ struct entry {
     struct relay_stream stream;
     struct relay_stream_stats stats;
     struct relay_group *group;
-    struct entry *prev, *next;
+    struct entry *next;
+    pthread_t thread;
     int fd;
+    bool finished; /* under the group's lock: the thread is done with everything */
 };
 
 struct relay_group {
     struct relay_spec *spec;
     struct tls_credentials *credentials;
-    int stop_fd, dirfd;
+    int stop_fd, finished_fd, dirfd;
     int listeners[RELAY_CHANNELS_MAX], ports[RELAY_CHANNELS_MAX];
     atomic_bool control_busy;
     pthread_t acceptor;
     bool accepting;
     pthread_mutex_t lock; /* over the rest */
-    pthread_cond_t changed;
     struct entry *streams;
-    size_t n_streams;
+    size_t n_streams; /* that are not finished */
 };
 
 /* ---- streams ----------------------------------------------------------------------------------
@@ -62,49 +62,58 @@ static void list_add(struct relay_group *g, struct entry *e)
 {
     pthread_mutex_lock(&g->lock);
     e->next = g->streams;
-    if (g->streams) {
-        g->streams->prev = e;
-    }
     g->streams = e;
     g->n_streams++;
     pthread_mutex_unlock(&g->lock);
 }
 
-static void list_remove(struct relay_group *g, struct entry *e)
+/* Takes the first entry off the list that is finished, or any; NULL when there is none. */
+static struct entry *list_take(struct relay_group *g, bool finished_only)
 {
     pthread_mutex_lock(&g->lock);
-    if (e->prev) {
-        e->prev->next = e->next;
-    } else {
-        g->streams = e->next;
+    struct entry **at = &g->streams;
+    while (*at && finished_only && !(*at)->finished) {
+        at = &(*at)->next;
     }
-    if (e->next) {
-        e->next->prev = e->prev;
+    struct entry *e = *at;
+    if (e) {
+        *at = e->next;
     }
-    g->n_streams--;
-    pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&g->lock);
+    return e;
+}
+
+static void join_streams(struct relay_group *g, bool finished_only)
+{
+    struct entry *e;
+
+    while ((e = list_take(g, finished_only))) {
+        pthread_join(e->thread, NULL);
+        free(e);
+    }
 }
 
 static void *stream_thread(void *arg)
 {
     struct entry *e = arg;
+    struct relay_group *g = e->group;
 
     relay_stream_run(&e->stream, e->fd);
-    list_remove(e->group, e);
-    free(e);
+    pthread_mutex_lock(&g->lock);
+    e->finished = true;
+    g->n_streams--;
+    pthread_mutex_unlock(&g->lock);
+    eventfd_write(g->finished_fd, 1);
     return NULL;
 }
 
 static int start_thread(struct entry *e)
 {
     pthread_attr_t attr;
-    pthread_t thread;
 
     pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
-    int rc = pthread_create(&thread, &attr, stream_thread, e);
+    int rc = pthread_create(&e->thread, &attr, stream_thread, e);
     pthread_attr_destroy(&attr);
     return rc;
 }
@@ -138,7 +147,10 @@ static void add_stream(struct relay_group *g, size_t index, int fd)
         ferry_warn("connection turned away: no thread for it", F_STR("key", g->spec->key),
                    F_STR("peer", e->stats.peer), F_STR("error", strerror(rc)));
         close(fd);
-        list_remove(g, e);
+        pthread_mutex_lock(&g->lock);
+        g->streams = e->next; /* only this thread adds: it is still the first */
+        g->n_streams--;
+        pthread_mutex_unlock(&g->lock);
         free(e);
     }
 }
@@ -184,17 +196,23 @@ static void *accept_thread(void *arg)
     bool paused = false;
 
     for (;;) {
-        struct pollfd p[RELAY_CHANNELS_MAX + 1];
+        struct pollfd p[RELAY_CHANNELS_MAX + 2];
+        eventfd_t ignored;
 
         for (size_t i = 0; i < n; i++) {
             p[i] = (struct pollfd){.fd = g->listeners[i], .events = POLLIN};
         }
         p[n] = (struct pollfd){.fd = g->stop_fd, .events = POLLIN};
-        if (poll(p, n + 1, -1) < 0) {
+        p[n + 1] = (struct pollfd){.fd = g->finished_fd, .events = POLLIN};
+        if (poll(p, n + 2, -1) < 0) {
             continue; /* EINTR */
         }
         if (p[n].revents) {
             return NULL;
+        }
+        if (p[n + 1].revents) {
+            eventfd_read(g->finished_fd, &ignored);
+            join_streams(g, true);
         }
         bool good = accept_ready(g, p);
         if (good == paused) {
@@ -281,14 +299,10 @@ void relay_group_stop(struct relay_group *g)
         pthread_join(g->acceptor, NULL);
     }
     close_listeners(g);
-    pthread_mutex_lock(&g->lock);
-    while (g->n_streams > 0) {
-        pthread_cond_wait(&g->changed, &g->lock);
-    }
-    pthread_mutex_unlock(&g->lock);
+    join_streams(g, false);
     ferry_closep(&g->dirfd);
     ferry_closep(&g->stop_fd);
-    pthread_cond_destroy(&g->changed);
+    ferry_closep(&g->finished_fd);
     pthread_mutex_destroy(&g->lock);
     relay_spec_free(g->spec);
     free(g);
@@ -307,9 +321,9 @@ int relay_group_start(struct relay_spec *spec_take, struct tls_credentials *cred
         g->listeners[i] = -1;
     }
     pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->changed, NULL);
     g->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (g->stop_fd < 0) {
+    g->finished_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (g->stop_fd < 0 || g->finished_fd < 0) {
         return ferry_fail_errno(err, errno, "making an event descriptor");
     }
     int rc = listen_all(g, err);
@@ -378,6 +392,9 @@ void relay_group_describe_streams(struct relay_group *g, yyjson_mut_doc *doc, yy
 {
     pthread_mutex_lock(&g->lock);
     for (struct entry *e = g->streams; e; e = e->next) {
+        if (e->finished) {
+            continue;
+        }
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
 
         yyjson_mut_obj_add_strcpy(doc, o, "key", g->spec->key);

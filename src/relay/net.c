@@ -1,9 +1,9 @@
 #include "relay/net.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,10 +17,11 @@ enum {
     BACKLOG = 64,
     /* What is queued in the kernel lengthens a guest's downtime, so the queues are bounded. */
     SOCKET_BUFFER = 256 * 1024,
-    /* An idle connection over a dead path ends after 5 + 3 * 2 seconds. */
-    KEEPALIVE_IDLE_S = 5,
+    /* Often enough that a silence of ten seconds on an idle connection means something
+     * (relay/path.h). */
+    KEEPALIVE_IDLE_S = 3,
     KEEPALIVE_INTERVAL_S = 2,
-    KEEPALIVE_COUNT = 3,
+    KEEPALIVE_COUNT = 4,
     EXHAUSTED_RETRY_MS = 100,
 };
 
@@ -204,10 +205,12 @@ int relay_net_sample(int fd, int64_t now_ns, struct relay_path_sample *ret)
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &ti, &len) < 0) {
         return -1;
     }
+    unsigned ack_ms = ti.tcpi_last_ack_recv, data_ms = ti.tcpi_last_data_recv;
     *ret = (struct relay_path_sample){.now_ns = now_ns,
                                       .unacked = ti.tcpi_unacked,
                                       .probes = ti.tcpi_probes,
-                                      .last_ack_ms = ti.tcpi_last_ack_recv};
+                                      .queued = ti.tcpi_notsent_bytes > 0,
+                                      .quiet_ms = ack_ms < data_ms ? ack_ms : data_ms};
     return 0;
 }
 

@@ -2,16 +2,18 @@
 
 #include "base/clock.h"
 
-bool relay_path_waiting(const struct relay_path_sample *s)
+static bool answer_due(const struct relay_path_sample *s)
 {
-    return s->unacked > 0 || s->probes > 0;
+    bool idle = s->unacked == 0 && !s->queued;
+
+    return s->unacked > 0 || s->probes > 0 || idle;
 }
 
 bool relay_path_dead(struct relay_path *p, const struct relay_path_sample *s, int64_t limit_ns)
 {
-    bool heard = p->looked_ns == 0 || s->last_ack_ms * FERRY_NS_PER_MS < s->now_ns - p->looked_ns;
+    bool heard = p->looked_ns == 0 || s->quiet_ms * FERRY_NS_PER_MS < s->now_ns - p->looked_ns;
 
-    if (heard || !relay_path_waiting(s)) {
+    if (heard || !answer_due(s)) {
         p->quiet_since_ns = s->now_ns;
     }
     p->looked_ns = s->now_ns;

@@ -1,10 +1,12 @@
 /* Is the network path of a connection dead? Pure: judges samples of what the kernel knows.
  *
- * TCP_USER_TIMEOUT cannot answer it: it also ends a connection whose peer is well but takes
- * nothing for a while (a window of zero), and a hypervisor that does not read for ten seconds must
- * not cost a migration. So the rule is: something is out (data or a window probe) and no
- * acknowledgement of any kind came for the limit. An idle connection is watched by the kernel's
- * keepalive. */
+ * The kernel's own answers do not do. TCP_USER_TIMEOUT also ends a connection whose peer is well
+ * but takes nothing for a while (a window of zero), and a hypervisor that does not read for ten
+ * seconds must not cost a migration. Keepalive never counts a probe as lost that was dropped on
+ * this machine, as happens when the cable is pulled here. So: whenever an answer is due and nothing
+ * at all came for the limit, the path is dead. An answer is due for data, for window probes, and on
+ * an idle connection, where keepalive asks every few seconds; it is not due between the probes of a
+ * closed window, which come ever more seldom. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,11 +18,11 @@ struct relay_path {
 
 struct relay_path_sample {
     int64_t now_ns;
-    unsigned unacked;     /* segments out and not acknowledged */
-    unsigned probes;      /* window or keepalive probes out and not answered */
-    unsigned last_ack_ms; /* since the last acknowledgement arrived */
+    unsigned unacked;  /* segments out and not acknowledged */
+    unsigned probes;   /* window or keepalive probes out and not answered */
+    bool queued;       /* bytes wait to be sent for the first time */
+    unsigned quiet_ms; /* since anything arrived: an acknowledgement or data */
 };
 
-/* Whether the peer owes an answer: look again in a while. */
-bool relay_path_waiting(const struct relay_path_sample *s);
+/* To be asked about once a second; less often than `limit_ns` / 2 would judge late. */
 bool relay_path_dead(struct relay_path *p, const struct relay_path_sample *s, int64_t limit_ns);

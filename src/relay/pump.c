@@ -52,8 +52,7 @@ struct state {
     bool local_hup, peer_rdhup; /* seen once; not polled for again */
     short want_unix, want_tcp;
     struct relay_path path;
-    bool path_armed; /* something was sent, or an answer is due */
-    int64_t path_look_ns;
+    int64_t path_look_ns; /* when to look next */
 };
 
 const char *relay_end_text(enum relay_end end)
@@ -120,7 +119,6 @@ static int empty_out(struct state *s, struct ferry_error *err)
         l->at += n;
         l->len -= n;
         atomic_fetch_add_explicit(&s->p->counters->out, n, memory_order_relaxed);
-        s->path_armed = true;
         moved = 1;
     }
     return moved;
@@ -256,15 +254,12 @@ static int look_at_path(struct state *s, struct ferry_error *err)
     struct relay_path_sample sample;
     int64_t now = ferry_now_ns();
 
-    if (!s->path_armed || now < s->path_look_ns) {
+    if (now < s->path_look_ns) {
         return 0;
     }
     s->path_look_ns = now + PATH_LOOK_NS;
-    if (relay_net_sample(s->p->tcp_fd, now, &sample) < 0) {
-        return 0;
-    }
-    s->path_armed = relay_path_waiting(&sample);
-    if (relay_path_dead(&s->path, &sample, PATH_LIMIT_NS)) {
+    if (relay_net_sample(s->p->tcp_fd, now, &sample) == 0 &&
+        relay_path_dead(&s->path, &sample, PATH_LIMIT_NS)) {
         return ferry_fail_errno(err, ETIMEDOUT, "nothing heard from the peer for %d s",
                                 (int)(PATH_LIMIT_NS / FERRY_NS_PER_S));
     }
@@ -282,7 +277,7 @@ static int wait_for_more(struct state *s, bool at_once, struct ferry_error *err)
         {.fd = watch_unix ? s->p->unix_fd : -1, .events = s->want_unix},
         {.fd = s->p->tcp_fd, .events = (short)(s->want_tcp | rdhup)},
     };
-    int timeout = at_once ? 0 : s->path_armed ? ferry_ms_left(s->path_look_ns) + 1 : -1;
+    int timeout = at_once ? 0 : ferry_ms_left(s->path_look_ns) + 1;
 
     if (poll(p, 3, timeout) < 0 && errno != EINTR) {
         return ferry_fail_errno(err, errno, "waiting for a stream's sockets");

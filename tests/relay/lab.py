@@ -156,12 +156,22 @@ class Relay:
             wait_for(f"{n} streams at {self.node}, first {now()}", lambda: len(now()) == n)
         return now()
 
-    def end(self, deadline_s=DEADLINE_S):
-        if self.process.poll() is None:
-            self.process.kill()
-        code = self.process.wait(deadline_s)
+    def kill(self):
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+
+    def stop(self):
+        """As an operator in a hurry does; what a sanitizer had to say about it is an error."""
+        end = time.monotonic() + DEADLINE_S
+        while self.process.poll() is None:
+            if time.monotonic() > end:
+                self.kill()
+                raise AssertionError(f"relay {self.node} did not stop:\n{self.log()}")
+            self.process.terminate()
+            time.sleep(0.1)
         self.log_file.close()
-        return code
+        if any(word in self.log() for word in ("Sanitizer", "runtime error:")):
+            raise AssertionError(f"relay {self.node}:\n{self.log()}")
 
 
 class Lab:
@@ -191,9 +201,16 @@ class Lab:
     def close(self):
         for s in self.sockets:
             s.close()
-        for r in self.relays:
-            r.end()
-        self.relays, self.sockets = [], []
+        relays, self.relays, self.sockets = self.relays, [], []
+        try:
+            for r in relays:
+                r.stop()
+        finally:
+            for r in relays:
+                r.kill()
+            self.remove()
+
+    def remove(self):
         for n in self.names.values():
             subprocess.run(["ip", "netns", "del", n], stderr=subprocess.DEVNULL)
         self.names = {}
@@ -308,7 +325,7 @@ class Move:
         """Nobody connected to the hypervisor's socket."""
         self.listeners[channel].settimeout(seconds)
         try:
-            self.listeners[channel].accept()
+            self.lab.sockets.append(self.listeners[channel].accept()[0])
         except TimeoutError:
             return True
         finally:

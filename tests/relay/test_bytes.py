@@ -181,7 +181,12 @@ class Bytes(unittest.TestCase):
         far.sendall(b"123")
         self.assertEqual(near.recv(16), b"123")
 
-        s, t = (relay.streams(key=move.key)[0] for relay in (self.a, self.b))
+
+        def of(relay):
+            """A byte is counted just after it can be read."""
+            return wait_for("8 bytes are counted", lambda: next(
+                (s for s in relay.streams(key=move.key) if s["bytesIn"] + s["bytesOut"] == 8), None))
+        s, t = of(self.a), of(self.b)
         self.assertEqual((s["role"], s["channel"], s["move"], s["bytesOut"], s["bytesIn"]),
                          ("source", 49152, move.source_body["move"], 5, 3))
         self.assertEqual((t["role"], t["bytesOut"], t["bytesIn"], t["state"]), ("target", 3, 5, "open"))

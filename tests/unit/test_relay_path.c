@@ -6,23 +6,23 @@
 
 enum { LIMIT_S = 10, STEPS_MAX = 64 };
 
-/* Letters of a history: what one sample shows.
- *   i  nothing is out, and nothing was heard for long
- *   a  data is out, and an acknowledgement came just now
- *   u  data is out, no acknowledgement since the last sample
- *   z  a window probe is out, unanswered
- *   w  window of zero: all is acknowledged, the probe was answered just now
+/* Letters of a history: what one sample shows. Upper case = something arrived since the last one.
+ *   I i  nothing out, nothing queued: only keepalive asks
+ *   A u  data is out
+ *   W w  a window of zero: all that was sent is acknowledged, more is queued, no probe is out
+ *     z  ... and a probe is out, unanswered
  */
 static struct relay_path_sample sample(char letter, int second, int *quiet_s)
 {
-    bool heard = letter == 'a' || letter == 'w';
+    bool heard = letter == 'I' || letter == 'A' || letter == 'W';
 
     *quiet_s = heard ? 0 : *quiet_s + 1;
     return (struct relay_path_sample){
         .now_ns = (1000 + second) * FERRY_NS_PER_S,
-        .unacked = letter == 'a' || letter == 'u' ? 3 : 0,
+        .unacked = letter == 'A' || letter == 'u' ? 3 : 0,
         .probes = letter == 'z' ? 1 : 0,
-        .last_ack_ms = (unsigned)*quiet_s * 1000 + 100,
+        .queued = letter == 'W' || letter == 'w' || letter == 'z',
+        .quiet_ms = (unsigned)*quiet_s * 1000 + 100,
     };
 }
 
@@ -32,20 +32,21 @@ static void test_histories(void **state)
         const char *history;
         int dies_at; /* index of the sample, -1 = never */
     } rows[] = {
-        {"iiiiiiiiiiiiiiiiiiiiiiii", -1},
-        {"aaaaaaaaaaaaaaaaaaaaaaaa", -1},
-        {"wwwwwwwwwwwwwwwwwwwwwwww", -1}, /* the peer is well, but takes nothing */
+        {"IiiIiiIiiIiiIiiIiiIii", -1},                 /* idle and well */
+        {"IiiIiiiiiiiiii", 13},                        /* idle, and then nobody answers */
+        {"AAAAAAAAAAAAAAAAAAAAAAAA", -1},              /* busy and well */
+        {"WwWwwWwwwwWwwwwwwwwwwwwwwwwwwwwwwwwwW", -1}, /* well, but takes nothing */
         {"uuuuuuuuuuu", 10},
         {"uuuuuuuuuu", -1},
-        {"auuuuuuuuuu", 10},
-        {"aaaauuuuuuuuuu", 13},
-        {"uuuuuuuuuauuuuuuuuu", -1}, /* heard in between */
-        {"uuuuuuuuuauuuuuuuuuu", 19},
-        {"iiiiiiiiiiiiiiiiuuuuuuuuu", -1}, /* long idle is not held against it */
-        {"iiiiiiiiiiiiiiiiuuuuuuuuuu", 25},
-        {"wwwwzzzzzzzzzz", 13}, /* stalled, then the path died */
-        {"wwwwzzzzzzzzzw", -1},
-        {"uuuuuiuuuuuuuuu", -1}, /* all acknowledged in between, however it came */
+        {"Auuuuuuuuuu", 10},
+        {"AAAAuuuuuuuuuu", 13},
+        {"uuuuuuuuuAuuuuuuuuu", -1}, /* heard in between */
+        {"uuuuuuuuuAuuuuuuuuuu", 19},
+        {"IiiIiiIiiuuuuuuu", -1}, /* what idle time there was counts */
+        {"IiiIiiIiiuuuuuuuu", 16},
+        {"WwwwwwwwwwwwwzzzzzzzzzW", -1}, /* stalled; the probe was answered late */
+        {"Wwwwwwwwwwwwwzzzzzzzzzz", 22}, /* stalled, then the path died */
+        {"uuuuuwuuuuuuuuu", -1},         /* all acknowledged in between */
     };
 
     (void)state;
@@ -66,22 +67,10 @@ static void test_histories(void **state)
     }
 }
 
-static void test_waiting(void **state)
-{
-    const struct relay_path_sample idle = {.last_ack_ms = 99999}, out = {.unacked = 1},
-                                   probing = {.probes = 1};
-
-    (void)state;
-    assert_false(relay_path_waiting(&idle));
-    assert_true(relay_path_waiting(&out));
-    assert_true(relay_path_waiting(&probing));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_histories),
-        cmocka_unit_test(test_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
