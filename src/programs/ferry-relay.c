@@ -185,7 +185,7 @@ static int serve_run(struct serve_options *o)
                                                 .node = o->node};
     struct tls_credentials *credentials = NULL;
     struct ferry_error err;
-    struct identity id;
+    struct identity id = {0};
 
     o->control = o->control ? o->control + strlen("unix:") : control;
     if (parse_user(o->user, &id, &err) < 0) {
@@ -309,7 +309,7 @@ static int pki(int argc, char **argv)
         return usage_error(&err);
     }
     const char *verb = first < argc ? argv[first] : "";
-    const char *node = first + 1 < argc ? argv[first + 1] : NULL;
+    const char *node = first + 1 < argc ? argv[first + 1] : "";
     bool init = ferry_streq(verb, "init") && argc - first == 1;
     bool issue = ferry_streq(verb, "node") && argc - first == 2 && *node && !strchr(node, '/');
     if (!dir || (!init && !issue)) {

@@ -136,12 +136,13 @@ int relay_manager_put(struct relay_manager *m, struct relay_spec *spec_take, cha
 
     pthread_mutex_lock(&m->lock);
     struct node **at = find_locked(m, spec->role, spec->key);
-    switch (relay_spec_decide(*at ? relay_group_spec((*at)->group) : NULL, spec, m->draining)) {
+    struct relay_group *old = *at ? (*at)->group : NULL;
+    switch (relay_spec_decide(old ? relay_group_spec(old) : NULL, spec, m->draining)) {
     case RELAY_REFUSE:
         rc = ferry_fail(err, FERRY_RETRY, "this relay is draining: it takes no new moves");
         break;
     case RELAY_KEEP:
-        *ret_json = describe(m, (*at)->group);
+        *ret_json = describe(m, old);
         break;
     case RELAY_REPLACE:
     case RELAY_CREATE:

@@ -214,17 +214,16 @@ static int get_target_channel(struct relay_spec *s, yyjson_val *item, size_t ind
 {
     struct relay_channel c = {0};
     ferry_cleanup_free char *path = NULL;
-    int rc;
 
     if (!yyjson_is_obj(item)) {
         return ferry_fail(err, FERRY_INVALID, "channels[%zu]: must be an object", index);
     }
-    if ((rc = get_logical(yyjson_obj_get(item, "logical"), "logical", &c.logical, err)) < 0 ||
-        (rc = get_path(item, "unix", &path, err)) < 0) {
+    if (get_logical(yyjson_obj_get(item, "logical"), "logical", &c.logical, err) < 0 ||
+        get_path(item, "unix", &path, err) < 0) {
         return ferry_wrap(err, "channels[%zu]", index);
     }
     c.unix_path = path;
-    rc = add_channel(s, &c, "channels", err);
+    int rc = add_channel(s, &c, "channels", err);
     if (rc == 0) {
         path = NULL;
     }

@@ -25,8 +25,6 @@
 #define SLOT_RETRY_NS (10 * FERRY_NS_PER_MS)
 #define LINGER_NS (10 * FERRY_NS_PER_S)
 
-FERRY_DEFINE_CLEANUP(struct tls_conn *, tls_conn_free)
-
 /* The two ends of a stream. */
 struct ends {
     int unix_fd, tcp_fd;
