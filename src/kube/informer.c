@@ -41,6 +41,7 @@ struct kube_informer {
     char *ns, *label_selector, *field_selector;
     const struct api_resource *resource;
     pthread_t thread;
+    bool begun; /* written by whoever starts and stops */
 
     /* The thread's own. */
     char *version; /* to watch from; NULL = list first */
@@ -466,8 +467,7 @@ static void informer_free(struct kube_informer *inf)
     free(inf);
 }
 
-int kube_informer_start(const struct kube_informer_config *cfg, struct kube_informer **ret,
-                        struct ferry_error *err)
+struct kube_informer *kube_informer_new(const struct kube_informer_config *cfg)
 {
     struct kube_informer *inf = ferry_xcalloc(1, sizeof(*inf));
     pthread_condattr_t attr;
@@ -482,11 +482,29 @@ int kube_informer_start(const struct kube_informer_config *cfg, struct kube_info
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&inf->changed, &attr);
     pthread_condattr_destroy(&attr);
+    return inf;
+}
+
+int kube_informer_begin(struct kube_informer *inf, struct ferry_error *err)
+{
     int e = pthread_create(&inf->thread, NULL, informer_thread, inf);
+
     if (e != 0) {
-        ferry_fail_errno(err, e, "starting to watch %s", inf->resource->plural);
+        return ferry_fail_errno(err, e, "starting to watch %s", inf->resource->plural);
+    }
+    inf->begun = true;
+    return 0;
+}
+
+int kube_informer_start(const struct kube_informer_config *cfg, struct kube_informer **ret,
+                        struct ferry_error *err)
+{
+    struct kube_informer *inf = kube_informer_new(cfg);
+    int rc = kube_informer_begin(inf, err);
+
+    if (rc < 0) {
         informer_free(inf);
-        return err ? -(int)err->cls : -FERRY_FATAL;
+        return rc;
     }
     *ret = inf;
     return 0;
@@ -500,14 +518,21 @@ void kube_informer_cancel(struct kube_informer *inf)
     pthread_mutex_unlock(&inf->lock);
 }
 
+void kube_informer_join(struct kube_informer *inf)
+{
+    if (inf->begun) {
+        kube_informer_cancel(inf);
+        pthread_join(inf->thread, NULL);
+        inf->begun = false;
+    }
+}
+
 void kube_informer_stop(struct kube_informer *inf)
 {
-    if (!inf) {
-        return;
+    if (inf) {
+        kube_informer_join(inf);
+        informer_free(inf);
     }
-    kube_informer_cancel(inf);
-    pthread_join(inf->thread, NULL);
-    informer_free(inf);
 }
 
 bool kube_informer_synced(struct kube_informer *inf)

@@ -29,9 +29,16 @@ struct kube_informer_config {
 
 int kube_informer_start(const struct kube_informer_config *cfg, struct kube_informer **ret,
                         struct ferry_error *err);
+/* The same in two steps, for several whose deltas look into each other's caches: make all, then
+ * begin each. */
+struct kube_informer *kube_informer_new(const struct kube_informer_config *cfg);
+int kube_informer_begin(struct kube_informer *inf, struct ferry_error *err);
+
 /* Asks the thread to end without waiting: call it on several before stopping each. */
 void kube_informer_cancel(struct kube_informer *inf);
-/* Ends the thread (no delta comes after) and frees; takes NULL. */
+/* Ends the thread: no delta comes after. The cache can still be read. */
+void kube_informer_join(struct kube_informer *inf);
+/* Ends the thread and frees; takes NULL. */
 void kube_informer_stop(struct kube_informer *inf);
 
 /* True when the first list is in the cache and its deltas are delivered. */

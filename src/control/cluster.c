@@ -1,0 +1,127 @@
+#include "control/cluster.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "control/names.h"
+
+void cluster_family_done(struct cluster_family *f)
+{
+    api_object_unref(f->vmi);
+    kube_snapshot_done(&f->pods);
+    kube_snapshot_done(&f->migrations);
+    *f = (struct cluster_family){0};
+}
+
+/* Keeps the items for which `keep` holds, lets go of the others. */
+static void filter(struct kube_snapshot *s,
+                   bool (*keep)(const struct api_object *o, const void *ctx), const void *ctx)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        if (keep(s->items[i], ctx)) {
+            s->items[n++] = s->items[i];
+        } else {
+            api_object_unref(s->items[i]);
+        }
+    }
+    s->n = n;
+}
+
+struct name {
+    const char *ns, *name;
+};
+
+static bool is_pod_of(const struct api_object *o, const void *ctx)
+{
+    const struct api_meta *vmi = ctx;
+
+    return ferry_streq(o->meta->namespace_, vmi->namespace_) &&
+           ferry_streq(api_map_get(&o->meta->labels, LABEL_APP), LABEL_APP_LAUNCHER) &&
+           ferry_streq(api_map_get(&o->meta->labels, LABEL_CREATED_BY), vmi->uid);
+}
+
+static bool is_migration_of(const struct api_object *o, const void *ctx)
+{
+    const struct name *vmi = ctx;
+
+    return ferry_streq(o->meta->namespace_, vmi->ns) &&
+           ferry_streq(o->u.migration.vmi_name, vmi->name);
+}
+
+static struct kube_snapshot migrations_of(struct cluster *c, const char *ns, const char *vmi_name)
+{
+    struct kube_snapshot s = kube_informer_list(c->migrations);
+
+    filter(&s, is_migration_of, &(struct name){ns, vmi_name});
+    return s;
+}
+
+struct cluster_family cluster_family(struct cluster *c, const char *ns, const char *vmi_name)
+{
+    struct cluster_family f = {.vmi = kube_informer_get(c->vmis, ns, vmi_name),
+                               .migrations = migrations_of(c, ns, vmi_name)};
+
+    if (f.vmi) {
+        f.pods = kube_informer_list(c->pods);
+        filter(&f.pods, is_pod_of, f.vmi->meta);
+    }
+    return f;
+}
+
+int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,
+                        struct cluster_family *ret, struct ferry_error *err)
+{
+    cluster_cleanup_family struct cluster_family f = {.migrations = migrations_of(c, ns, vmi_name)};
+    int rc = kube_client_get(c->client, kube_ref(API_KIND_VMI, ns, vmi_name), &f.vmi, err);
+
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
+        return rc;
+    }
+    if (f.vmi) {
+        ferry_cleanup_free char *selector = ferry_asprintf(
+            "%s=%s,%s=%s", LABEL_APP, LABEL_APP_LAUNCHER, LABEL_CREATED_BY, f.vmi->meta->uid);
+        struct kube_list list = {0};
+
+        rc = kube_client_list(c->client, kube_ref(API_KIND_POD, ns, NULL),
+                              &(struct kube_list_options){.label_selector = selector}, &list, err);
+        if (rc < 0) {
+            return rc;
+        }
+        f.pods = (struct kube_snapshot){.items = list.items, .n = list.n};
+        free(list.resource_version);
+    }
+    *ret = f;
+    f = (struct cluster_family){0};
+    return 0;
+}
+
+const struct api_object *cluster_target_pod(const struct kube_snapshot *pods,
+                                            const char *migration_uid)
+{
+    for (size_t i = 0; i < pods->n; i++) {
+        if (ferry_streq(api_map_get(&pods->items[i]->meta->labels, LABEL_MIGRATION_JOB_UID),
+                        migration_uid)) {
+            return pods->items[i];
+        }
+    }
+    return NULL;
+}
+
+bool cluster_split_key(const char *key, char **ret_ns, char **ret_name)
+{
+    const char *slash = strchr(key, '/');
+
+    if (!slash) {
+        return false;
+    }
+    *ret_ns = ferry_strndup(key, (size_t)(slash - key));
+    *ret_name = ferry_strdup(slash + 1);
+    return true;
+}
+
+char *cluster_key(const char *ns, const char *name)
+{
+    return ferry_asprintf("%s/%s", ns ? ns : "", name);
+}

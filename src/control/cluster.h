@@ -1,0 +1,38 @@
+/* What the controllers see of the cluster and how they reach it: one client, one recorder, one
+ * cache per kind, and views of a VMI's objects made from them. Any thread. */
+#pragma once
+
+#include "control/migration_decide.h"
+#include "kube/client.h"
+#include "kube/informer.h"
+#include "kube/recorder.h"
+
+struct cluster {
+    struct kube_client *client;
+    struct kube_recorder *recorder;
+    struct kube_informer *vmis, *pods, *migrations, *nodes;
+    struct migration_settings settings;
+};
+
+/* All that hangs together by one VMI name. Referenced objects; free with cluster_family_done(). */
+struct cluster_family {
+    struct api_object *vmi;          /* or NULL */
+    struct kube_snapshot pods;       /* created for the VMI's UID */
+    struct kube_snapshot migrations; /* of that VMI name */
+};
+void cluster_family_done(struct cluster_family *f);
+#define cluster_cleanup_family ferry_cleanup(cluster_family_done)
+
+/* From the caches. */
+struct cluster_family cluster_family(struct cluster *c, const char *ns, const char *vmi_name);
+/* VMI and pods from the API itself, for decisions that rest on something not being there. */
+int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,
+                        struct cluster_family *ret, struct ferry_error *err);
+
+/* The pod made for a migration, or NULL; points into `pods`. */
+const struct api_object *cluster_target_pod(const struct kube_snapshot *pods,
+                                            const char *migration_uid);
+
+/* "ns/name" into its parts; both are owned by the caller. False for anything else. */
+bool cluster_split_key(const char *key, char **ret_ns, char **ret_name);
+char *cluster_key(const char *ns, const char *name);

@@ -1,0 +1,298 @@
+/* Theory of operation.
+ *
+ * Four informers feed four queues. Which change of what wakes whom:
+ *
+ *   VMI        the VMI; every migration of it
+ *   Pod        its VMI (owner); the migration that it is the target of; the scheduler when it has
+ *              no node, and all pods without a node when one ends
+ *   migration  itself; its VMI; when it ends, the migrations that wait for a place
+ *   Node       itself; all pods without a node
+ *
+ * Workers start only when all caches are filled: a half-filled view looks like loss. */
+#include "control/controller.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "control/facts.h"
+#include "control/loops.h"
+#include "control/names.h"
+
+enum { WORKERS = 3, SYNC_STEP_MS = 300, COMPLAIN_MS = 10000 };
+
+struct controller {
+    struct cluster cluster;
+    bool embedded;
+    struct kube_queue *vmi_queue, *migration_queue, *pod_queue, *node_queue;
+    struct kube_workers *vmi_workers, *migration_workers, *pod_workers, *node_workers;
+    struct loop_migration *migrations;
+    struct loop_schedule *schedule;
+    struct loop_node *nodes;
+};
+
+/* ---- what wakes whom -------------------------------------------------------------------------
+ */
+
+static void wake(struct kube_queue *q, const char *ns, const char *name, int priority)
+{
+    if (!ferry_str_empty(name)) {
+        ferry_cleanup_free char *key = cluster_key(ns, name);
+
+        kube_queue_add(q, key, priority);
+    }
+}
+
+static void wake_migration(struct controller *c, const struct api_object *m)
+{
+    wake(c->migration_queue, m->meta->namespace_, m->meta->name,
+         loop_migration_priority(&m->u.migration));
+}
+
+static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+    const struct api_meta *vmi = (now ? now : old)->meta;
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.migrations);
+
+    wake(c->vmi_queue, vmi->namespace_, vmi->name, 0);
+    for (size_t i = 0; i < all.n; i++) {
+        if (ferry_streq(all.items[i]->meta->namespace_, vmi->namespace_) &&
+            ferry_streq(all.items[i]->u.migration.vmi_name, vmi->name)) {
+            wake_migration(c, all.items[i]);
+        }
+    }
+}
+
+static void wake_homeless_pods(struct controller *c)
+{
+    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(c->cluster.pods);
+
+    for (size_t i = 0; c->embedded && i < pods.n; i++) {
+        if (ferry_str_empty(pods.items[i]->u.pod.node_name)) {
+            wake(c->pod_queue, pods.items[i]->meta->namespace_, pods.items[i]->meta->name, 0);
+        }
+    }
+}
+
+static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+    const struct api_meta *m = (now ? now : old)->meta;
+
+    for (size_t i = 0; i < m->n_owners; i++) {
+        if (ferry_streq(m->owners[i].kind, "VirtualMachineInstance")) {
+            wake(c->vmi_queue, m->namespace_, m->owners[i].name, 0);
+        }
+    }
+    wake(c->migration_queue, m->namespace_,
+         api_map_get(&m->annotations, ANNOTATION_MIGRATION_JOB_NAME), KUBE_PRIORITY_ACTIVE);
+    if (!now || pod_is_down(&now->u.pod)) {
+        wake_homeless_pods(c); /* there is room now */
+    } else if (c->embedded && ferry_str_empty(now->u.pod.node_name)) {
+        wake(c->pod_queue, m->namespace_, m->name, 0);
+    }
+}
+
+static void wake_waiting_migrations(struct controller *c)
+{
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.migrations);
+
+    for (size_t i = 0; i < all.n; i++) {
+        if (strcmp(all.items[i]->u.migration.phase, PHASE_PENDING) == 0) {
+            wake_migration(c, all.items[i]);
+        }
+    }
+}
+
+static void on_migration(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+    const struct api_object *m = now ? now : old;
+    bool was_over = old && migration_is_final(&old->u.migration);
+    bool is_over = !now || migration_is_final(&now->u.migration);
+
+    wake_migration(c, m);
+    wake(c->vmi_queue, m->meta->namespace_, m->u.migration.vmi_name, 0);
+    if (is_over && !was_over) {
+        wake_waiting_migrations(c);
+    }
+}
+
+static void on_node(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+
+    if (c->embedded) {
+        loop_node_seen(c->nodes, old, now);
+        kube_queue_add(c->node_queue, (now ? now : old)->meta->name, 0);
+        wake_homeless_pods(c);
+    }
+}
+
+/* ---- start and stop --------------------------------------------------------------------------
+ */
+
+/* Made first, started after: what a delta wakes may look into every cache. */
+static int start_informers(struct controller *c, struct ferry_error *err)
+{
+    const struct {
+        enum api_kind kind;
+        struct kube_informer **into;
+        void (*on_delta)(void *ctx, struct api_object *old, struct api_object *now);
+    } table[] = {
+        {API_KIND_MIGRATION, &c->cluster.migrations, on_migration},
+        {API_KIND_POD, &c->cluster.pods, on_pod},
+        {API_KIND_VMI, &c->cluster.vmis, on_vmi},
+        {API_KIND_NODE, &c->cluster.nodes, on_node},
+    };
+    const size_t n = sizeof(table) / sizeof(table[0]);
+
+    for (size_t i = 0; i < n; i++) {
+        *table[i].into =
+            kube_informer_new(&(struct kube_informer_config){.client = c->cluster.client,
+                                                             .kind = table[i].kind,
+                                                             .on_delta = table[i].on_delta,
+                                                             .ctx = c});
+    }
+    for (size_t i = 0; i < n; i++) {
+        int rc = kube_informer_begin(*table[i].into, err);
+
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static int wait_for_caches(struct controller *c, bool (*stop)(void), struct ferry_error *err)
+{
+    struct kube_informer *const all[] = {c->cluster.migrations, c->cluster.pods, c->cluster.vmis,
+                                         c->cluster.nodes};
+    int64_t complain_ns = ferry_now_ns() + COMPLAIN_MS * FERRY_NS_PER_MS;
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]);) {
+        int64_t step = ferry_now_ns() + SYNC_STEP_MS * FERRY_NS_PER_MS;
+        struct ferry_error why = {0};
+
+        if (kube_informer_wait_synced(all[i], step, &why) == 0) {
+            i++;
+        } else if (stop && stop()) {
+            return ferry_fail(err, FERRY_CANCELLED, "stopped while waiting for the API server");
+        } else if (ferry_now_ns() > complain_ns) {
+            ferry_warn("waiting for the API server", F_ERR(&why));
+            complain_ns = ferry_now_ns() + COMPLAIN_MS * FERRY_NS_PER_MS;
+        }
+    }
+    return 0;
+}
+
+static int start_workers(struct controller *c, unsigned workers, struct ferry_error *err)
+{
+    const struct {
+        const char *name;
+        struct kube_queue *queue;
+        unsigned threads;
+        int (*reconcile)(void *ctx, const char *key, struct kube_again *again,
+                         struct ferry_error *err);
+        void *ctx;
+        struct kube_workers **into;
+        bool wanted;
+    } table[] = {
+        {"vmi", c->vmi_queue, workers, loop_vmi_reconcile, &c->cluster, &c->vmi_workers, true},
+        {"migration", c->migration_queue, workers, loop_migration_reconcile, c->migrations,
+         &c->migration_workers, true},
+        {"schedule", c->pod_queue, 1, loop_schedule_reconcile, c->schedule, &c->pod_workers,
+         c->embedded},
+        {"node", c->node_queue, 1, loop_node_reconcile, c->nodes, &c->node_workers, c->embedded},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        int rc =
+            !table[i].wanted
+                ? 0
+                : kube_workers_start(&(struct kube_workers_config){.name = table[i].name,
+                                                                   .queue = table[i].queue,
+                                                                   .threads = table[i].threads,
+                                                                   .reconcile = table[i].reconcile,
+                                                                   .ctx = table[i].ctx},
+                                     table[i].into, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int controller_start(const struct controller_config *cfg, struct controller **ret,
+                     struct ferry_error *err)
+{
+    struct controller *c = ferry_xcalloc(1, sizeof(*c));
+
+    c->cluster.client = cfg->client;
+    c->cluster.settings = cfg->settings;
+    c->embedded = cfg->embedded;
+    c->vmi_queue = kube_queue_new(NULL);
+    c->migration_queue = kube_queue_new(NULL);
+    c->pod_queue = kube_queue_new(NULL);
+    c->node_queue = kube_queue_new(NULL);
+    c->migrations = loop_migration_new(&c->cluster);
+    c->schedule = loop_schedule_new(&c->cluster);
+    c->nodes = loop_node_new(&c->cluster);
+    int rc =
+        kube_recorder_start(cfg->client, "ferry-controller", cfg->host, &c->cluster.recorder, err);
+    if (rc == 0) {
+        rc = start_informers(c, err);
+    }
+    if (rc == 0) {
+        rc = wait_for_caches(c, cfg->stop, err);
+    }
+    if (rc == 0) {
+        rc = start_workers(c, cfg->workers ? cfg->workers : WORKERS, err);
+    }
+    if (rc < 0) {
+        controller_stop(c);
+        return rc;
+    }
+    *ret = c;
+    return 0;
+}
+
+void controller_stop(struct controller *c)
+{
+    if (!c) {
+        return;
+    }
+    struct kube_informer *const informers[] = {c->cluster.migrations, c->cluster.pods,
+                                               c->cluster.vmis, c->cluster.nodes};
+    const size_t n = sizeof(informers) / sizeof(informers[0]);
+
+    for (size_t i = 0; i < n; i++) {
+        if (informers[i]) {
+            kube_informer_cancel(informers[i]);
+        }
+    }
+    kube_workers_stop(c->vmi_workers);
+    kube_workers_stop(c->migration_workers);
+    kube_workers_stop(c->pod_workers);
+    kube_workers_stop(c->node_workers);
+    /* All threads first: a delta of one may look into the cache of another. */
+    for (size_t i = 0; i < n; i++) {
+        if (informers[i]) {
+            kube_informer_join(informers[i]);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        kube_informer_stop(informers[i]);
+    }
+    kube_recorder_stop(c->cluster.recorder);
+    loop_migration_free(c->migrations);
+    loop_schedule_free(c->schedule);
+    loop_node_free(c->nodes);
+    kube_queue_free(c->vmi_queue);
+    kube_queue_free(c->migration_queue);
+    kube_queue_free(c->pod_queue);
+    kube_queue_free(c->node_queue);
+    free(c);
+}

@@ -1,0 +1,63 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "control/loops.h"
+#include "control/plan_apply.h"
+#include "control/vmi_decide.h"
+
+static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
+{
+    struct vmi_view view = {.vmi = f->vmi,
+                            .pods = (const struct api_object *const *)f->pods.items,
+                            .n_pods = f->pods.n,
+                            .migrations = (const struct api_object *const *)f->migrations.items,
+                            .n_migrations = f->migrations.n,
+                            .pod = c->settings.pod};
+
+    vmi_decide(&view, ferry_now_unix_ms(), ret);
+}
+
+static void log_phase(const struct api_object *vmi, const struct plan *p)
+{
+    if (p->phase) {
+        ferry_info("VMI phase", F_STR("namespace", vmi->meta->namespace_),
+                   F_STR("vmi", vmi->meta->name),
+                   F_STR("from", vmi->u.vmi.phase ? vmi->u.vmi.phase : ""), F_STR("to", p->phase),
+                   F_STR("node", vmi->u.vmi.node_name), F_STR("rule", p->rule),
+                   F_STR("reason", p->reason));
+    }
+}
+
+int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
+                       struct ferry_error *err)
+{
+    struct cluster *c = ctx;
+    ferry_cleanup_free char *ns = NULL, *name = NULL;
+
+    if (!cluster_split_key(key, &ns, &name)) {
+        return 0;
+    }
+    cluster_cleanup_family struct cluster_family f = cluster_family(c, ns, name);
+    if (!f.vmi) {
+        return 0; /* its pods go by their owner reference */
+    }
+    plan_cleanup struct plan p = {0};
+    decide(c, &f, &p);
+    if (p.confirm) {
+        plan_done(&p);
+        cluster_family_done(&f);
+        int rc = cluster_family_live(c, ns, name, &f, err);
+        if (rc < 0 || !f.vmi) {
+            return rc;
+        }
+        decide(c, &f, &p);
+    }
+    int rc = plan_apply(&p, c->client, c->recorder, err);
+    if (rc == 0) {
+        log_phase(f.vmi, &p);
+    }
+    if (p.again_ms) {
+        *again = (struct kube_again){.wanted = true, .after_ns = p.again_ms * FERRY_NS_PER_MS};
+    }
+    return rc == -FERRY_NOT_FOUND ? 0 : rc; /* gone meanwhile: the caches will show it */
+}

@@ -1,0 +1,40 @@
+/* The loops around the decisions: each reconcile reads the caches, asks the decide function, and
+ * carries the plan out. Called by kube_workers, several at a time, never two for one key. */
+#pragma once
+
+#include "control/cluster.h"
+#include "kube/workers.h"
+
+/* ---- VMIs: key "ns/name"; ctx: struct cluster ------------------------------------------------
+ */
+int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
+                       struct ferry_error *err);
+
+/* ---- migrations: key "ns/name"; ctx: struct loop_migration -----------------------------------
+ */
+struct loop_migration;
+struct loop_migration *loop_migration_new(struct cluster *c);
+void loop_migration_free(struct loop_migration *l);
+int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *again,
+                             struct ferry_error *err);
+/* How urgent an event of this migration is. */
+int loop_migration_priority(const struct api_migration *m);
+
+/* ---- pods without a node: key "ns/name"; ctx: struct loop_schedule; one worker ----------------
+ */
+struct loop_schedule;
+struct loop_schedule *loop_schedule_new(struct cluster *c);
+void loop_schedule_free(struct loop_schedule *l);
+int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again,
+                            struct ferry_error *err);
+
+/* ---- nodes: key name; ctx: struct loop_node; one worker ---------------------------------------
+ */
+struct loop_node;
+struct loop_node *loop_node_new(struct cluster *c);
+void loop_node_free(struct loop_node *l);
+/* Notes a sign of life when the heartbeat changed; `now` NULL = the node is gone. */
+void loop_node_seen(struct loop_node *l, const struct api_object *old,
+                    const struct api_object *now);
+int loop_node_reconcile(void *ctx, const char *key, struct kube_again *again,
+                        struct ferry_error *err);

@@ -1,0 +1,96 @@
+/* ferry-controller: makes pods for VMIs, takes migrations through their phases and, on the embedded
+ * engine, places pods on nodes. All its state is in the API. */
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/str.h"
+#include "control/controller.h"
+
+#define PROGRAM "ferry-controller"
+
+enum { WORKERS_MAX = 64 };
+
+static bool stop_asked(void)
+{
+    static bool asked;
+
+    asked = asked || ferry_signals_wait(0) != 0;
+    return asked;
+}
+
+static int run(const char *kubeconfig, struct controller_config *cfg, struct ferry_error *err)
+{
+    kube_cleanup_client struct kube_client *client = NULL;
+    struct controller *controller = NULL;
+    char host[HOST_NAME_MAX + 1] = "";
+    int rc = kube_client_open(kubeconfig, &client, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    gethostname(host, sizeof(host) - 1);
+    cfg->client = client;
+    cfg->host = host;
+    cfg->stop = stop_asked;
+    rc = controller_start(cfg, &controller, err);
+    if (rc < 0) {
+        return rc == -(int)FERRY_CANCELLED ? 0 : rc;
+    }
+    ferry_info("controllers run", F_STR("engine", cfg->embedded ? "embedded" : "kubernetes"));
+    ferry_signals_wait(INT64_MAX);
+    ferry_info("stopping");
+    controller_stop(controller);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *kubeconfig = "/var/lib/ferry/controller.kubeconfig";
+    struct controller_config cfg = {.settings = migration_default_settings};
+    struct ferry_log_options lo = {0};
+    struct ferry_error err;
+    bool embedded = false;
+    int workers = 3;
+    const struct ferry_option options[] = {
+        {"kubeconfig", 0, FERRY_OPTION_STRING, &kubeconfig, "FILE",
+         "how to reach the API (default: /var/lib/ferry/controller.kubeconfig)"},
+        {"embedded", 0, FERRY_OPTION_FLAG, &embedded, NULL,
+         "the API is ferry-apiserver: also place pods and watch over nodes"},
+        {"workers", 0, FERRY_OPTION_INT, &workers, "N",
+         "objects of a kind that are worked on at a time (default: 3)"},
+        {"launcher-image", 0, FERRY_OPTION_STRING, &cfg.settings.pod.launcher_image, "IMAGE",
+         "image of launcher pods; only Kubernetes looks at it"},
+        FERRY_LOG_OPTION_ROWS(&lo),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = PROGRAM,
+        .usage = "[--kubeconfig FILE] [--embedded] [OPTION]...",
+        .summary = "Makes launcher pods for virtual machine instances and takes migrations through "
+                   "their\nphases. It may be killed at any time; a new one goes on from what the "
+                   "API holds.",
+        .options = options,
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+
+    if (first >= 0 && first < argc) {
+        first = ferry_fail(&err, FERRY_INVALID, "unexpected argument '%s'", argv[first]);
+    }
+    if (first >= 0 && (workers < 1 || workers > WORKERS_MAX)) {
+        first = ferry_fail(&err, FERRY_INVALID, "--workers: %d is not between 1 and %d", workers,
+                           WORKERS_MAX);
+    }
+    if (first < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
+        return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
+    }
+    ferry_signals_block();
+    cfg.embedded = embedded;
+    cfg.workers = (unsigned)workers;
+    if (run(kubeconfig, &cfg, &err) < 0) {
+        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
+    }
+    return FERRY_EXIT_OK;
+}
