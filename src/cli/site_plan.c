@@ -127,7 +127,6 @@ int site_plan_new(const struct site_settings *s, struct site_plan **ret, struct 
     p->fabric_address = ferry_asprintf(NODE_NETWORK ".%d", FABRIC_HOST);
     p->api_root = ferry_asprintf("%s/api", p->root);
     p->api_data = ferry_asprintf("%s/var/lib/ferry", p->api_root);
-    p->api_ca = ferry_asprintf("%s/pki/ca.crt", p->api_data);
     p->api_url = ferry_asprintf("https://127.0.0.1:%d", p->port);
     p->api_node_url = ferry_asprintf("https://%s:%d", p->fabric_address, p->port);
     p->admin_kubeconfig = ferry_asprintf("%s/admin.kubeconfig", p->api_data);
@@ -165,7 +164,6 @@ void site_plan_free(struct site_plan *p)
     free(p->fabric_address);
     free(p->api_root);
     free(p->api_data);
-    free(p->api_ca);
     free(p->api_url);
     free(p->api_node_url);
     free(p->admin_kubeconfig);

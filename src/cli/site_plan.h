@@ -36,7 +36,7 @@ struct site_plan {
     char *state_file, *lock_file, *log_dir;
     char *fabric;         /* name of the fabric's network namespace */
     char *fabric_address; /* where nodes reach the API server */
-    char *api_root, *api_data, *api_ca;
+    char *api_root, *api_data;
     char *api_url, *api_node_url; /* from the host, from a node */
     char *admin_kubeconfig, *controller_kubeconfig;
     int port;

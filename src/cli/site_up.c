@@ -15,6 +15,7 @@
 #include "cli/site_net.h"
 #include "cli/site_state.h"
 #include "cli/site_wait.h"
+#include "cli/supervise.h"
 
 /* Programs that every site needs; looked for beside this one. */
 static const char *const programs[] = {
@@ -134,13 +135,16 @@ static int start_supervisor(const struct site_plan *p, struct ferry_error *err)
     if (out < 0) {
         return ferry_fail_errno(err, errno, "opening %s", log);
     }
-    return ferry_spawn(
+    setenv(SUPERVISE_MARK, p->root, 1); /* the supervisor itself is to be found by it, too */
+    int rc = ferry_spawn(
         &(struct ferry_spawn){
             .argv = (const char *const[]){self, "supervise", "--root", p->root, NULL},
             .out_fd = out,
             .new_session = true,
         },
         &pid, err);
+    unsetenv(SUPERVISE_MARK);
+    return rc;
 }
 
 static int make_credentials(const struct site_plan *p, struct ferry_error *err)
@@ -203,8 +207,7 @@ static int prepare(const struct site_settings *wish, struct site_state **ret_sta
     if (rc == 0) {
         rc = merge_settings(*ret_state, &s, err);
     } else if (rc == -(int)FERRY_NOT_FOUND) {
-        s.nodes = s.nodes ? s.nodes : SITE_DEFAULT_NODES;
-        s.port = s.port ? s.port : SITE_DEFAULT_PORT;
+        s = with_defaults(s);
         rc =
             usable_directory(s.root)
                 ? 0
@@ -240,7 +243,8 @@ static int bring_up(const struct site_plan *p, const struct site_state *state,
     }
     rc = start(p, daemons_live, err);
     if (rc < 0 && !daemons_live) {
-        site_down(p->root, state != NULL, &removed, &ignored);
+        /* After a failure the files stay: the logs tell why. */
+        site_down(p->root, state || rc != -(int)FERRY_CANCELLED, &removed, &ignored);
     }
     return rc;
 }

@@ -1,5 +1,6 @@
 /* Brings a site up on this machine: network, supervisor, credentials, then waits until every node
- * is ready. What a failed or interrupted attempt made is removed again. */
+ * is ready. What an interrupted attempt made is removed again; a failed one leaves its files,
+ * because the logs tell why it failed. */
 #pragma once
 
 #include "base/error.h"

@@ -76,21 +76,16 @@ static int step(const struct site_plan *p, int64_t deadline_ns, const char *what
 
 static bool api_ready(const struct site_plan *p)
 {
-    ferry_cleanup_buf struct ferry_buf ca = {0};
+    kube_cleanup_client struct kube_client *client = NULL;
     http_cleanup_reply struct http_reply reply = {0};
-    struct http_client *client = NULL;
 
-    if (access(p->admin_kubeconfig, F_OK) < 0 ||
-        ferry_read_file(p->api_ca, 1 << 20, &ca, NULL) < 0 ||
-        http_client_new(&(struct http_client_config){.base_url = p->api_url, .ca_pem = ca.data},
-                        &client, NULL) < 0) {
-        return false;
-    }
-    int rc = http_client_call(
-        client, &(struct http_call){.method = "GET", .path = "/readyz", .timeout_ms = 2000}, &reply,
-        NULL);
-    http_client_free(client);
-    return rc == 0 && reply.status == 200;
+    return access(p->admin_kubeconfig, F_OK) == 0 &&
+           kube_client_open(p->admin_kubeconfig, &client, NULL) == 0 &&
+           http_client_call(
+               kube_client_http(client),
+               &(struct http_call){.method = "GET", .path = "/readyz", .timeout_ms = 2000}, &reply,
+               NULL) == 0 &&
+           reply.status == 200;
 }
 
 int site_wait_api(const struct site_plan *p, struct ferry_error *err)

@@ -86,13 +86,12 @@ def test_interrupted_up_leaves_nothing(bin_dir):
 
 
 def test_down_ends_what_the_state_does_not_know(bin_dir):
-    """A daemon started by a supervisor that died before it could write the pid down."""
+    """The state file is lost; and a program was started whose pid was never written down."""
     site = Site(bin_dir, nodes=1)
     failed = True
     try:
         site.up()
         stray = subprocess.Popen(["sleep", "1000"], env=dict(os.environ, FERRY_SITE=site.root))
-        site.kill("supervisor")
         os.unlink(os.path.join(site.root, "site.json"))
         begin = time.monotonic()
         down = site.down()
@@ -100,6 +99,7 @@ def test_down_ends_what_the_state_does_not_know(bin_dir):
         assert stray.wait(10) != 0
         assert time.monotonic() - begin < 60
         assert namespace_names(site.root) == []
+        assert [what for what in leftovers(site.root) if what.startswith("process")] == []
         failed = False
     finally:
         site.close(failed)
