@@ -1,5 +1,8 @@
 #include "launcher/context.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "base/str.h"
 #include "launcher/status.h"
 
@@ -26,6 +29,24 @@ int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct
                           "this launcher is for VMI %s/%s (%s), not for %s/%s (%s)", c->namespace_,
                           c->name, c->uid, vmi->meta.namespace_ ? vmi->meta.namespace_ : "",
                           vmi->meta.name ? vmi->meta.name : "", vmi->meta.uid ? vmi->meta.uid : "");
+    }
+    return 0;
+}
+
+int context_domain(const struct context *c, const struct api_vmi *vmi, char **ret_xml,
+                   struct ferry_error *err)
+{
+    ferry_cleanup_free char *kernel = NULL;
+    int rc = domain_xml(vmi, &c->domain, ret_xml, err);
+
+    if (rc < 0 || (rc = domain_xml_kernel(vmi, &c->domain, &kernel, err)) < 0) {
+        return rc;
+    }
+    if (kernel && access(kernel, R_OK) < 0) {
+        ferry_fail_errno(err, errno, "spec.domain.firmware.kernelBoot.container.kernelPath: %s",
+                         kernel);
+        err->cls = FERRY_INVALID;
+        return -(int)FERRY_INVALID;
     }
     return 0;
 }

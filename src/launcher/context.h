@@ -22,3 +22,7 @@ struct context {
 void context_publish_migration(const struct context *c, const struct sample *sample);
 /* Class INVALID unless `vmi` is the one that this launcher is for. */
 int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct ferry_error *err);
+/* Its domain XML, and that the files it names are here: what fails now would fail when the guest
+ * starts, in words that say less. `*ret_xml` is owned by the caller. */
+int context_domain(const struct context *c, const struct api_vmi *vmi, char **ret_xml,
+                   struct ferry_error *err);

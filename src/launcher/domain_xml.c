@@ -304,7 +304,7 @@ static int write_size(struct xml *x, const struct api_vmi *vmi, struct ferry_err
 static int write_os(struct xml *x, const yyjson_val *spec, const struct domain_xml_options *opt,
                     struct ferry_error *err)
 {
-    const char *machine, *image, *args;
+    const char *machine = NULL, *image = NULL, *args = NULL;
     ferry_cleanup_free char *kernel = NULL;
     ferry_cleanup_free char *initrd = NULL;
 
@@ -466,6 +466,13 @@ static int write_domain(struct xml *x, const struct api_vmi *vmi,
     write_devices(x, vmi->spec, opt);
     element_end(x);
     return 0;
+}
+
+int domain_xml_kernel(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret,
+                      struct ferry_error *err)
+{
+    return guest_file(vmi->spec, "/domain/firmware/kernelBoot/container/kernelPath", opt->guest_dir,
+                      ret, err);
 }
 
 char *domain_xml_name(const char *namespace_, const char *name)

@@ -21,5 +21,9 @@ struct domain_xml_options {
 int domain_xml(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret_xml,
                struct ferry_error *err);
 
+/* Path of the guest's kernel; NULL when it boots otherwise. Owned by the caller. */
+int domain_xml_kernel(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret,
+                      struct ferry_error *err);
+
 /* "NAMESPACE_NAME", as KubeVirt names domains; owned by the caller. */
 char *domain_xml_name(const char *namespace_, const char *name);

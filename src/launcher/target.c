@@ -259,7 +259,7 @@ int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
     int rc = context_check_vmi(t->c, vmi, err);
 
     /* Refuse here, before a byte moves, what could not be run here. */
-    if (rc < 0 || (rc = domain_xml(vmi, &t->c->domain, &xml, err)) < 0) {
+    if (rc < 0 || (rc = context_domain(t->c, vmi, &xml, err)) < 0) {
         return rc;
     }
     pthread_mutex_lock(&t->lock);

@@ -52,6 +52,10 @@ static int define_and_start(struct vm *vm, const char *xml, struct ferry_error *
         rc = virt_fail(err, "defining the domain");
     } else if (virDomainCreate(d) < 0) {
         rc = virt_fail(err, "starting the domain");
+        if (rc == -(int)FERRY_RETRY && virConnectIsAlive(conn) == 1) {
+            err->cls = FERRY_FATAL; /* QEMU does not start; trying again would not help */
+            rc = -(int)FERRY_FATAL;
+        }
     }
     virConnectClose(conn);
     return rc;
@@ -72,7 +76,7 @@ static int start(struct vm *vm, const struct api_vmi *vmi, struct ferry_error *e
 {
     ferry_cleanup_free char *xml = NULL;
     struct view now;
-    int rc = domain_xml(vmi, &vm->c->domain, &xml, err);
+    int rc = context_domain(vm->c, vmi, &xml, err);
 
     if (rc < 0 || (rc = virt_view(vm->c->virt, &now, err)) < 0 ||
         (rc = set_phase(vm, STATE_VM_STARTING, vmi, err)) < 0) {

@@ -539,6 +539,7 @@ static void state_survives_the_file(void **state)
     };
 
     (void)state;
+    assert_true(fd >= 0);
     assert_int_equal(state_open(path, &s, &err), 0); /* empty: fresh */
     struct state_values *w = state_lock(s);
     w->vm = STATE_VM_STARTED;

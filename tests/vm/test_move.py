@@ -49,6 +49,13 @@ def test_wrong_calls(bin_dir):
             assert got == status and text in answer["message"], (method, path, got, answer)
         lab.check_guest(pod)
         pod.end()
+        guest["spec"]["domain"]["firmware"]["kernelBoot"]["container"]["kernelPath"] = "/missing.elf"
+        pod = labs.Pod(lab.nodes[0], "virt-launcher-1", guest)
+        for path in ("/v1/vm", "/v1/target/u1"):
+            status, answer = pod.call("PUT", path, {"vmi": guest})
+            assert status == 400 and "kernelPath: /var/run/ferry-guest/missing.elf: No such file" in answer["message"], \
+                (status, answer)
+        pod.end()
 
 
 def test_migration_without_a_target(bin_dir):

@@ -1,0 +1,111 @@
+/* Events and flight records: what is kept, in which order, and how much. */
+#include "lib/unit.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "launcher/events.h"
+#include "launcher/record.h"
+
+static yyjson_mut_doc *number(int n)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_int(doc, o, "n", n);
+    return doc;
+}
+
+/* Reads all lines after `since`; checks that their numbers are [first, last]. */
+static void expect(struct events *e, uint64_t *since, int first, int last)
+{
+    int n = first;
+
+    while (n <= last) {
+        ferry_cleanup_buf struct ferry_buf out = {0};
+        size_t lines = events_read(e, since, ferry_now_ns(), &out);
+        char *save = NULL;
+
+        assert_true(lines > 0);
+        for (char *l = strtok_r(out.data, "\n", &save); l; l = strtok_r(NULL, "\n", &save), n++) {
+            ferry_cleanup_free char *want = ferry_asprintf("\"type\":\"t\",\"n\":%d}", n);
+
+            assert_true(ferry_str_starts(l, "{\"seq\":"));
+            assert_true(ferry_str_ends(l, want));
+        }
+    }
+    assert_int_equal(n, last + 1);
+}
+
+static void events_are_kept_in_order(void **state)
+{
+    struct events *e = events_new();
+    ferry_cleanup_buf struct ferry_buf none = {0};
+    uint64_t early = 0, late;
+
+    (void)state;
+    assert_int_equal(events_read(e, &early, ferry_now_ns() + FERRY_NS_PER_MS, &none), 0);
+    for (int i = 0; i < 10; i++) {
+        events_publish(e, "t", number(i));
+    }
+    expect(e, &early, 0, 9);
+    late = early;
+    assert_int_equal(events_read(e, &late, ferry_now_ns() + FERRY_NS_PER_MS, &none), 0);
+    for (int i = 10; i < 2000; i++) {
+        events_publish(e, "t", number(i));
+    }
+    expect(e, &late, 2000 - 1024, 1999); /* a slow reader misses the oldest */
+    early = 0;
+    expect(e, &early, 2000 - 1024, 1999);
+    events_free(e);
+}
+
+static void records_are_bounded(void **state)
+{
+    char dir[] = "/tmp/ferry-test-records-XXXXXX";
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    struct ferry_error err;
+    char uid[16];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    for (int i = 0; i < 10; i++) {
+        snprintf(uid, sizeof(uid), "m-%d", i);
+        struct record *r = record_open(dir, uid);
+        record_note(r, "start", "\"quoted\"");
+        record_close(r);
+        ferry_sleep_ms(5); /* the age of files tells them apart */
+    }
+    assert_int_equal(record_read(dir, "m-1", &text, &err), -FERRY_NOT_FOUND);
+    assert_int_equal(record_read(dir, "m-2", &text, &err), 0);
+    assert_non_null(strstr(text.data, "\"type\":\"start\",\"text\":\"\\\"quoted\\\"\"}\n"));
+    ferry_buf_done(&text);
+
+    struct record *r = record_open(dir, "m-9"); /* goes on where it was */
+    ferry_cleanup_free char *big = ferry_xcalloc(1, 100001);
+    memset(big, 'x', 100000);
+    for (int i = 0; i < 50; i++) {
+        record_note(r, "big", big);
+    }
+    record_close(r);
+    assert_int_equal(record_read(dir, "m-9", &text, &err), 0);
+    assert_true(text.len < (4 << 20) + 100);
+    assert_non_null(strstr(text.data, "\"type\":\"start\""));
+    assert_true(ferry_str_ends(text.data, "{\"type\":\"full\"}\n"));
+    record_note(NULL, "no record", "is fine");
+    assert_int_equal(ferry_remove_tree(dir, &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_are_kept_in_order),
+        cmocka_unit_test(records_are_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
