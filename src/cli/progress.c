@@ -46,6 +46,7 @@ int progress_parse(const char *json, size_t len, struct progress_sample *ret,
     }
     yyjson_val *root = yyjson_doc_get_root(doc);
     const char *mode = yyjson_get_str(yyjson_obj_get(root, "mode"));
+    const char *uid = yyjson_get_str(yyjson_obj_get(root, "uid"));
 
     *ret = (struct progress_sample){
         .elapsed_ms = natural(root, "elapsedMs"),
@@ -58,6 +59,7 @@ int progress_parse(const char *json, size_t len, struct progress_sample *ret,
         .expected_downtime_ms = natural(root, "expectedDowntimeMs"),
         .throttle_percent = natural(root, "throttlePercent"),
     };
+    snprintf(ret->uid, sizeof(ret->uid), "%s", uid ? uid : "");
     snprintf(ret->mode, sizeof(ret->mode), "%s", mode ? mode : "");
     yyjson_doc_free(doc);
     return 0;

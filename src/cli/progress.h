@@ -10,6 +10,7 @@
 
 /* One sample of a running move, as in the annotation ferry.io/progress of its VM. */
 struct progress_sample {
+    char uid[40];  /* of the move */
     char mode[16]; /* "PreCopy", ... */
     int64_t elapsed_ms, total_bytes, processed_bytes, remaining_bytes;
     int64_t bytes_per_s, dirty_bytes_per_s;

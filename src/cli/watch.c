@@ -75,15 +75,16 @@ static int terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-/* The sample belongs to this move only while the VM's state names it. */
+/* What the annotation tells may still be about an earlier move. */
 static bool current_sample(const struct watch *w, struct progress_sample *ret)
 {
     const struct api_migration *m = &w->migration->u.migration;
     const struct api_vmi *v = w->vmi ? &w->vmi->u.vmi : NULL;
     const char *text = v ? api_map_get(&v->meta.annotations, "ferry.io/progress") : NULL;
 
-    return text && v->migration.present && ferry_streq(v->migration.uid, m->meta.uid) &&
-           ferry_streq(m->phase, "Running") && progress_parse(text, strlen(text), ret, NULL) == 0;
+    return text && ferry_streq(m->phase, "Running") &&
+           progress_parse(text, strlen(text), ret, NULL) == 0 &&
+           ferry_streq(ret->uid, m->meta.uid) && ret->total_bytes > 0;
 }
 
 static void put_waiting(const struct api_migration *m, struct ferry_buf *out)

@@ -55,6 +55,12 @@ static char *progress_json(const struct launcher_migration *m)
     return json;
 }
 
+/* Before the first bytes a sample says nothing. */
+static bool has_figures(const struct launcher_migration *m)
+{
+    return yyjson_get_sint(yyjson_obj_get((yyjson_val *)m->sample, "totalBytes")) > 0;
+}
+
 static struct source_decision fail_move(const struct source_input *in, const char *code,
                                         const char *reason, const struct launcher_migration *m)
 {
@@ -132,7 +138,7 @@ static struct source_decision decide_running(const struct source_input *in,
     }
     struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
     copy_run(&e, m);
-    if (m->sample && in->now_ms - in->progress_ms >= PROGRESS_MS) {
+    if (has_figures(m) && in->now_ms - in->progress_ms >= PROGRESS_MS) {
         ferry_cleanup_free char *json = progress_json(m);
 
         vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);

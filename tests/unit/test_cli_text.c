@@ -71,7 +71,7 @@ static void time_left(void **state)
 static void reports_are_read(void **state)
 {
     static const char text[] =
-        "{\"mode\": \"PreCopy\", \"elapsedMs\": 1200, \"totalBytes\": 134217728, "
+        "{\"uid\": \"u1\", \"mode\": \"PreCopy\", \"elapsedMs\": 1200, \"totalBytes\": 134217728, "
         "\"processedBytes\": "
         "9, \"remainingBytes\": 1048576, \"bytesPerS\": 2.5e6, \"dirtyBytesPerS\": -3, "
         "\"iteration\": 2, \"unknown\": {}}";
@@ -81,6 +81,7 @@ static void reports_are_read(void **state)
 
     (void)state;
     assert_int_equal(progress_parse(text, strlen(text), &s, &err), 0);
+    assert_string_equal(s.uid, "u1");
     assert_string_equal(s.mode, "PreCopy");
     assert_int_equal(s.total_bytes, 134217728);
     assert_int_equal(s.bytes_per_s, 2500000);

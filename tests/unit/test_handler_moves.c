@@ -16,7 +16,7 @@
 #define RUN(more)                                                                                  \
     MIGRATION("running", "booted", "source", "running",                                            \
               ",\"mode\":\"PreCopy\",\"startTimestamp\":\"2023-11-14T22:13:00Z\"" more)
-#define SAMPLE ",\"sample\":{\"remainingBytes\":5}"
+#define SAMPLE ",\"sample\":{\"totalBytes\":9,\"remainingBytes\":5}"
 #define FAILED(state, reason, more) MIGRATION(state, reason, "source", "failed", more)
 
 static void leaving(void **state)
