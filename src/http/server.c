@@ -438,13 +438,15 @@ static enum MHD_Result answer_request(struct http_exchange *x)
     return x->answered ? x->result : MHD_NO;
 }
 
+/* A body that is somewhat too large is read and dropped, so that its sender, who reads only after
+ * it has sent, gets the answer; one that is far too large is not. */
 static bool announces_too_much(const struct http_exchange *x)
 {
     const char *length = http_header(x, "Content-Length");
     long long n;
 
     return length && (ferry_parse_int(length, 0, INT64_MAX, &n, NULL) < 0 ||
-                      (unsigned long long)n > x->server->max_body);
+                      (unsigned long long)n > DROP_FACTOR * x->server->max_body);
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url,
@@ -463,7 +465,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
         x->path = ferry_strdup(url);
         *request_state = x;
         if (announces_too_much(x)) {
-            refuse_large(x); /* before the body: it is never read */
+            refuse_large(x);
             return x->result;
         }
         return MHD_YES;
