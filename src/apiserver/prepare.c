@@ -386,6 +386,16 @@ static int check_owners(const struct api_resource *r, const struct api_meta *met
     return 0;
 }
 
+/* "spec.x: must be a string": the part before the colon is the field. */
+static int wrong_field(const struct api_resource *r, const char *name, const char *what,
+                       struct status *st)
+{
+    const char *colon = strstr(what, ": ");
+    ferry_cleanup_free char *field = ferry_strndup(what, colon ? (size_t)(colon - what) : 0);
+
+    return status_invalid(st, r, name, field, "%s", colon ? colon + 2 : what);
+}
+
 int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
 {
     api_cleanup_doc yyjson_doc *copy = yyjson_mut_doc_imut_copy(doc, NULL);
@@ -395,8 +405,11 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct s
         text_of(yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata"), "name");
     bool ns = ferry_streq(r->plural, "namespaces");
 
-    if (!copy || api_object_from_val(r->kind, yyjson_doc_get_root(copy), &o, &err) < 0) {
-        return status_invalid(st, r, name, "", "%s", copy ? err.msg : "out of memory");
+    if (!copy) {
+        return status_fail(st, 500, "out of memory");
+    }
+    if (api_object_from_val(r->kind, yyjson_doc_get_root(copy), &o, &err) < 0) {
+        return wrong_field(r, name, err.msg, st);
     }
     if (ns ? !api_name_is_dns_label(name) : !api_name_is_dns_subdomain(name)) {
         return status_invalid(st, r, name, "metadata.name", "Invalid value: \"%.100s\": %s", name,

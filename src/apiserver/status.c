@@ -111,6 +111,7 @@ int status_invalid(struct status *st, const struct api_resource *r, const char *
                 r->group, name ? name : "", field, *field ? ": " : "", why);
     about(st, r, name);
     snprintf(st->field, sizeof(st->field), "%s", field);
+    snprintf(st->why, sizeof(st->why), "%s", why);
     return -1;
 }
 
@@ -163,12 +164,12 @@ char *status_json(const struct status *st)
         yyjson_mut_obj_add_str(doc, d, "name", st->name);
         yyjson_mut_obj_add_str(doc, d, "group", st->resource->group);
         yyjson_mut_obj_add_str(doc, d, "kind", st->resource->plural);
-        if (*st->field) {
+        if (*st->why) { /* kubectl shows this instead of the message */
             yyjson_mut_val *c =
                 yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
 
             yyjson_mut_obj_add_str(doc, c, "reason", "FieldValueInvalid");
-            yyjson_mut_obj_add_str(doc, c, "message", st->message);
+            yyjson_mut_obj_add_str(doc, c, "message", st->why);
             yyjson_mut_obj_add_str(doc, c, "field", st->field);
         }
     }

@@ -11,7 +11,7 @@ struct status {
     /* details, each may be empty */
     const struct api_resource *resource;
     char name[256];
-    char field[128]; /* of the one cause */
+    char field[128], why[FERRY_ERROR_TEXT]; /* the one cause, when a field is to blame */
 };
 
 /* All return -1, so that `return status_...(st, ...)` reads well. */

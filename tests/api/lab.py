@@ -1,0 +1,249 @@
+"""An API server of its own for a test, and clients with any certificate."""
+import base64
+import contextlib
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import ssl
+import subprocess
+import tempfile
+import time
+
+BUILD = os.environ.get("FERRY_BUILD", "build-asan")
+PROGRAM = os.path.join(BUILD, "src/programs/ferry-apiserver")
+DEADLINE_S = 30
+KUBEVIRT = "/apis/kubevirt.io/v1"
+JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
+STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+
+
+def wait_for(what, condition, seconds=DEADLINE_S, step=0.02):
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for: {what}")
+        time.sleep(step)
+
+
+def vmis(name="", ns="default"):
+    return f"{KUBEVIRT}/namespaces/{ns}/virtualmachineinstances" + (f"/{name}" if name else "")
+
+
+def migrations(name="", ns="default"):
+    return f"{KUBEVIRT}/namespaces/{ns}/virtualmachineinstancemigrations" + (f"/{name}" if name else "")
+
+
+def pods(name="", ns="default"):
+    return f"/api/v1/namespaces/{ns}/pods" + (f"/{name}" if name else "")
+
+
+def configmaps(name="", ns="default"):
+    return f"/api/v1/namespaces/{ns}/configmaps" + (f"/{name}" if name else "")
+
+
+def vmi(name, **meta):
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": name, **meta},
+            "spec": {"domain": {"memory": {"guest": "64Mi"}, "devices": {}}}}
+
+
+def migration(name, of, **spec):
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration", "metadata": {"name": name},
+            "spec": {"vmiName": of, **spec}}
+
+
+def pod(name, **meta):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **meta},
+            "spec": {"containers": [{"name": "compute", "image": "ferry.io/launcher"}]}}
+
+
+class Client:
+    """Calls with one identity (a pair of PEM files) or none."""
+
+    def __init__(self, port, ca_file, cert=None, key=None):
+        self.port = port
+        self.context = ssl.create_default_context(cafile=ca_file)
+        if cert:
+            self.context.load_cert_chain(cert, key)
+
+    def connect(self, timeout=DEADLINE_S):
+        return http.client.HTTPSConnection("127.0.0.1", self.port, context=self.context, timeout=timeout)
+
+    def raw(self, method, path, data=None, headers=None):
+        """(status, body as bytes)"""
+        with contextlib.closing(self.connect()) as c:
+            c.request(method, path, data, headers or {})
+            answer = c.getresponse()
+            return answer.status, answer.read()
+
+    def call(self, method, path, body=None, kind="application/json", **headers):
+        """(status, decoded body)"""
+        data = json.dumps(body) if body is not None and not isinstance(body, (str, bytes)) else body
+        status, text = self.raw(method, path, data, {"Content-Type": kind, **headers})
+        return status, json.loads(text) if text else None
+
+    def ok(self, method, path, body=None, kind="application/json", code=None):
+        status, answer = self.call(method, path, body, kind)
+        if status != code if code else status >= 300:
+            raise AssertionError(f"{method} {path}: {status} {answer}")
+        return answer
+
+    def watch(self, path, **query):
+        return Watch(self, path, query)
+
+
+class Watch:
+    """Events of a watch, one by one."""
+
+    def __init__(self, client, path, query, accept="application/json"):
+        text = "&".join(f"{k}={v}" for k, v in {"watch": "true", **query}.items())
+        self.connection = client.connect()
+        self.connection.request("GET", f"{path}?{text}", headers={"Accept": accept})
+        self.answer = self.connection.getresponse()
+        self.status = self.answer.status
+        self.rest = b""
+
+    def next(self):
+        """(type, object); None at the end"""
+        while b"\n" not in self.rest:
+            piece = self.answer.read1(65536)
+            if not piece:
+                return None
+            self.rest += piece
+        line, self.rest = self.rest.split(b"\n", 1)
+        event = json.loads(line)
+        return event["type"], event["object"]
+
+    def close(self):
+        self.connection.close()
+
+
+class Lab:
+    def __init__(self, *options):
+        self.dir = tempfile.mkdtemp(prefix="ferry-api-")
+        self.data = os.path.join(self.dir, "data")
+        self.kubeconfig = os.path.join(self.data, "admin.kubeconfig")
+        self.options = options
+        self.process, self.port = None, 0
+        self.start()
+
+    def start(self, listen="127.0.0.1:0"):
+        self.log = open(os.path.join(self.dir, "log"), "a", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [PROGRAM, "--data", self.data, "--listen", listen, *self.options], stdout=subprocess.PIPE,
+            stderr=self.log, text=True)
+        line = self.process.stdout.readline()
+        found = re.match(r"listening https://127\.0\.0\.1:(\d+)\n", line)
+        if not found:
+            raise AssertionError(f"the server said '{line}': {self.log_text()}")
+        self.port = int(found[1])
+        self.admin = self.client_of(self.kubeconfig)
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process:
+            self.process.send_signal(how)
+            code = self.process.wait(DEADLINE_S)
+            self.process.stdout.close()
+            self.log.close()
+            self.process = None
+            return code
+        return 0
+
+    def close(self):
+        code = self.stop()
+        text = self.log_text()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        if code != 0 or "ERROR: " in text:
+            raise AssertionError(f"the server ended with {code}: {text[-4000:]}")
+
+    def log_text(self):
+        with open(os.path.join(self.dir, "log"), encoding="utf-8") as f:
+            return f.read()
+
+    # ---- identities
+
+    def client_of(self, kubeconfig):
+        with open(kubeconfig, encoding="utf-8") as f:
+            text = f.read()
+        paths = []
+        for name in ("certificate-authority-data", "client-certificate-data", "client-key-data"):
+            data = base64.b64decode(re.search(name + r": (\S+)", text)[1])
+            path = os.path.join(self.dir, f"{os.path.basename(kubeconfig)}.{name}")
+            with open(path, "wb", opener=lambda p, f: os.open(p, f, 0o600)) as out:
+                out.write(data)
+            paths.append(path)
+        return Client(self.port, *paths)
+
+    def anonymous(self):
+        return Client(self.port, os.path.join(self.data, "ca/ca.crt"))
+
+    def node(self, name):
+        out = os.path.join(self.dir, "node-" + name)
+        run(PROGRAM, "pki", "node", name, "--data", self.data, "--out", out, "--server",
+            f"https://127.0.0.1:{self.port}")
+        return self.client_of(os.path.join(out, "node.kubeconfig"))
+
+    def controller(self):
+        out = os.path.join(self.dir, "controller.kubeconfig")
+        run(PROGRAM, "pki", "controller", "--data", self.data, "--out", out, "--server",
+            f"https://127.0.0.1:{self.port}")
+        return self.client_of(out)
+
+    def certificate(self, name, subject, usage="clientAuth", ca=None, start="20200101000000Z", end="20991231000000Z"):
+        """A certificate signed by the site's CA, by another (`ca`: PEM files) or by itself ("self")."""
+        base = os.path.join(self.dir, name)
+        key, request, cert = base + ".key", base + ".csr", base + ".crt"
+        run("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+            key, "-out", request, "-subj", subject)
+        signer = (cert, key) if ca == "self" else ca or (os.path.join(self.data, "ca/ca.crt"),
+                                                          os.path.join(self.data, "ca/ca.key"))
+        with open(base + ".cnf", "w", encoding="utf-8") as f:
+            f.write(f"""[ca]
+default_ca = x
+[x]
+database = {base}.index
+new_certs_dir = {self.dir}
+default_md = sha256
+policy = p
+rand_serial = yes
+copy_extensions = none
+[p]
+countryName = optional
+organizationName = optional
+commonName = supplied
+[e]
+basicConstraints = CA:{"TRUE" if usage == "ca" else "FALSE"}
+{"" if usage == "ca" else "extendedKeyUsage = " + usage}
+""")
+        with open(base + ".index", "w", encoding="utf-8"):
+            pass
+        options = ["-selfsign", "-keyfile", key] if ca == "self" else ["-cert", signer[0], "-keyfile", signer[1]]
+        run("openssl", "ca", "-batch", "-config", base + ".cnf", "-in", request, "-out", cert, "-notext",
+            "-extensions", "e", "-startdate", start, "-enddate", end, *options)
+        return cert, key
+
+    def client_with(self, pair):
+        return Client(self.port, os.path.join(self.data, "ca/ca.crt"), *pair)
+
+    # ---- kubectl
+
+    def kubectl(self, *args, code=0, stdin=None):
+        """Standard output; standard error when it was to fail."""
+        env = {**os.environ, "KUBECONFIG": self.kubeconfig, "HOME": self.dir}
+        done = subprocess.run(["kubectl", *args], env=env, input=stdin, capture_output=True, text=True,
+                              timeout=2 * DEADLINE_S, check=False)
+        if done.returncode != code:
+            raise AssertionError(f"kubectl {' '.join(args)}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout if code == 0 else done.stderr
+
+
+def run(*argv):
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(argv)}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout

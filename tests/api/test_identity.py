@@ -1,0 +1,138 @@
+"""Who is let in, with what certificate, to do what."""
+import os
+import ssl
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import MERGE_PATCH, Client, Lab, configmaps, migration, migrations, pod, pods, vmi, vmis  # noqa: E402
+
+
+class Identity(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Lab()
+        cls.admin = cls.lab.admin
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.close()
+
+    def refused(self, client, code, words, method="GET", path=pods(), body=None, kind="application/json"):
+        status, answer = client.call(method, path, body, kind)
+        self.assertEqual(status, code, answer)
+        self.assertEqual((answer["kind"], answer["status"], answer["code"]), ("Status", "Failure", code))
+        self.assertEqual(answer["reason"], {401: "Unauthorized", 403: "Forbidden"}[code])
+        self.assertIn(words, answer["message"])
+
+    def unauthorized(self, pair, words):
+        """Either TLS refuses the certificate or the API does."""
+        try:
+            self.refused(self.lab.client_with(pair), 401, words)
+        except ssl.SSLError:
+            pass
+
+    def test_anonymous(self):
+        nobody = self.lab.anonymous()
+        for path in ("/healthz", "/readyz", "/livez"):
+            self.assertEqual(nobody.raw("GET", path), (200, b"ok"))
+        self.assertEqual(nobody.call("GET", "/version")[0], 200)
+        for path in ("/api", "/apis", "/openapi/v3", pods(), vmis("x"), "/nope"):
+            self.refused(nobody, 401, "no client certificate", path=path)
+        self.refused(nobody, 401, "no client certificate", "POST", pods(), pod("x"))
+        self.assertIn("audit user=system:anonymous", self.lab.log_text())
+
+    def test_bad_certificates(self):
+        admin = "/O=ferry:admins/CN=ferry-admin"
+        other_ca = self.lab.certificate("other-ca", "/CN=other", usage="ca", ca="self")
+        self.unauthorized(self.lab.certificate("self", admin, ca="self"), "NOT trusted")
+        self.unauthorized(self.lab.certificate("wrong-ca", admin, ca=other_ca), "NOT trusted")
+        self.unauthorized(self.lab.certificate("server-only", admin, usage="serverAuth"), "purpose")
+        self.unauthorized(self.lab.certificate("expired", admin, end="20210101000000Z"), "expired")
+        self.unauthorized(self.lab.certificate("future", admin, start="20900101000000Z"), "not yet")
+        # and the same subject, done right, is let in
+        good = self.lab.client_with(self.lab.certificate("good", admin))
+        self.assertEqual(good.call("GET", pods())[0], 200)
+
+    def test_the_server_proves_itself(self):
+        other_ca = self.lab.certificate("some-ca", "/CN=other", usage="ca", ca="self")
+        with self.assertRaises(ssl.SSLError):
+            Client(self.lab.port, other_ca[0]).raw("GET", "/healthz")
+
+    def test_relay_and_viewer(self):
+        relay = self.lab.client_with(self.lab.certificate("relay", "/CN=ferry-relay:n1", usage="clientAuth,serverAuth"))
+        self.refused(relay, 403, "has no role")
+        self.refused(relay, 403, "has no role", path="/api")
+        viewer = self.lab.client_with(self.lab.certificate("viewer", "/O=ferry:viewers/CN=eve"))
+        self.assertEqual(viewer.call("GET", pods())[0], 200)
+        self.refused(viewer, 403, "cannot create", "POST", pods(), pod("x"))
+        self.refused(viewer, 403, "cannot delete", "DELETE", "/api/v1/nodes/x")
+        self.refused(viewer, 403, "cannot list", path="/api/v1/secrets")
+
+    def test_controller(self):
+        controller = self.lab.controller()
+        controller.ok("POST", vmis(), vmi("of-controller"))
+        controller.ok("POST", migrations(), migration("of-controller", "of-controller", priority="system-critical"))
+        controller.ok("POST", pods(), pod("of-controller"))
+        controller.ok("POST", pods("of-controller") + "/binding", {"target": {"name": "n1"}})
+        self.refused(controller, 403, "cannot create", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}})
+        self.refused(controller, 403, "cannot delete", "DELETE", "/api/v1/nodes/n1")
+
+    def test_node(self):
+        n1, n2 = self.lab.node("n1"), self.lab.node("n2")
+        node = {"metadata": {"name": "n1"}}
+        self.refused(n2, 403, "cannot create", "POST", "/api/v1/nodes", node)
+        n1.ok("POST", "/api/v1/nodes", node)
+        n1.ok("PATCH", "/api/v1/nodes/n1/status", {"status": {"x": 1}}, MERGE_PATCH)
+        self.refused(n2, 403, "cannot patch", "PATCH", "/api/v1/nodes/n1/status", {"status": {}}, MERGE_PATCH)
+        leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        n1.ok("POST", leases, {"metadata": {"name": "n1"}})
+        self.refused(n2, 403, "cannot update", "PUT", leases + "/n1", {"metadata": {"name": "n1"}})
+
+        self.admin.ok("POST", pods(), pod("of-n1"))
+        self.refused(n1, 403, "its own node", "PATCH", pods("of-n1") + "/status", {"status": {}}, MERGE_PATCH)
+        self.admin.ok("POST", pods("of-n1") + "/binding", {"target": {"name": "n1"}})
+        n1.ok("PATCH", pods("of-n1") + "/status", {"status": {"phase": "Running"}}, MERGE_PATCH)
+        self.refused(n2, 403, "its own node", "PATCH", pods("of-n1") + "/status", {"status": {}}, MERGE_PATCH)
+        self.refused(n2, 403, "its own node", "DELETE", pods("of-n1"))
+        n1.ok("DELETE", pods("of-n1") + "?gracePeriodSeconds=0")
+
+        self.admin.ok("POST", vmis(), vmi("of-n1"))
+        change = {"status": {"phase": "Running"}, "metadata": {"labels": {"kubevirt.io/nodeName": "n1"}}}
+        self.refused(n1, 403, "its own node", "PATCH", vmis("of-n1"), change, MERGE_PATCH)
+        self.admin.ok("PATCH", vmis("of-n1"), {"status": {"nodeName": "n1"}}, MERGE_PATCH)
+        n1.ok("PATCH", vmis("of-n1"), change, MERGE_PATCH)
+        self.refused(n1, 403, "may not change the spec", "PATCH", vmis("of-n1"), {"spec": {"domain": None}}, MERGE_PATCH)
+        self.refused(n2, 403, "its own node", "PATCH", vmis("of-n1"), change, MERGE_PATCH)
+        self.admin.ok("PATCH", vmis("of-n1"), {"status": {"migrationState": {"targetNode": "n2"}}}, MERGE_PATCH)
+        n2.ok("PATCH", vmis("of-n1"), {"status": {"nodeName": "n2"}}, MERGE_PATCH)
+        self.refused(n1, 403, "cannot delete", "DELETE", vmis("of-n1"))
+        self.refused(n1, 403, "cannot list", path="/api/v1/secrets")
+        n1.ok("POST", "/api/v1/namespaces/default/events", {"metadata": {"generateName": "e-"}, "reason": "x"})
+
+    def test_files(self):
+        """What the certificate commands leave behind, and who may read it."""
+        self.lab.node("n9")
+        base = os.path.join(self.lab.dir, "node-n9")
+        modes = {name: oct(os.stat(os.path.join(base, name)).st_mode & 0o777) for name in (
+            "pki", "pki/ca.crt", "pki/node.crt", "pki/node.key", "pki/relay.crt", "pki/relay.key", "node.kubeconfig")}
+        self.assertEqual(modes, {"pki": "0o711", "pki/ca.crt": "0o644", "pki/node.crt": "0o644", "pki/node.key": "0o600",
+                                 "pki/relay.crt": "0o644", "pki/relay.key": "0o600", "node.kubeconfig": "0o600"})
+        self.assertEqual(oct(os.stat(self.lab.kubeconfig).st_mode & 0o777), "0o600")
+        self.assertEqual(oct(os.stat(os.path.join(self.lab.data, "ca/ca.key")).st_mode & 0o777), "0o600")
+        self.assertEqual(oct(os.stat(self.lab.data).st_mode & 0o777), "0o700")
+
+    def test_audit(self):
+        self.admin.ok("POST", configmaps(), {"metadata": {"name": "audited"}, "data": {"secret": "do-not-log"}})
+        self.admin.ok("GET", configmaps("audited"))
+        text = self.lab.log_text()
+        line = [x for x in text.splitlines() if "name=audited" in x]
+        self.assertEqual(len(line), 1, line)
+        for word in ("user=ferry-admin", "verb=create", "resource=configmaps", "namespace=default", "code=201"):
+            self.assertIn(word, line[0])
+        self.assertNotIn("do-not-log", text)
+        self.assertNotIn("PRIVATE KEY", text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
