@@ -98,7 +98,8 @@ class Draining(unittest.TestCase):
         move = Move(self.lab, self.a, self.b)
         near, far = move.connect(0)
         self.b.process.send_signal(signal.SIGTERM)
-        wait_for("new moves are refused", lambda: self.refuses_new(self.b, move))
+        self.b.wait_log("draining")
+        self.assertTrue(self.refuses_new(self.b, move))
         self.b.must("PUT", f"/v1/targets/{move.key}", move.target_body)  # a known one is not new
         memory, far_memory = move.connect(49152)  # and goes on to its end
         memory.sendall(b"guest")
