@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check demo bench lint asan tsan fuzz install setup clean
+.PHONY: all check check-kubernetes demo bench lint asan tsan fuzz install setup clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -29,6 +29,12 @@ tsan: setup
 
 check: asan
 	scripts/run-tests build-asan
+
+# Against a real kube-apiserver and kube-scheduler, which are built first if need be (tests/kubernetes/get-assets);
+# where they cannot be, the tests are skipped.
+check-kubernetes: asan
+	@tests/kubernetes/get-assets >/dev/null || tests/kubernetes/get-assets --have || true
+	scripts/run-tests build-asan --suite kubernetes
 
 demo: all
 	scripts/demo build
