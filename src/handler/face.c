@@ -13,7 +13,10 @@ enum face face_of(const struct api_vmi *vmi, const char *node)
         ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), node)) {
         return FACE_TARGET;
     }
-    if (owner && m->present && !m->completed && ferry_streq(m->source_node, node)) {
+    /* Still the source when the target owns the guest already: until the move is completed this
+     * side's hypervisor may be confirming, and its last figures are wanted. */
+    if (m->present && !m->completed && ferry_streq(m->source_node, node) &&
+        (owner || ferry_streq(vmi->node_name, m->target_node))) {
         return FACE_SOURCE;
     }
     return owner ? FACE_OWNER : FACE_NONE;

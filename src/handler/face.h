@@ -6,7 +6,7 @@
 enum face {
     FACE_NONE,   /* none of our business */
     FACE_OWNER,  /* the guest lives here: ordinary life */
-    FACE_SOURCE, /* the guest lives here and a move away from here is under way */
+    FACE_SOURCE, /* a move away from here is under way */
     FACE_TARGET, /* a move to here is under way or not yet cleaned up */
 };
 

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "handler/heartbeat.h"
+#include "handler/launcher_client.h"
 #include "handler/look.h"
 #include "handler/names.h"
 #include "handler/relay_client.h"
@@ -25,7 +26,8 @@
 
 enum {
     WORKERS = 8,
-    SWEEP_S = 10,
+    SWEEP_MS = 10000,
+    SWEEP_BUSY_MS = 200,
     /* After a write the cache gets this long to show it before the old object is used again. */
     CACHE_LAG_MS = 1000,
     CACHE_LOOK_MS = 20,
@@ -92,21 +94,44 @@ static unsigned long long version_of(const struct api_object *o)
     return o ? strtoull(o->meta->resource_version ? o->meta->resource_version : "", NULL, 10) : 0;
 }
 
-/* The VMI as the newer of the two caches has it. */
-static struct api_object *find_vmi(struct handler *h, const char *ns, const char *name)
+/* A pod of the VMI on this node that is not over, or NULL. */
+static struct api_object *live_pod(struct handler *h, const char *ns, const char *vmi_name,
+                                   const char *vmi_uid)
 {
-    struct api_object *a = kube_informer_get(h->here, ns, name);
-    struct api_object *b = kube_informer_get(h->coming, ns, name);
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(h->pods);
 
-    if (a && b && version_of(b) > version_of(a)) {
-        api_object_unref(a);
-        return b;
+    for (size_t i = 0; i < all.n; i++) {
+        const struct api_pod *p = &all.items[i]->u.pod;
+        bool ours = vmi_uid && ferry_streq(api_map_get(&p->meta.labels, LABEL_CREATED_BY), vmi_uid);
+
+        for (size_t k = 0; k < p->meta.n_owners && !ours && vmi_name; k++) {
+            ours = ferry_streq(p->meta.namespace_, ns) &&
+                   ferry_streq(p->meta.owners[k].kind, "VirtualMachineInstance") &&
+                   ferry_streq(p->meta.owners[k].name, vmi_name);
+        }
+        if (ours && ferry_streq(p->phase, "Running")) {
+            return api_object_ref(all.items[i]);
+        }
     }
-    if (a) {
-        api_object_unref(b);
-        return a;
+    return NULL;
+}
+
+/* The VMI as the newer of the two caches has it. One that is in neither but still has a pod here
+ * is leaving: it is asked for by name. */
+static int find_vmi(struct handler *h, const char *ns, const char *name, struct api_object **ret,
+                    struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *a = kube_informer_get(h->here, ns, name);
+    api_cleanup_object struct api_object *b = kube_informer_get(h->coming, ns, name);
+    api_cleanup_object struct api_object *pod = a || b ? NULL : live_pod(h, ns, name, NULL);
+
+    if (pod) {
+        int rc = kube_client_get(h->node.client, kube_ref(API_KIND_VMI, ns, name), ret, err);
+
+        return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
     }
-    return b;
+    *ret = version_of(b) > version_of(a) ? ferry_take_ptr(b) : ferry_take_ptr(a);
+    return 0;
 }
 
 static struct look_memory *memory_of(struct handler *h, const char *uid)
@@ -163,8 +188,12 @@ static int reconcile_vmi(struct handler *h, const char *key, struct kube_again *
 {
     const char *slash = strchr(key, '/');
     ferry_cleanup_free char *ns = ferry_strndup(key, (size_t)(slash - key));
-    api_cleanup_object struct api_object *vmi = find_vmi(h, ns, slash + 1);
+    api_cleanup_object struct api_object *vmi = NULL;
+    int rc = find_vmi(h, ns, slash + 1, &vmi, err);
 
+    if (rc < 0) {
+        return rc;
+    }
     if (!vmi || face_of(&vmi->u.vmi, h->node.name) == FACE_NONE) {
         return 0;
     }
@@ -176,7 +205,7 @@ static int reconcile_vmi(struct handler *h, const char *key, struct kube_again *
         ask_again(again, CACHE_LOOK_MS);
         return 0;
     }
-    int rc = look_at(&l, err);
+    rc = look_at(&l, err);
     if (rc == 0 && l.again_ms) {
         ask_again(again, l.again_ms);
     }
@@ -197,8 +226,24 @@ static bool has_face(const struct kube_snapshot *s, const char *uid, const char 
     return false;
 }
 
+/* Whether a launcher here still works on a move of the VMI, whatever the API says. */
+static bool still_moving(struct handler *h, const char *uid)
+{
+    api_cleanup_object struct api_object *pod = live_pod(h, NULL, NULL, uid);
+    launcher_cleanup_status struct launcher_status s = {0};
+
+    if (!pod) {
+        return false;
+    }
+    ferry_cleanup_free char *socket =
+        ferry_asprintf("%s/%s/launcher.sock", h->node.pods_dir, pod->meta->uid);
+    return launcher_get_status(socket, &s, NULL) == 0 && s.has_migration &&
+           s.migration.role == LAUNCHER_ROLE_SOURCE && s.migration.phase == LAUNCHER_RUNNING;
+}
+
+/* `*busy` is set when something could not go yet. */
 static int sweep_relay(struct handler *h, const char *collection, struct kube_informer *inf,
-                       enum face face, struct ferry_error *err)
+                       enum face face, bool *busy, struct ferry_error *err)
 {
     ferry_cleanup_buf struct ferry_buf keys = {0};
     int rc = relay_keys(h->node.relay_socket, collection, &keys, err);
@@ -208,7 +253,12 @@ static int sweep_relay(struct handler *h, const char *collection, struct kube_in
 
     for (char *key = rc == 0 && keys.data ? strtok_r(keys.data, "\n", &save) : NULL; key && rc == 0;
          key = strtok_r(NULL, "\n", &save)) {
-        if (!has_face(&vmis, key, h->node.name, face)) {
+        if (has_face(&vmis, key, h->node.name, face)) {
+            continue;
+        }
+        if (face == FACE_SOURCE && still_moving(h, key)) {
+            *busy = true;
+        } else {
             rc = relay_delete(h->node.relay_socket, collection, key, err);
         }
     }
@@ -250,16 +300,17 @@ static void sweep_memories(struct handler *h)
 static int sweep(struct handler *h, struct kube_again *again)
 {
     struct ferry_error err;
-    int rc = sweep_relay(h, "sources", h->here, FACE_SOURCE, &err);
+    bool busy = false;
+    int rc = sweep_relay(h, "sources", h->here, FACE_SOURCE, &busy, &err);
 
     if (rc == 0) {
-        rc = sweep_relay(h, "targets", h->coming, FACE_TARGET, &err);
+        rc = sweep_relay(h, "targets", h->coming, FACE_TARGET, &busy, &err);
     }
     if (rc < 0) {
         ferry_debug("cannot clean up the relay, trying on", F_ERR(&err));
     }
     sweep_memories(h);
-    ask_again(again, (int64_t)SWEEP_S * 1000);
+    ask_again(again, busy ? SWEEP_BUSY_MS : SWEEP_MS);
     return 0;
 }
 

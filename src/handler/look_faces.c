@@ -73,7 +73,7 @@ int look_as_owner(struct look *l, struct ferry_error *err)
     m->gone_since_ms = !d.guest_missing ? 0 : m->gone_since_ms ? m->gone_since_ms : l->now_ms;
     l->again_ms = d.again_ms;
     int rc = look_patch(l, d.patch, err);
-    if (rc == 0 && m->source_set_up) {
+    if (rc == 0 && m->source_set_up && d.action != OWNER_CANCEL) {
         rc = relay_delete(l->node->relay_socket, "sources", l->vmi->meta->uid, err);
         m->source_set_up = rc < 0;
     }

@@ -8,6 +8,7 @@
 
 enum {
     LOOK_MS = 250,
+    LOOK_ARRIVED_MS = 50, /* the target has the guest and waits for our last word */
     PROGRESS_MS = 1000,
     /* A source whose guest is nowhere to be seen waits this long for the target's word. */
     UNDECIDED_MS = 30000,
@@ -32,7 +33,7 @@ static void copy_run(struct vmi_edit *e, const struct launcher_migration *m)
     }
 }
 
-/* {sample..., "mode", "uid", "downtimeMs"} */
+/* {sample..., "mode", "uid", "phase", "downtimeMs"} */
 static char *progress_json(const struct launcher_migration *m)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -44,6 +45,8 @@ static char *progress_json(const struct launcher_migration *m)
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "uid", m->uid);
     yyjson_mut_obj_add_str(doc, o, "mode", m->mode);
+    yyjson_mut_obj_add_str(doc, o, "phase",
+                           m->phase == LAUNCHER_SUCCEEDED ? "succeeded" : "running");
     if (m->downtime_ms >= 0) {
         yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
     }
@@ -123,7 +126,8 @@ static struct source_decision decide_running(const struct source_input *in,
                                              const struct launcher_migration *m)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
-    struct source_decision d = {.again_ms = LOOK_MS};
+    bool arrived = ferry_streq(in->vmi->node_name, ms->target_node);
+    struct source_decision d = {.again_ms = arrived ? LOOK_ARRIVED_MS : LOOK_MS};
 
     if (cancel_wanted(in, m)) {
         return (struct source_decision){.action = SOURCE_CANCEL};

@@ -1,7 +1,9 @@
 #include "handler/target_decide.h"
 
+#include <string.h>
 #include <yyjson.h>
 
+#include "api/json.h"
 #include "base/str.h"
 #include "handler/names.h"
 #include "handler/vmi_edit.h"
@@ -10,6 +12,8 @@ enum {
     LOOK_MS = 500,
     /* While the guest is on its way: ownership follows it this quickly. */
     LOOK_RUNNING_MS = 100,
+    /* How long completion waits for the source to say that it is through, too. */
+    SOURCE_WORD_MS = 5000,
     /* A source that reports the failure itself is much faster; this is for one that died. */
     SOURCE_SILENT_MS = 60000,
 };
@@ -58,6 +62,25 @@ static struct target_decision take_ownership(const struct target_input *in,
         .patch = vmi_edit_end(&e), .event = TARGET_OWNED, .again_ms = LOOK_RUNNING_MS};
 }
 
+/* Whether the source has written that its side is over: until then its hypervisor talks to ours
+ * through the relays, and completing would have the source's pod deleted under it. */
+static bool source_done(const struct target_input *in)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    const char *text = api_map_get(&in->vmi->meta.annotations, ANNOTATION_PROGRESS);
+    api_cleanup_doc yyjson_doc *doc = NULL;
+
+    if (in->now_ms - ms->end_ms >= SOURCE_WORD_MS) {
+        return true;
+    }
+    if (!text || api_json_parse(text, strlen(text), &doc, NULL) < 0) {
+        return false;
+    }
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+    return ferry_streq(api_json_str(root, "/uid"), ms->uid) &&
+           ferry_streq(api_json_str(root, "/phase"), "succeeded");
+}
+
 static struct target_decision complete(const struct target_input *in)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
@@ -67,6 +90,9 @@ static struct target_decision complete(const struct target_input *in)
     }
     if (!in->finalized) {
         return step(TARGET_FINALIZE);
+    }
+    if (!source_done(in)) {
+        return (struct target_decision){.again_ms = LOOK_MS};
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);

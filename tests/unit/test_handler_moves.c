@@ -180,6 +180,13 @@ static void leaving(void **state)
     "\"phase\":\"Running\",\"nodeName\":\"b\",\"migrationState\":{\"migrationUid\":\"move\","      \
     "\"sourceNode\":\"a\",\"targetNode\":\"b\",\"endTimestamp\":\"2023-11-14T22:13:10Z\"" STARTED  \
         more "}"
+#define ARRIVED_NOW                                                                                \
+    "\"phase\":\"Running\",\"nodeName\":\"b\",\"migrationState\":{\"migrationUid\":\"move\","      \
+    "\"sourceNode\":\"a\",\"targetNode\":\"b\",\"endTimestamp\":\"2023-11-14T22:13:19Z\"" STARTED  \
+    "}"
+#define SAYS(uid, phase)                                                                           \
+    ",\"annotations\":{\"ferry.io/progress\":\"{\\\"uid\\\":\\\"" uid                              \
+    "\\\",\\\"phase\\\":\\\"" phase "\\\"}\"}"
 #define TARGET(state, reason, phase, more) MIGRATION(state, reason, "target", phase, more)
 #define PREPARED TARGET("none", "", "prepared", "")
 
@@ -256,9 +263,21 @@ static void coming(void **state)
          false, false, TARGET_FINALIZE, NULL, TARGET_NO_EVENT, false},
         {"finalise, launcher busy", COMING, ARRIVED(""), "silent", &silent, false, false,
          TARGET_NOTHING, NULL, TARGET_NO_EVENT, true},
-        {"complete", COMING, ARRIVED(""), TARGET("running", "migrated", "succeeded", ""), &silent,
-         false, true, TARGET_NOTHING, "/completed\",\"value\":true|!failed", TARGET_COMPLETED,
-         false},
+        {"the source is not through", COMING, ARRIVED_NOW,
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, true, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        {"the source tells of an older move", COMING SAYS("old", "succeeded"), ARRIVED_NOW,
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, true, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        {"the source still runs", COMING SAYS("move", "running"), ARRIVED_NOW,
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, true, TARGET_NOTHING, NULL,
+         TARGET_NO_EVENT, true},
+        {"the source is through", COMING SAYS("move", "succeeded"), ARRIVED_NOW,
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, true, TARGET_NOTHING,
+         "/completed", TARGET_COMPLETED, false},
+        {"the source is silent", COMING, ARRIVED(""),
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, true, TARGET_NOTHING,
+         "/completed\",\"value\":true|!failed", TARGET_COMPLETED, false},
         /* clean-up */
         {"completed", COMING, ARRIVED(",\"completed\":true"), DOMAIN("running", "migrated"),
          &silent, false, false, TARGET_UNLISTEN, NULL, TARGET_NO_EVENT, false},
