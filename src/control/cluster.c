@@ -73,27 +73,29 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
 int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,
                         struct cluster_family *ret, struct ferry_error *err)
 {
-    cluster_cleanup_family struct cluster_family f = {.migrations = migrations_of(c, ns, vmi_name)};
-    int rc = kube_client_get(c->client, kube_ref(API_KIND_VMI, ns, vmi_name), &f.vmi, err);
+    api_cleanup_object struct api_object *vmi = NULL;
+    kube_cleanup_list struct kube_list list = {0};
+    int rc = kube_client_get(c->client, kube_ref(API_KIND_VMI, ns, vmi_name), &vmi, err);
 
     if (rc < 0 && rc != -FERRY_NOT_FOUND) {
         return rc;
     }
-    if (f.vmi) {
+    if (vmi) {
         ferry_cleanup_free char *selector = ferry_asprintf(
-            "%s=%s,%s=%s", LABEL_APP, LABEL_APP_LAUNCHER, LABEL_CREATED_BY, f.vmi->meta->uid);
-        struct kube_list list = {0};
+            "%s=%s,%s=%s", LABEL_APP, LABEL_APP_LAUNCHER, LABEL_CREATED_BY, vmi->meta->uid);
 
         rc = kube_client_list(c->client, kube_ref(API_KIND_POD, ns, NULL),
                               &(struct kube_list_options){.label_selector = selector}, &list, err);
         if (rc < 0) {
             return rc;
         }
-        f.pods = (struct kube_snapshot){.items = list.items, .n = list.n};
-        free(list.resource_version);
     }
-    *ret = f;
-    f = (struct cluster_family){0};
+    *ret = (struct cluster_family){
+        .vmi = ferry_take_ptr(vmi),
+        .pods = {.items = ferry_take_ptr(list.items), .n = list.n},
+        .migrations = migrations_of(c, ns, vmi_name),
+    };
+    list.n = 0;
     return 0;
 }
 

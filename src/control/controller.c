@@ -11,6 +11,7 @@
  * Workers start only when all caches are filled: a half-filled view looks like loss. */
 #include "control/controller.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -113,6 +114,7 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
     bool was_over = old && migration_is_final(&old->u.migration);
     bool is_over = !now || migration_is_final(&now->u.migration);
 
+    assert(m);
     wake_migration(c, m);
     wake(c->vmi_queue, m->meta->namespace_, m->u.migration.vmi_name, 0);
     if (is_over && !was_over) {
@@ -193,19 +195,19 @@ static int start_workers(struct controller *c, unsigned workers, struct ferry_er
     const struct {
         const char *name;
         struct kube_queue *queue;
-        unsigned threads;
         int (*reconcile)(void *ctx, const char *key, struct kube_again *again,
                          struct ferry_error *err);
         void *ctx;
         struct kube_workers **into;
+        unsigned threads;
         bool wanted;
     } table[] = {
-        {"vmi", c->vmi_queue, workers, loop_vmi_reconcile, &c->cluster, &c->vmi_workers, true},
-        {"migration", c->migration_queue, workers, loop_migration_reconcile, c->migrations,
-         &c->migration_workers, true},
-        {"schedule", c->pod_queue, 1, loop_schedule_reconcile, c->schedule, &c->pod_workers,
+        {"vmi", c->vmi_queue, loop_vmi_reconcile, &c->cluster, &c->vmi_workers, workers, true},
+        {"migration", c->migration_queue, loop_migration_reconcile, c->migrations,
+         &c->migration_workers, workers, true},
+        {"schedule", c->pod_queue, loop_schedule_reconcile, c->schedule, &c->pod_workers, 1,
          c->embedded},
-        {"node", c->node_queue, 1, loop_node_reconcile, c->nodes, &c->node_workers, c->embedded},
+        {"node", c->node_queue, loop_node_reconcile, c->nodes, &c->node_workers, 1, c->embedded},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

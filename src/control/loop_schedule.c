@@ -45,8 +45,9 @@ void loop_schedule_free(struct loop_schedule *l)
     if (!l) {
         return;
     }
-    while (l->n > 0) {
-        drop(l, 0);
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->assumed[i].uid);
+        free(l->assumed[i].node);
     }
     free(l->assumed);
     free(l);

@@ -45,7 +45,7 @@ static void collect_garbage(struct migration_case *d)
 {
     const struct migration_view *v = d->view;
     ferry_cleanup_free const struct api_object **old =
-        ferry_xcalloc(v->n_migrations + 1, sizeof(*old));
+        ferry_xcalloc(v->n_migrations + 1, sizeof(struct api_object *));
     size_t n = 0;
 
     for (size_t i = 0; i < v->n_migrations; i++) {
@@ -54,7 +54,7 @@ static void collect_garbage(struct migration_case *d)
             old[n++] = v->migrations[i];
         }
     }
-    qsort(old, n, sizeof(*old), by_age);
+    qsort(old, n, sizeof(struct api_object *), by_age);
     for (size_t i = 0; i + v->settings->keep_finished < n; i++) {
         plan_delete(d->plan, old[i]);
     }

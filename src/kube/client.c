@@ -322,7 +322,8 @@ static void append_items(const struct kube_ref *ref, yyjson_val *items, struct k
     yyjson_arr_iter it;
     yyjson_val *item;
 
-    l->items = ferry_xrealloc(l->items, l->n + yyjson_arr_size(items) + 1, sizeof(*l->items));
+    l->items =
+        ferry_xrealloc(l->items, l->n + yyjson_arr_size(items) + 1, sizeof(struct api_object *));
     yyjson_arr_iter_init(items, &it);
     while ((item = yyjson_arr_iter_next(&it))) {
         struct ferry_error err = {0};
