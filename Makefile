@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check check-kubernetes demo bench lint asan tsan fuzz install setup clean
+.PHONY: all check check-kubernetes demo bench bench-relay lint asan tsan fuzz install setup clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -42,8 +42,11 @@ demo: all
 lint: setup
 	tools/lint
 
-bench: all
-	bench/run build
+bench: bench-relay
+
+bench-relay: all
+	@scripts/setup --bench
+	bench/relay.py build
 
 fuzz: setup
 	tools/fuzz

@@ -17,8 +17,16 @@ import (
 	"strconv"
 	"syscall"
 
+	diskutils "kubevirt.io/kubevirt/pkg/ephemeral-disk-utils"
+	"kubevirt.io/kubevirt/pkg/safepath"
 	proxy "kubevirt.io/kubevirt/pkg/virt-handler/migration-proxy"
 )
+
+// sameOwner leaves sockets as they are: there is no user "qemu" to give them to here.
+type sameOwner struct{}
+
+func (sameOwner) UnsafeSetFileOwnership(string) error   { return nil }
+func (sameOwner) SetFileOwnership(*safepath.Path) error { return nil }
 
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, "kubevirt-proxy:", err)
@@ -58,6 +66,7 @@ func tlsConfig(ca, cert, key string) *tls.Config {
 func main() {
 	var start func() error
 
+	diskutils.DefaultOwnershipManager = sameOwner{}
 	switch {
 	case len(os.Args) == 7 && os.Args[1] == "source":
 		c := tlsConfig(os.Args[4], os.Args[5], os.Args[6])
