@@ -69,9 +69,6 @@ static void take_fin(struct protocol *p)
                            (unsigned long long)in->frame.offset, (unsigned long long)in->store.end);
         return;
     }
-    if (in->fin_done) {
-        in->ack_now = true; /* a replay: the peer has not heard of it */
-    }
     in->fin = true;
 }
 

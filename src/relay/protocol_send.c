@@ -237,6 +237,9 @@ static void build(struct protocol *p, int64_t now)
     if (!p->in.discard && (p->in.ack_now || (news && company))) {
         put_ack(p, 0);
     }
+    if (out->next < out->store.end) {
+        p->moved_at = now;
+    }
     put_stream(p);
 }
 
