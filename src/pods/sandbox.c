@@ -27,6 +27,9 @@
  * mounted nodev; the directory is closed to all but root, so the nodes themselves may be open. */
 #define DEVICE_DIR "/dev/ferry"
 
+/* A directory that is being removed. */
+#define GONE_PREFIX ".gone-"
+
 enum { KILLED = 128 + SIGKILL, START_DEADLINE_S = 20 };
 
 bool sandbox_uid_valid(const char *uid)
@@ -151,6 +154,8 @@ int sandbox_list(const struct sandbox_host *h, struct ferry_buf *ret, struct fer
     for (struct dirent *e; (e = readdir(d));) {
         if (sandbox_uid_valid(e->d_name)) {
             ferry_buf_printf(ret, "%s\n", e->d_name);
+        } else if (ferry_str_starts(e->d_name, GONE_PREFIX)) {
+            ferry_buf_printf(ret, "%s\n", e->d_name + strlen(GONE_PREFIX));
         }
     }
     closedir(d);
@@ -520,5 +525,10 @@ int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_e
     if (p.state == SANDBOX_RUNNING) {
         return ferry_fail(err, FERRY_CONFLICT, "the sandbox of pod %s is still running", uid);
     }
-    return ferry_remove_tree(dir, err);
+    /* At once for everybody who looks: away from under its name first, then bit by bit. */
+    ferry_cleanup_free char *gone = ferry_asprintf("%s/" GONE_PREFIX "%s", h->pods_dir, uid);
+    if (rename(dir, gone) < 0 && errno != ENOENT) {
+        return ferry_fail_errno(err, errno, "removing %s", dir);
+    }
+    return ferry_remove_tree(gone, err);
 }
