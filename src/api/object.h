@@ -27,9 +27,9 @@ static inline void api_object_unrefp(struct api_object **o)
 
 /* How a kind is served. */
 struct api_resource {
-    enum api_kind kind;
     const char *group, *version, *plural, *singular, *kind_name;
     const char *short_names; /* comma-separated, or "" */
+    enum api_kind kind;
     bool namespaced;
     bool has_status;    /* there is a "status" subresource */
     bool status_shared; /* ... and the object itself takes status too (VMI, as KubeVirt has it) */

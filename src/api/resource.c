@@ -7,22 +7,22 @@
 
 #define KV "kubevirt.io", "v1"
 static const struct api_resource resources[] = {
-    /* kind, group, version, plural, singular, kind name, short names, namespaced, status, shared */
-    {API_KIND_NONE, "", "v1", "namespaces", "namespace", "Namespace", "ns", false, true, false},
-    {API_KIND_NODE, "", "v1", "nodes", "node", "Node", "no", false, true, false},
-    {API_KIND_POD, "", "v1", "pods", "pod", "Pod", "po", true, true, false},
-    {API_KIND_NONE, "", "v1", "events", "event", "Event", "ev", true, false, false},
-    {API_KIND_NONE, "", "v1", "configmaps", "configmap", "ConfigMap", "cm", true, false, false},
-    {API_KIND_NONE, "", "v1", "secrets", "secret", "Secret", "", true, false, false},
-    {API_KIND_LEASE, "coordination.k8s.io", "v1", "leases", "lease", "Lease", "", true, false,
+    /* group, version, plural, singular, kind name, short names, kind, namespaced, status, shared */
+    {"", "v1", "namespaces", "namespace", "Namespace", "ns", API_KIND_NONE, false, true, false},
+    {"", "v1", "nodes", "node", "Node", "no", API_KIND_NODE, false, true, false},
+    {"", "v1", "pods", "pod", "Pod", "po", API_KIND_POD, true, true, false},
+    {"", "v1", "events", "event", "Event", "ev", API_KIND_NONE, true, false, false},
+    {"", "v1", "configmaps", "configmap", "ConfigMap", "cm", API_KIND_NONE, true, false, false},
+    {"", "v1", "secrets", "secret", "Secret", "", API_KIND_NONE, true, false, false},
+    {"coordination.k8s.io", "v1", "leases", "lease", "Lease", "", API_KIND_LEASE, true, false,
      false},
-    {API_KIND_VMI, KV, "virtualmachineinstances", "virtualmachineinstance",
-     "VirtualMachineInstance", "vmi,vmis", true, true, true},
-    {API_KIND_MIGRATION, KV, "virtualmachineinstancemigrations", "virtualmachineinstancemigration",
-     "VirtualMachineInstanceMigration", "vmim,vmims", true, true, false},
-    {API_KIND_NONE, KV, "kubevirts", "kubevirt", "KubeVirt", "kv,kvs", true, true, false},
-    {API_KIND_NONE, "migrations.kubevirt.io", "v1alpha1", "migrationpolicies", "migrationpolicy",
-     "MigrationPolicy", "", false, true, false},
+    {KV, "virtualmachineinstances", "virtualmachineinstance", "VirtualMachineInstance", "vmi,vmis",
+     API_KIND_VMI, true, true, true},
+    {KV, "virtualmachineinstancemigrations", "virtualmachineinstancemigration",
+     "VirtualMachineInstanceMigration", "vmim,vmims", API_KIND_MIGRATION, true, true, false},
+    {KV, "kubevirts", "kubevirt", "KubeVirt", "kv,kvs", API_KIND_NONE, true, true, false},
+    {"migrations.kubevirt.io", "v1alpha1", "migrationpolicies", "migrationpolicy",
+     "MigrationPolicy", "", API_KIND_NONE, false, true, false},
     {.plural = NULL},
 };
 

@@ -78,9 +78,9 @@ static unsigned bit_of(enum route_verb verb)
 }
 
 struct rule {
-    enum auth_role role;
     const char *plural;      /* "*" = all but secrets */
     const char *subresource; /* "*" = any, also none */
+    enum auth_role role;
     unsigned verbs;
     enum auth_answer answer;
     bool named_as_node; /* the object must bear the node's name */
@@ -88,25 +88,25 @@ struct rule {
 
 /* The first row that fits decides; no row is a no. */
 static const struct rule rules[] = {
-    {AUTH_CONTROLLER, "secrets", "*", READ, AUTH_YES, false},
-    {AUTH_CONTROLLER, "*", "*", READ, AUTH_YES, false},
-    {AUTH_CONTROLLER, "virtualmachineinstances", "*", ALL_WRITES, AUTH_YES, false},
-    {AUTH_CONTROLLER, "virtualmachineinstancemigrations", "*", ALL_WRITES, AUTH_YES, false},
-    {AUTH_CONTROLLER, "pods", "*", ALL_WRITES, AUTH_YES, false},
-    {AUTH_CONTROLLER, "events", "*", ALL_WRITES, AUTH_YES, false},
-    {AUTH_CONTROLLER, "leases", "*", ALL_WRITES, AUTH_YES, false},
-    {AUTH_CONTROLLER, "nodes", "*", CHANGE, AUTH_YES, false},
+    {"secrets", "*", AUTH_CONTROLLER, READ, AUTH_YES, false},
+    {"*", "*", AUTH_CONTROLLER, READ, AUTH_YES, false},
+    {"virtualmachineinstances", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"virtualmachineinstancemigrations", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"pods", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"events", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"leases", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"nodes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
 
-    {AUTH_NODE, "*", "*", READ, AUTH_YES, false},
-    {AUTH_NODE, "nodes", "*", CREATE | CHANGE, AUTH_YES, true},
-    {AUTH_NODE, "leases", "", CREATE | CHANGE, AUTH_YES, true},
-    {AUTH_NODE, "pods", "", CHANGE | DELETE, AUTH_IF_OWN, false},
-    {AUTH_NODE, "pods", "status", CHANGE, AUTH_IF_OWN, false},
-    {AUTH_NODE, "virtualmachineinstances", "", CHANGE, AUTH_IF_OWN, false},
-    {AUTH_NODE, "virtualmachineinstances", "status", CHANGE, AUTH_IF_OWN, false},
-    {AUTH_NODE, "events", "", CREATE | CHANGE, AUTH_YES, false},
+    {"*", "*", AUTH_NODE, READ, AUTH_YES, false},
+    {"nodes", "*", AUTH_NODE, CREATE | CHANGE, AUTH_YES, true},
+    {"leases", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, true},
+    {"pods", "", AUTH_NODE, CHANGE | DELETE, AUTH_IF_OWN, false},
+    {"pods", "status", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
+    {"virtualmachineinstances", "", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
+    {"virtualmachineinstances", "status", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
+    {"events", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, false},
 
-    {AUTH_VIEWER, "*", "*", READ, AUTH_YES, false},
+    {"*", "*", AUTH_VIEWER, READ, AUTH_YES, false},
 };
 
 static bool rule_fits(const struct rule *rule, const struct auth_who *who,

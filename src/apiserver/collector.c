@@ -49,7 +49,7 @@ static int compare_uid(const void *a, const void *b)
 
 static bool has_uid(const struct uids *u, const char *uid)
 {
-    return bsearch(&uid, u->items, u->n, sizeof(*u->items), compare_uid) != NULL;
+    return u->n && bsearch(&uid, u->items, u->n, sizeof(*u->items), compare_uid) != NULL;
 }
 
 static void add_uids(struct uids *u, const struct entry_list *list)
@@ -115,7 +115,9 @@ static void sweep_orphans(struct collector *c)
         store_list(c->store, r, NULL, &now);
         add_uids(&alive, &now);
     }
-    qsort(alive.items, alive.n, sizeof(*alive.items), compare_uid);
+    if (alive.n) {
+        qsort(alive.items, alive.n, sizeof(*alive.items), compare_uid);
+    }
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < lists[i].n; j++) {
             if (is_orphan(&alive, lists[i].items[j])) {

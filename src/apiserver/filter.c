@@ -73,8 +73,10 @@ int filter_parse(const struct api_resource *r, const char *ns, const char *name,
     }
     f.ns = ferry_strdup(ns ? ns : "");
     f.name = ferry_strdup(name ? name : "");
-    *ret = f;
-    f = (struct filter){0};
+    *ret = (struct filter){.ns = ferry_take_ptr(f.ns),
+                           .name = ferry_take_ptr(f.name),
+                           .labels = ferry_take_ptr(f.labels),
+                           .fields = ferry_take_ptr(f.fields)};
     return 0;
 }
 

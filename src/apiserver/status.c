@@ -39,7 +39,8 @@ const char *status_reason(int code)
     return "";
 }
 
-static void set(struct status *st, int code, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static void set(struct status *st, int code, const char *fmt,
+                                                      va_list ap)
 {
     *st = (struct status){.code = code, .reason = status_reason(code)};
     vsnprintf(st->message, sizeof(st->message), fmt, ap);

@@ -30,8 +30,8 @@ struct change {
 
 enum statement { SQL_PUT, SQL_REMOVE, SQL_VERSION, SQL_COUNT };
 static const char *const statements[] = {
-    [SQL_PUT] = "INSERT OR REPLACE INTO objects(resource, namespace, name, version, json) "
-                "VALUES(?1, ?2, ?3, ?4, ?5)",
+    [SQL_PUT] = ("INSERT OR REPLACE INTO objects(resource, namespace, name, version, json) "
+                 "VALUES(?1, ?2, ?3, ?4, ?5)"),
     [SQL_REMOVE] = "DELETE FROM objects WHERE resource=?1 AND namespace=?2 AND name=?3",
     [SQL_VERSION] = "INSERT OR REPLACE INTO counters(name, value) VALUES('version', ?1)",
 };

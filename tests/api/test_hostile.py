@@ -1,9 +1,11 @@
 """Bad input and bad circumstances: one clear answer, and the server goes on."""
 import contextlib
+import http.client
 import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -159,6 +161,29 @@ class Doors(unittest.TestCase):
         lab = Lab()
         self.fails(1, "another process has it open", "--listen", "127.0.0.1:0", "--data", lab.data)
         lab.close()
+
+    def test_inherited_socket(self):
+        """A socket that was opened elsewhere (in another network namespace, say) is served too."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.3", 0))
+            s.listen()
+            port = s.getsockname()[1]
+            script = f'exec "$0" --data "$1" --listen 127.0.0.1:0 3<&{s.fileno()}'
+            server = subprocess.Popen(["sh", "-c", script, PROGRAM, self.dir], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                      text=True, pass_fds=[s.fileno()], env={**os.environ, "LISTEN_FDS": "1"})
+        try:
+            lines = [server.stdout.readline() for _ in range(2)]
+            self.assertEqual(lines[1], f"listening https://127.0.0.3:{port}\n")
+            # its address is in the certificate
+            context = ssl.create_default_context(cafile=os.path.join(self.dir, "ca/ca.crt"))
+            c = http.client.HTTPSConnection("127.0.0.3", port, context=context, timeout=DEADLINE_S)
+            c.request("GET", "/readyz")
+            self.assertEqual(c.getresponse().read(), b"ok")
+            c.close()
+        finally:
+            server.terminate()
+            self.assertEqual(server.wait(DEADLINE_S), 0)
+            server.stdout.close()
 
     def test_help(self):
         for args in (["--help"], ["serve", "--help"], ["pki", "--help"], ["--version"]):
