@@ -25,7 +25,7 @@ struct look_node { /* this node; the same for all looks */
 struct look_memory {
     int64_t gone_since_ms, undecided_since_ms, progress_ms;
     char *sync_error;
-    bool source_set_up;    /* this process asked the relay for source sockets */
+    bool source_clean;     /* no source sockets of this VMI are left; false = not known */
     char *patched_version; /* resourceVersion that was patched last */
     int64_t patched_ms;
 };

@@ -1,6 +1,7 @@
 /* The three faces' decisions, carried out. Each loop ends when a decision asks for nothing more:
  * its actions change what the next decision sees. */
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,7 +15,7 @@
 #include "handler/target_decide.h"
 
 /* No honest course of events needs more steps in one look. */
-enum { STEPS_MAX = 6 };
+enum { STEPS_MAX = 6, CLEAN_AGAIN_MS = 1000 };
 
 static int too_many_steps(struct look *l, struct ferry_error *err)
 {
@@ -60,6 +61,28 @@ static int act_as_owner(struct look *l, const struct owner_decision *d, struct f
     return rc == -(int)FERRY_CONFLICT || rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
 }
 
+/* Nothing of an earlier move stays: neither in the relay nor, when that died in between, the files
+ * that it left. A relay that is away holds up nothing else. */
+static void clean_source(struct look *l)
+{
+    static const char *const channels[] = {"", "-49152", "-49153"};
+    const char *key = l->vmi->meta->uid;
+    struct ferry_error err;
+
+    if (relay_delete(l->node->relay_socket, "sources", key, &err) < 0) {
+        ferry_debug("the relay was not cleaned up, trying on", F_STR("key", key), F_ERR(&err));
+        l->again_ms = l->again_ms ? l->again_ms : CLEAN_AGAIN_MS;
+        return;
+    }
+    for (size_t i = 0; l->pod_dir && i < sizeof(channels) / sizeof(channels[0]); i++) {
+        ferry_cleanup_free char *path =
+            ferry_asprintf("%s/m/%s%s-source.sock", l->pod_dir, key, channels[i]);
+
+        unlink(path);
+    }
+    l->memory->source_clean = true;
+}
+
 int look_as_owner(struct look *l, struct ferry_error *err)
 {
     struct look_memory *m = l->memory;
@@ -73,9 +96,8 @@ int look_as_owner(struct look *l, struct ferry_error *err)
     m->gone_since_ms = !d.guest_missing ? 0 : m->gone_since_ms ? m->gone_since_ms : l->now_ms;
     l->again_ms = d.again_ms;
     int rc = look_patch(l, d.patch, err);
-    if (rc == 0 && m->source_set_up && d.action != OWNER_CANCEL) {
-        rc = relay_delete(l->node->relay_socket, "sources", l->vmi->meta->uid, err);
-        m->source_set_up = rc < 0;
+    if (rc == 0 && !m->source_clean && d.action != OWNER_CANCEL) {
+        clean_source(l);
     }
     return rc < 0 ? rc : act_as_owner(l, &d, err);
 }
@@ -102,7 +124,7 @@ static int connect_source(struct look *l, struct ferry_error *err)
                                                      .dir = dir,
                                                      .owner = st.st_uid},
                               err);
-    l->memory->source_set_up = l->memory->source_set_up || rc == 0;
+    l->memory->source_clean = false;
     return rc;
 }
 

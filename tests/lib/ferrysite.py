@@ -243,13 +243,13 @@ class Site:
         """Pids of this site's QEMU processes."""
         return [pid for pid, command in processes() if "qemu-system" in command and self.owns(pid)]
 
-    def owns(self, pid):
-        """Whether a process belongs to a sandbox of this site: its pid namespace is one of theirs."""
+    def owns(self, pid, node="*"):
+        """Whether a process belongs to a sandbox of this site (or node): its pid namespace is one of theirs."""
         try:
             ns = int(re.search(r"\d+", os.readlink(f"/proc/{pid}/ns/pid"))[0])
         except OSError:
             return False
-        for directory in self.pod_dirs():
+        for directory in self.pod_dirs(node):
             try:
                 with open(os.path.join(directory, "sandbox.json")) as f:
                     if json.JSONDecoder().raw_decode(f.read())[0].get("pid-namespace") == ns:
