@@ -220,6 +220,22 @@ static const char *patch_media_type(enum kube_patch_type type)
     return "application/apply-patch+yaml";
 }
 
+/* Whether a JSON patch was refused because a `test` in it does not hold. kube-apiserver then
+ * answers 422 and says no more; a result that the kind does not take is 422 as well, but names the
+ * object and the field, and must not be tried again. */
+static bool guard_failed(const char *body, const struct http_reply *reply)
+{
+    if (reply->status != 422 || !strstr(body, "\"test\"")) {
+        return false;
+    }
+    yyjson_doc *doc =
+        reply->body.len > 0 ? yyjson_read(reply->body.data, reply->body.len, 0) : NULL;
+    bool about_object = doc && api_json_str(yyjson_doc_get_root(doc), "/details/kind");
+
+    yyjson_doc_free(doc);
+    return !about_object;
+}
+
 int kube_client_patch(struct kube_client *c, struct kube_ref ref, enum kube_patch_type type,
                       const char *body, struct api_object **ret, struct ferry_error *err)
 {
@@ -235,12 +251,11 @@ int kube_client_patch(struct kube_client *c, struct kube_ref ref, enum kube_patc
                                       .body_len = strlen(body)},
                   &reply, err);
 
-    if (rc == -FERRY_INVALID && type == KUBE_PATCH_JSON && reply.status == 422 &&
-        strstr(body, "\"test\"")) {
-        /* kube-apiserver answers 422 without saying more when a `test` does not hold. */
+    if (rc == -FERRY_INVALID && type == KUBE_PATCH_JSON && guard_failed(body, &reply)) {
         if (err) {
             err->cls = FERRY_CONFLICT;
         }
+        ferry_wrap(err, "the object changed meanwhile");
         return -FERRY_CONFLICT;
     }
     return rc < 0 ? rc : decode(&ref, &reply, ret, err);

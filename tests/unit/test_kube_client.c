@@ -192,6 +192,12 @@ static void test_patch(void **state)
     assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, guarded, NULL, &err),
                      -FERRY_CONFLICT);
     assert_int_equal(err.cls, FERRY_CONFLICT);
+    assert_non_null(strstr(err.msg, "changed meanwhile"));
+    s->body = "{\"kind\":\"Status\",\"message\":\"status.phase: no such\",\"details\":"
+              "{\"kind\":\"VirtualMachineInstance\",\"name\":\"v\"}}";
+    assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, guarded, NULL, &err),
+                     -FERRY_INVALID);
+    assert_non_null(strstr(err.msg, "status.phase"));
     assert_string_equal(s->media, "application/json-patch+json");
     assert_string_equal(s->request, guarded);
     assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, "[]", NULL, &err),
