@@ -23,8 +23,10 @@
 #include "http/client.h"
 
 enum {
-    WATCH_TIMEOUT_S = 300,  /* the server ends the stream; a resume costs one round trip */
-    WATCH_IDLE_MS = 150000, /* bookmarks come every minute: silence means a dead path */
+    /* The server ends the stream, a resume costs one round trip. Silence for longer than that is a
+     * dead path: of a kind in which nothing ever changes kube-apiserver sends no bookmarks. */
+    WATCH_TIMEOUT_S = 120,
+    WATCH_IDLE_MS = 150000,
     PAUSE_MIN_MS = 100,
     PAUSE_MAX_MS = 10000,
 };

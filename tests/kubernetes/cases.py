@@ -2,6 +2,7 @@
 import atexit
 import os
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import engine  # noqa: E402  pylint: disable=wrong-import-position,unused-import
@@ -67,6 +68,11 @@ def add_node(admin, name):
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "test"}],
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}]}})
     admin.patch(f"{NODES}/{name}", {"spec": {"taints": None}})
+
+
+def later(what, action):
+    """Does `action` as soon as it can be done (it then returns true), beside what the test does."""
+    threading.Thread(target=engine.wait_for, args=(what, action, 60), daemon=True).start()
 
 
 def expect_refused(status, text, call, *args):
