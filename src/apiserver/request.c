@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/protobuf.h"
 #include "base/clock.h"
 
 bool request_flag(const struct request *r, const char *name)
@@ -51,6 +52,12 @@ int request_body(struct request *r, yyjson_mut_doc **ret)
 
     if (len == 0) {
         return status_fail(&r->st, 400, "the request has no body");
+    }
+    if (type && is_type(type, "application/vnd.kubernetes.protobuf")) {
+        rc = protobuf_parse(body, len, ret, &err);
+        return rc == 0                  ? 0
+               : rc == -FERRY_NOT_FOUND ? status_fail(&r->st, 415, "%s", err.msg)
+                                        : status_of_error(&r->st, &err);
     }
     if (!type || is_type(type, "application/json") || strstr(type, "-patch+json")) {
         rc = api_json_parse_depth(body, len, API_JSON_DEPTH, &doc, &err);

@@ -52,7 +52,8 @@ class Hostile(unittest.TestCase):
             self.refused(400, words, data, "application/yaml")
 
     def test_unknown_formats(self):
-        self.refused(415, "unknown format", b"k8s\0", "application/vnd.kubernetes.protobuf")
+        self.refused(415, "not understood for this kind", b"k8s\0", "application/vnd.kubernetes.protobuf")
+        self.refused(400, "malformed protobuf", b"k8s", "application/vnd.kubernetes.protobuf")
         self.refused(415, "unknown format", b"<x/>", "text/xml")
 
     def test_patch_bomb(self):

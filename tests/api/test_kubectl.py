@@ -186,6 +186,15 @@ type: Normal
         self.assertIn("Name:         desc", out)
         self.assertIn("the guest runs", self.kubectl("get", "events"))
 
+    def test_creators(self):
+        """These send protobuf and nothing else."""
+        self.kubectl("create", "namespace", "made")
+        self.kubectl("create", "configmap", "cm", "-n", "made", "--from-literal=a=b")
+        self.kubectl("create", "secret", "generic", "s", "-n", "made", "--from-literal=p=q")
+        self.assertEqual(self.kubectl("get", "cm", "cm", "-n", "made", "-o", "jsonpath={.data.a}"), "b")
+        self.assertEqual(self.kubectl("get", "secret", "s", "-n", "made", "-o", "jsonpath={.data.p}"), "cQ==")
+        self.kubectl("delete", "namespace", "made")
+
     def test_refusals(self):
         error = self.kubectl("apply", "-f", "-", stdin=MIGRATION.format(name="x", vmi="ghost"), code=1)
         self.assertIn('the VMI "ghost" does not exist', error)
