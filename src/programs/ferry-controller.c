@@ -8,10 +8,13 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "control/controller.h"
+#include "kube/lease.h"
 
 #define PROGRAM "ferry-controller"
 
-enum { WORKERS_MAX = 64 };
+#define LEASE_NAMESPACE "kube-system"
+
+enum { WORKERS_MAX = 64, STEP_MS = 100 };
 
 static bool stop_asked(void)
 {
@@ -21,29 +24,48 @@ static bool stop_asked(void)
     return asked;
 }
 
-static int run(const char *kubeconfig, struct controller_config *cfg, struct ferry_error *err)
+/* One term: from holding the lease to losing it or being stopped. */
+static int serve(struct kube_client *client, const struct controller_config *cfg,
+                 struct ferry_error *err)
 {
-    kube_cleanup_client struct kube_client *client = NULL;
+    struct kube_lease_config lease_cfg = {
+        .client = client, .ns = LEASE_NAMESPACE, .name = PROGRAM, .stop = stop_asked};
+    struct kube_lease *lease = NULL;
     struct controller *controller = NULL;
-    char host[HOST_NAME_MAX + 1] = "";
-    int rc = kube_client_open(kubeconfig, &client, err);
+    int rc = kube_lease_hold(&lease_cfg, &lease, err);
 
     if (rc < 0) {
         return rc;
     }
-    gethostname(host, sizeof(host) - 1);
-    cfg->client = client;
-    cfg->host = host;
-    cfg->stop = stop_asked;
     rc = controller_start(cfg, &controller, err);
-    if (rc < 0) {
-        return rc == -(int)FERRY_CANCELLED ? 0 : rc;
+    if (rc == 0) {
+        ferry_info("controllers run", F_STR("engine", cfg->embedded ? "embedded" : "kubernetes"));
+        while (kube_lease_held(lease) && !stop_asked()) {
+            ferry_sleep_ms(STEP_MS);
+        }
+        ferry_info(stop_asked() ? "stopping" : "another may act now, controllers stop");
+        controller_stop(controller);
     }
-    ferry_info("controllers run", F_STR("engine", cfg->embedded ? "embedded" : "kubernetes"));
-    ferry_signals_wait(INT64_MAX);
-    ferry_info("stopping");
-    controller_stop(controller);
-    return 0;
+    kube_lease_release(lease);
+    return rc;
+}
+
+static int run(const char *kubeconfig, const struct controller_config *settings,
+               struct ferry_error *err)
+{
+    struct controller_config cfg = *settings;
+    kube_cleanup_client struct kube_client *client = NULL;
+    char host[HOST_NAME_MAX + 1] = "";
+    int rc = kube_client_open(kubeconfig, &client, err);
+
+    gethostname(host, sizeof(host) - 1);
+    cfg.client = client;
+    cfg.host = host;
+    cfg.stop = stop_asked;
+    while (rc == 0 && !stop_asked()) {
+        rc = serve(client, &cfg, err);
+    }
+    return rc == -(int)FERRY_CANCELLED ? 0 : rc;
 }
 
 int main(int argc, char **argv)

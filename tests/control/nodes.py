@@ -3,6 +3,7 @@ node side. The agent writes what pods agent and handlers write (docs/contracts.m
 certificates of the nodes, and can be told to stop at any step."""
 import contextlib
 import datetime
+import http.client
 import json
 import os
 import shutil
@@ -213,11 +214,20 @@ class Agent(threading.Thread):
             super().join()
 
     @staticmethod
-    def patch(api, path, merge):
-        status, answer = api.call("PATCH", path, merge, "application/merge-patch+json")
-        # A change that came in between (409) or an object that went is seen in the next round.
-        if status not in (200, 404, 409):
-            raise AssertionError(f"{path}: {status} {answer}")
+    def call(api, method, path, *more):
+        """The answer; an object that went (404) or changed in between (409) is seen in the next round."""
+        status, answer = api.call(method, path, *more)
+        if status >= 500:
+            raise OSError(f"the API server answered {status}")  # on its way down
+        assert status in (200, 404, 409), f"{method} {path}: {status} {answer}"
+        return answer
+
+    def patch(self, api, path, merge):
+        self.call(api, "PATCH", path, merge, "application/merge-patch+json")
+
+    def list(self, plural):
+        api = self.plane.api
+        return self.call(api, "GET", api.path(plural))["items"]
 
     def run(self):
         last = 0.0
@@ -226,11 +236,11 @@ class Agent(threading.Thread):
                 if time.monotonic() - last > 2:
                     last = time.monotonic()
                     self.report()
-                for pod in self.plane.api.list("pods"):
+                for pod in self.list("pods"):
                     self.pod(pod)
-                for vmi in self.plane.api.list(VMIS):
+                for vmi in self.list(VMIS):
                     self.vmi(vmi)
-            except (OSError, ValueError):
+            except (OSError, http.client.HTTPException, ValueError):
                 continue  # the API server is away: nodes wait
             except Exception as e:  # pylint: disable=broad-except
                 self.errors.append(e)
@@ -251,8 +261,7 @@ class Agent(threading.Thread):
             return
         path = api.path("pods", name)
         if "deletionTimestamp" in pod["metadata"]:
-            status, answer = api.call("DELETE", path, {"gracePeriodSeconds": 0})
-            assert status in (200, 404), answer
+            self.call(api, "DELETE", path, {"gracePeriodSeconds": 0})
         elif phase(pod) in ("", "Pending") and "pods" not in self.hold:
             self.patch(api, path + "/status", {"status": {"phase": "Running", "containerStatuses": [
                 {"name": "compute", "ready": True, "state": {"running": {"startedAt": now()}}}]}})

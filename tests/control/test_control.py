@@ -278,6 +278,31 @@ def test_limits(bin_dir):
             time.sleep(0.02)
 
 
+def holder(p):
+    status, lease = p.api.call("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ferry-controller")
+    return lease["spec"]["holderIdentity"] if status == 200 else ""
+
+
+def test_standby_takes_over(bin_dir):
+    """The second one waits; it goes on at once when the first ends or dies."""
+    with Plane(bin_dir) as p:
+        first = p.controller
+        wait_for("the first to hold the lease", lambda: f"_{first.pid}_" in holder(p))
+        p.start_controller()
+        p.run_vm("web")
+        assert f"_{first.pid}_" in holder(p)
+        first.kill()
+        first.wait()
+        p.create_move("m1", "web")
+        p.wait_move("m1", "Succeeded", 10)
+        second = p.controller
+        assert f"_{second.pid}_" in holder(p)
+        p.start_controller()
+        second.send_signal(signal.SIGTERM)
+        equal(second.wait(20), 0)
+        wait_for("the third to hold the lease", lambda: f"_{p.controller.pid}_" in holder(p), 5)
+
+
 def test_bad_calls(bin_dir):
     program = os.path.join(bin_dir, "ferry-controller")
     for args, code, text in (

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What ferry-controller does when nobody answers. Each test waits for a deadline of half a minute."""
 import os
+import signal
 import sys
 import time
 
@@ -47,6 +48,26 @@ def test_silent_node(bin_dir):
         p.run_vm("one")
         p.run_vm("two")
         equal({p.api.vmi(n)["status"]["nodeName"] for n in ("one", "two")}, {"a"})
+
+
+def test_stopped_leader_is_replaced(bin_dir):
+    """One that hangs is replaced after the lease's time, and does not act when it wakes up."""
+    with Plane(bin_dir) as p:
+        first = p.controller
+        p.run_vm("web")
+        first.send_signal(signal.SIGSTOP)
+        try:
+            p.start_controller()
+            p.create_move("m1", "web")
+            begin = time.monotonic()
+            p.wait_move("m1", "Succeeded", 60)
+            assert time.monotonic() - begin > 8, "the lease was taken before its time"
+        finally:
+            first.send_signal(signal.SIGCONT)
+        p.create_move("m2", "web")
+        p.wait_move("m2", "Succeeded")
+        first.send_signal(signal.SIGTERM)
+        equal(first.wait(20), 0)
 
 
 scenario.main(globals())
