@@ -9,7 +9,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
+#include "launcher/migrate_call.h"
 #include "launcher/record.h"
+#include "launcher/recover.h"
 #include "launcher/status.h"
 
 enum { CONNECTIONS_MAX = 32, GRACE_MAX_S = 24 * 3600 };
@@ -190,6 +192,68 @@ static void post_finalize(struct control *c, struct http_exchange *x, const char
     answer(c, x, rc, &err);
 }
 
+/* Index of the string `name` of the body in `words`; INVALID when it is none of them. */
+static int read_word(const struct body *b, const char *name, const char *const *words, int n,
+                     int *ret, struct ferry_error *err)
+{
+    const char *s = yyjson_get_str(yyjson_obj_get((yyjson_val *)(uintptr_t)b->root, name));
+
+    for (int i = 0; s && i < n; i++) {
+        if (words[i] && ferry_streq(s, words[i])) {
+            *ret = i;
+            return 0;
+        }
+    }
+    return ferry_fail(err, FERRY_INVALID, "%s: missing, or not one of the known words", name);
+}
+
+static void post_recover(struct control *c, struct http_exchange *x, const char *uid)
+{
+    static const char *const roles[] = {NULL, "source", "target"};
+    cleanup_body struct body b = {0};
+    struct ferry_error err;
+    int role = 0, rc = read_body(x, false, &b, &err);
+
+    if (rc == 0 && (rc = read_word(&b, "role", roles, STATE_ROLE_COUNT, &role, &err)) == 0) {
+        rc = recover(c->parts.context, uid, (enum state_role)role, api_json_str(b.root, "/unix"),
+                     &err);
+    }
+    answer(c, x, rc, &err);
+}
+
+static void put_path(struct control *c, struct http_exchange *x, const char *uid)
+{
+    static const char *const states[] = {"up", "away"};
+    cleanup_body struct body b = {0};
+    struct ferry_error err;
+    int away = 0, rc = read_body(x, false, &b, &err);
+
+    if (rc == 0 && (rc = read_word(&b, "state", states, 2, &away, &err)) == 0) {
+        rc = migrate_set_path(c->parts.migrate, uid, away != 0, &err);
+    }
+    answer(c, x, rc, &err);
+}
+
+static void put_target_state(struct control *c, struct http_exchange *x, const char *uid)
+{
+    static const char *const states[] = {
+        [OUTCOME_TARGET_UNKNOWN] = "unknown",
+        [OUTCOME_TARGET_GONE] = "gone",
+        [OUTCOME_TARGET_INCOMING] = "incoming",
+        [OUTCOME_TARGET_ACTIVE] = "active",
+        [OUTCOME_TARGET_POSTCOPY] = "postcopy",
+        [OUTCOME_TARGET_POSTCOPY_PAUSED] = "postcopy-paused",
+    };
+    cleanup_body struct body b = {0};
+    struct ferry_error err;
+    int state = 0, rc = read_body(x, false, &b, &err);
+
+    if (rc == 0 && (rc = read_word(&b, "state", states, OUTCOME_TARGET_COUNT, &state, &err)) == 0) {
+        rc = migrate_set_target(c->parts.migrate, uid, (enum outcome_target)state, &err);
+    }
+    answer(c, x, rc, &err);
+}
+
 static void get_status(struct control *c, struct http_exchange *x, const char *uid)
 {
     (void)uid;
@@ -285,6 +349,9 @@ static const struct route {
     {"PUT", "/v1/migrations/", "", put_migration},
     {"POST", "/v1/migrations/", "/cancel", post_cancel},
     {"POST", "/v1/migrations/", "/finalize", post_finalize},
+    {"POST", "/v1/migrations/", "/recover", post_recover},
+    {"PUT", "/v1/migrations/", "/path", put_path},
+    {"PUT", "/v1/migrations/", "/target-state", put_target_state},
     {"GET", "/v1/records/", "", get_record},
 };
 

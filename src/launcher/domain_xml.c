@@ -441,11 +441,27 @@ static void write_devices(struct xml *x, const yyjson_val *spec,
     element_end(x);
 }
 
+/* libvirt's own monitor is not enough: its recovery of a broken post-copy crashes in some versions.
+ */
+static void write_monitor(struct xml *x, const char *path)
+{
+    ferry_cleanup_free char *chardev =
+        ferry_asprintf("socket,id=ferry-qmp,path=%s,server=on,wait=off", path);
+
+    element_start(x, "qemu:commandline");
+    LEAF(x, "qemu:arg", "value", "-chardev");
+    LEAF(x, "qemu:arg", "value", chardev);
+    LEAF(x, "qemu:arg", "value", "-mon");
+    LEAF(x, "qemu:arg", "value", "chardev=ferry-qmp,mode=control");
+    element_end(x);
+}
+
 static int write_domain(struct xml *x, const struct api_vmi *vmi,
                         const struct domain_xml_options *opt, struct ferry_error *err)
 {
     element_start(x, "domain");
     attribute(x, "type", opt->kvm ? "kvm" : "qemu");
+    attribute(x, "xmlns:qemu", "http://libvirt.org/schemas/domain/qemu/1.0");
     if (write_identity(x, vmi, err) < 0 || write_size(x, vmi, err) < 0 ||
         write_os(x, vmi->spec, opt, err) < 0) {
         return -(int)FERRY_INVALID;
@@ -464,6 +480,7 @@ static int write_domain(struct xml *x, const struct api_vmi *vmi,
     text_element(x, "on_reboot", "restart");
     text_element(x, "on_crash", "destroy");
     write_devices(x, vmi->spec, opt);
+    write_monitor(x, opt->qmp_path);
     element_end(x);
     return 0;
 }

@@ -15,6 +15,7 @@ struct domain_xml_options {
     const char *emulator;    /* QEMU's path */
     const char *guest_dir;   /* where kernelBoot's "ferry.io/builtin" finds its files */
     const char *console_dir; /* serial.sock and serial.log go here */
+    const char *qmp_path;    /* a second monitor of QEMU: post-copy is recovered through it */
 };
 
 /* `*ret_xml` is owned by the caller. */

@@ -16,7 +16,8 @@ struct incoming incoming_decide(const struct incoming_input *in)
             .failure_reason = "the incoming guest went away before it ran here",
         };
     }
-    bool arrived = !d->between; /* while QEMU waits for the stream it is paused on its way */
+    bool arrived =
+        !d->between && !d->postcopy; /* while QEMU waits for the stream it is paused on its way */
     return (struct incoming){
         .phase = arrived && in->job_over ? STATE_PHASE_SUCCEEDED : STATE_PHASE_RUNNING,
         .seen = true,

@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "launcher/control.h"
 #include "launcher/libvirtd.h"
+#include "launcher/migrate_call.h"
 
 enum {
     TICK_MS = 250,
@@ -38,7 +39,7 @@ struct launcher {
     struct migrate *migrate;
     struct target *target;
     struct control *control;
-    char *libvirt_socket, *record_dir;
+    char *libvirt_socket, *record_dir, *qmp_path;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
     int64_t complain_ns;
     pthread_t observer;
@@ -135,6 +136,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
         return rc;
     }
     l->libvirt_socket = ferry_asprintf("%s/libvirt-sock", cfg->libvirt_dir);
+    l->qmp_path = ferry_asprintf("%s/qmp.sock", cfg->state_dir);
     l->record_dir = ferry_asprintf("%s/records", cfg->state_dir);
     c->namespace_ = cfg->namespace_;
     c->name = cfg->name;
@@ -145,7 +147,8 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     c->domain = (struct domain_xml_options){.kvm = cfg->kvm,
                                             .emulator = cfg->emulator,
                                             .guest_dir = cfg->guest_dir,
-                                            .console_dir = cfg->console_dir};
+                                            .console_dir = cfg->console_dir,
+                                            .qmp_path = l->qmp_path};
     c->events = events_new();
     ferry_cleanup_free char *uri =
         ferry_asprintf("qemu+unix:///session?socket=%s", l->libvirt_socket);
@@ -194,6 +197,7 @@ static void tear_down(struct launcher *l)
     state_close(l->context.state);
     free(l->libvirt_socket);
     free(l->record_dir);
+    free(l->qmp_path);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------

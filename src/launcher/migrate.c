@@ -1,7 +1,6 @@
-/* Theory of operation. A migration has two threads here. The *runner* makes libvirt's blocking
- * call, then waits until it is clear where the guest is and writes the result. The *monitor* looks
- * at the job every 400 ms and at each new round, publishes what it sees, lets strategy_decide()
- * judge, and carries out aborts, ours and those that were asked for.
+/* Theory of operation. A migration has two threads. The *runner*, here, makes libvirt's blocking
+ * call, then waits until it is clear where the guest is and writes the result. The *monitor*
+ * (monitor.c) looks at the job meanwhile and steers it.
  *
  * libvirtd itself drives the move (peer to peer). When the launcher dies meanwhile, the move goes
  * on; the next launcher finds "running" in the state file and starts the same two threads, the
@@ -18,12 +17,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/migrate_call.h"
+#include "launcher/monitor.h"
 #include "launcher/record.h"
 #include "launcher/result.h"
 #include "launcher/sample.h"
-#include "launcher/strategy.h"
 
-enum { SAMPLE_MS = 400, LOG_EVERY = 10, ABORT_AGAIN_MS = 1000, LOOK_AGAIN_MS = 200 };
+enum { LOOK_AGAIN_MS = 200 };
 
 /* What libvirt's call came back with. */
 struct call_result {
@@ -35,11 +35,10 @@ struct call_result {
 struct migrate {
     const struct context *c;
     pthread_mutex_t lock;
-    bool busy;            /* guarded by lock: the two threads exist */
-    bool joinable;        /* guarded by lock: `runner` must be joined */
-    bool over;            /* guarded by lock: the monitor shall end */
-    struct sample sample; /* guarded by lock */
-    struct sample final;  /* guarded by lock: from the job completed event */
+    bool busy;                  /* guarded by lock: the runner works */
+    bool joinable;              /* guarded by lock: `runner` must be joined */
+    enum outcome_target target; /* guarded by lock: what the handler said of the other side */
+    struct monitor *monitor;    /* guarded by lock: of the current or the last migration */
     pthread_t runner;
     /* Of the current migration; set before its threads start. */
     char uid[STATE_UID_SIZE];
@@ -66,175 +65,73 @@ void migrate_free(struct migrate *m)
     if (m->joinable) {
         pthread_join(m->runner, NULL);
     }
+    monitor_free(m->monitor);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
 
 void migrate_sample(struct migrate *m, struct sample *ret)
 {
+    *ret = (struct sample){.downtime_ms = -1};
     pthread_mutex_lock(&m->lock);
-    *ret = m->sample;
+    if (m->monitor) {
+        monitor_sample(m->monitor, ret);
+    }
     pthread_mutex_unlock(&m->lock);
-}
-
-/* ---- the monitor -------------------------------------------------------------------------------
- */
-
-static void log_sample(const struct sample *s)
-{
-    ferry_info("migration", F_INT("elapsedMs", s->elapsed_ms), F_INT("iteration", s->iteration),
-               F_INT("processedBytes", s->processed_bytes),
-               F_INT("remainingBytes", s->remaining_bytes), F_INT("totalBytes", s->total_bytes),
-               F_INT("bytesPerS", s->bytes_per_s), F_INT("dirtyBytesPerS", s->dirty_bytes_per_s),
-               F_INT("expectedDowntimeMs", s->downtime_ms));
-}
-
-static void publish_sample(struct migrate *m, const struct sample *s)
-{
-    for (int i = 0; i < 2; i++) {
-        yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-        yyjson_mut_val *o = sample_json(doc, s);
-
-        yyjson_mut_doc_set_root(doc, o);
-        yyjson_mut_obj_add_strcpy(doc, o, "uid", m->uid);
-        if (i == 0) {
-            events_publish(m->c->events, "sample", doc);
-        } else {
-            record_add(m->record, "sample", doc);
-        }
-    }
-}
-
-/* Writes down that the migration shall be aborted, and why. */
-static void decide_abort(struct migrate *m, enum state_abort why, const char *detail)
-{
-    struct ferry_error err;
-    struct state_values *v = state_lock(m->c->state);
-
-    if (v->migration.abort != STATE_ABORT_NONE || state_migration_over(&v->migration)) {
-        state_unlock(m->c->state);
-        return;
-    }
-    v->migration.abort = why;
-    v->migration.abort_status = STATE_ABORT_STATUS_ABORTING;
-    snprintf(v->migration.abort_detail, sizeof(v->migration.abort_detail), "%s", detail);
-    if (state_commit(m->c->state, &err) < 0) {
-        ferry_error("cannot write down an abort", F_ERR(&err));
-    }
-}
-
-static void judge(struct migrate *m, const struct sample *s, struct strategy_memory *memory)
-{
-    struct strategy_input in = {.policy = &m->options,
-                                .guest_bytes = m->guest_bytes,
-                                .elapsed_ms = (ferry_now_ns() - m->started_ns) / FERRY_NS_PER_MS,
-                                .sample = *s};
-    struct strategy_decision d;
-    struct state_values v;
-
-    strategy_decide(&in, memory, &d);
-    state_get(m->c->state, &v);
-    if (d.action == STRATEGY_KEEP || v.migration.abort != STATE_ABORT_NONE) {
-        return;
-    }
-    ferry_warn("migration is aborted", F_STR("migration", m->uid), F_STR("why", d.why));
-    record_note(m->record, "decision", d.why);
-    decide_abort(m,
-                 d.action == STRATEGY_ABORT_STUCK ? STATE_ABORT_STUCK : STATE_ABORT_NOT_CONVERGING,
-                 d.why);
-}
-
-/* Carries out an abort that was decided; again now and then until the migration is over, because
- * libvirt has no job to abort in the first moments. */
-static void abort_job(struct migrate *m, int64_t *io_next_ns)
-{
-    struct ferry_error err;
-    struct state_values v;
-
-    state_get(m->c->state, &v);
-    if (v.migration.abort == STATE_ABORT_NONE || ferry_now_ns() < *io_next_ns) {
-        return;
-    }
-    *io_next_ns = ferry_now_ns() + ABORT_AGAIN_MS * FERRY_NS_PER_MS;
-    virt_cleanup_domain virDomainPtr d = virt_domain(m->c->virt, &err);
-    if (!d || virDomainAbortJob(d) < 0) {
-        if (d) {
-            virt_fail(&err, "aborting the job");
-        }
-        record_note(m->record, "abort-refused", err.msg);
-        *io_next_ns = ferry_now_ns() + LOOK_AGAIN_MS * FERRY_NS_PER_MS;
-        return;
-    }
-    record_note(m->record, "abort-accepted", v.migration.abort_detail);
-    state_lock(m->c->state)->migration.abort_accepted = true;
-    if (state_commit(m->c->state, &err) < 0) {
-        ferry_error("cannot write down an abort", F_ERR(&err));
-    }
-}
-
-static bool monitor_over(struct migrate *m)
-{
-    pthread_mutex_lock(&m->lock);
-    bool over = m->over;
-    pthread_mutex_unlock(&m->lock);
-    return over;
-}
-
-static void take_sample(struct migrate *m, bool log, struct strategy_memory *memory)
-{
-    struct sample s;
-
-    if (virt_sample(m->c->virt, false, &s, NULL) < 0) {
-        s = (struct sample){.downtime_ms = -1}; /* tolerated: only the clocks go on */
-    } else if (s.present && s.active) {
-        pthread_mutex_lock(&m->lock);
-        m->sample = s;
-        pthread_mutex_unlock(&m->lock);
-        publish_sample(m, &s);
-        if (log) {
-            log_sample(&s);
-        }
-    }
-    judge(m, &s, memory);
-}
-
-static void *run_monitor(void *ctx)
-{
-    struct migrate *m = ctx;
-    struct strategy_memory memory = {0};
-    uint64_t seen = virt_last_event(m->c->virt);
-    int64_t next_sample_ns = ferry_now_ns(), next_abort_ns = 0;
-
-    for (unsigned n = 0; !monitor_over(m);) {
-        struct virt_event e = {.type = VIRT_EVENT_WAKE};
-        bool any = virt_next_event(m->c->virt, seen, next_sample_ns, &e);
-        bool round = any && e.type == VIRT_EVENT_ITERATION;
-
-        seen = any ? e.seq : seen;
-        if (any && e.type == VIRT_EVENT_JOB_COMPLETED) {
-            pthread_mutex_lock(&m->lock);
-            m->final = e.completed;
-            pthread_mutex_unlock(&m->lock);
-        }
-        abort_job(m, &next_abort_ns);
-        if (!round && ferry_now_ns() < next_sample_ns) {
-            continue;
-        }
-        next_sample_ns = ferry_now_ns() + SAMPLE_MS * FERRY_NS_PER_MS;
-        take_sample(m, round || n++ % LOG_EVERY == 0, &memory);
-    }
-    return NULL;
 }
 
 /* ---- the runner --------------------------------------------------------------------------------
  */
 
+/* How libvirt is to be called, and whether a device keeps the guest from post-copy. */
+static int prepare_call(struct migrate *m, virDomainPtr d, struct migrate_call *ret)
+{
+    unsigned long version = 0;
+
+    if (virConnectGetVersion(virDomainGetConnect(d), &version) < 0) {
+        return -1;
+    }
+    migrate_call_make(&m->options,
+                      &(struct migrate_call_input){.dir = m->c->migration_dir,
+                                                   .key = m->c->uid,
+                                                   .paused = m->paused,
+                                                   .qemu_version = version},
+                      ret);
+    if (ret->note) {
+        record_note(m->record, "note", ret->note);
+        ferry_warn("migration differs from what was asked for", F_STR("why", ret->note));
+    }
+    return 0;
+}
+
+static void add_parameters(const struct migrate_call *call, virTypedParameterPtr *params, int *n)
+{
+    int max = 0;
+
+    virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_URI, call->memory_uri);
+    if (call->bandwidth_mib_per_s) {
+        virTypedParamsAddULLong(params, n, &max, VIR_MIGRATE_PARAM_BANDWIDTH,
+                                call->bandwidth_mib_per_s);
+    }
+    if (call->switchover_mib_per_s) {
+        virTypedParamsAddULLong(params, n, &max, VIR_MIGRATE_PARAM_BANDWIDTH_AVAIL_SWITCHOVER,
+                                call->switchover_mib_per_s);
+    }
+    if (call->connections) {
+        virTypedParamsAddInt(params, n, &max, VIR_MIGRATE_PARAM_PARALLEL_CONNECTIONS,
+                             call->connections);
+    }
+    if (call->zstd) {
+        virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_COMPRESSION, "zstd");
+    }
+}
+
 static void call_libvirt(struct migrate *m, struct call_result *ret)
 {
     struct ferry_error err;
-    struct migrate_call call;
+    struct migrate_call call = {0};
     virTypedParameterPtr params = NULL;
-    int n = 0, max = 0;
+    int n = 0;
 
     *ret = (struct call_result){.known = true};
     virt_cleanup_domain virDomainPtr d = virt_domain(m->c->virt, &err);
@@ -242,13 +139,11 @@ static void call_libvirt(struct migrate *m, struct call_result *ret)
         snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
         return;
     }
-    migrate_call_make(&m->options, m->c->migration_dir, m->c->uid, m->paused, &call);
-    virTypedParamsAddString(&params, &n, &max, VIR_MIGRATE_PARAM_URI, call.memory_uri);
-    if (call.bandwidth_mib_per_s) {
-        virTypedParamsAddULLong(&params, &n, &max, VIR_MIGRATE_PARAM_BANDWIDTH,
-                                call.bandwidth_mib_per_s);
+    if (prepare_call(m, d, &call) == 0) {
+        add_parameters(&call, &params, &n);
+        ret->ok =
+            virDomainMigrateToURI3(d, call.destination_uri, params, (unsigned)n, call.flags) == 0;
     }
-    ret->ok = virDomainMigrateToURI3(d, call.destination_uri, params, (unsigned)n, call.flags) == 0;
     if (!ret->ok) {
         virErrorPtr e = virGetLastError();
 
@@ -257,6 +152,37 @@ static void call_libvirt(struct migrate *m, struct call_result *ret)
     }
     virTypedParamsFree(params, n);
     migrate_call_done(&call);
+}
+
+/* Lets the guest run here again: it was stopped by the switch-over, or by us. */
+static void resume_source(struct migrate *m, const char *why)
+{
+    struct ferry_error err;
+    virt_cleanup_domain virDomainPtr d = virt_domain(m->c->virt, &err);
+
+    if (d && virDomainResume(d) < 0) {
+        virt_fail(&err, "resuming the guest");
+    } else if (d) {
+        record_note(m->record, "resume", why);
+        ferry_info("the guest runs here again", F_STR("why", why));
+        return;
+    }
+    record_note(m->record, "resume-refused", err.msg);
+}
+
+/* Removes what is left of a guest that runs elsewhere. */
+static int stop_source(struct migrate *m, struct ferry_error *err)
+{
+    virt_cleanup_domain virDomainPtr d = virt_domain(m->c->virt, err);
+
+    if (!d) {
+        return err->cls == FERRY_NOT_FOUND ? 0 : -(int)err->cls;
+    }
+    if (virDomainIsActive(d) == 1 && virDomainDestroy(d) < 0) {
+        return virt_fail(err, "ending the guest that runs elsewhere");
+    }
+    ferry_warn("what was left of the guest here is ended: the target has it");
+    return 0;
 }
 
 /* Looks until it is clear where the guest is. There is no deadline: a wrong answer would be worse
@@ -277,9 +203,16 @@ static void settle(struct migrate *m, const struct call_result *call, struct res
             in.abort = v.migration.abort;
             in.abort_detail = v.migration.abort_detail;
             in.abort_accepted = v.migration.abort_accepted;
+            in.postcopy = v.migration.mode == STRATEGY_POSTCOPY;
+            pthread_mutex_lock(&m->lock);
+            in.target = m->target;
+            pthread_mutex_unlock(&m->lock);
             result_decide(&in, ret);
             if (ret->decided) {
                 return;
+            }
+            if (ret->resume_source) {
+                resume_source(m, "the target is gone, and the guest had not run there");
             }
         }
         ferry_sleep_ms(LOOK_AGAIN_MS);
@@ -290,9 +223,8 @@ static int64_t real_downtime(struct migrate *m)
 {
     struct sample s;
 
-    pthread_mutex_lock(&m->lock);
-    int64_t ms = m->final.present ? m->final.downtime_ms : -1;
-    pthread_mutex_unlock(&m->lock);
+    monitor_final(m->monitor, &s);
+    int64_t ms = s.present ? s.downtime_ms : -1;
     if (ms < 0 && virt_sample(m->c->virt, true, &s, NULL) == 0 && s.present) {
         ms = s.downtime_ms;
     }
@@ -343,28 +275,37 @@ static void note_end(struct migrate *m)
     context_publish_migration(m->c, &s);
 }
 
+/* What remains to be done here once it is clear where the guest is. */
+static void clean_up(struct migrate *m, const struct result *r)
+{
+    struct state_values v;
+    struct ferry_error err;
+    struct view now;
+
+    state_get(m->c->state, &v);
+    if (r->stop_source && stop_source(m, &err) < 0) {
+        ferry_error("cannot end what is left of the guest", F_ERR(&err));
+    }
+    if (r->phase == STATE_PHASE_FAILED && v.migration.suspended &&
+        virt_view(m->c->virt, &now, NULL) == 0 && now.state == VIEW_PAUSED && !now.between &&
+        !now.postcopy) {
+        resume_source(m, "it was paused only for the move");
+    }
+}
+
 static void *run_migration(void *ctx)
 {
     struct migrate *m = ctx;
     struct call_result call = {0};
     struct result result;
-    pthread_t monitor;
-    bool monitored = pthread_create(&monitor, NULL, run_monitor, m) == 0;
 
-    if (m->make_call && monitored) {
+    if (m->make_call) {
         call_libvirt(m, &call);
         record_note(m->record, "call", call.ok ? "ok" : call.text);
-    } else if (m->make_call) {
-        call = (struct call_result){.known = true, .text = "cannot start the monitor"};
     }
     settle(m, &call, &result);
-    pthread_mutex_lock(&m->lock);
-    m->over = true;
-    pthread_mutex_unlock(&m->lock);
-    virt_wake(m->c->virt);
-    if (monitored) {
-        pthread_join(monitor, NULL);
-    }
+    monitor_stop(m->monitor);
+    clean_up(m, &result);
     write_result(m, &result);
     note_end(m);
     record_close(m->record);
@@ -380,6 +321,7 @@ static void *run_migration(void *ctx)
 
 static void note_start(struct migrate *m)
 {
+    static const struct sample none = {.downtime_ms = -1};
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *o = yyjson_mut_obj(doc);
 
@@ -388,10 +330,16 @@ static void note_start(struct migrate *m)
     yyjson_mut_obj_add_int(doc, o, "guestBytes", m->guest_bytes);
     yyjson_mut_obj_add_val(doc, o, "options", migrate_options_json(doc, &m->options));
     record_add(m->record, m->make_call ? "start" : "reattach", doc);
-    if (m->make_call && m->options.allow_post_copy) {
-        record_note(m->record, "decision", "post-copy is allowed, but not used yet");
-    }
-    context_publish_migration(m->c, &m->sample);
+    context_publish_migration(m->c, &none);
+}
+
+/* A device of the host: QEMU cannot fetch its memory after the guest. */
+static bool has_host_device(const struct context *c)
+{
+    virt_cleanup_domain virDomainPtr d = virt_domain(c->virt, NULL);
+    ferry_cleanup_free char *xml = d ? virDomainGetXMLDesc(d, 0) : NULL;
+
+    return xml && strstr(xml, "<hostdev");
 }
 
 /* Called with m->lock held and m->busy set; the state file says "running". */
@@ -407,11 +355,20 @@ static void start_threads(struct migrate *m, const struct state_values *v, bool 
     m->guest_bytes = v->memory_bytes;
     m->started_ns =
         ferry_now_ns() - (ferry_now_unix_ms() - v->migration.start_ms) * FERRY_NS_PER_MS;
-    m->over = false;
-    m->sample = m->final = (struct sample){.downtime_ms = -1};
+    m->target = OUTCOME_TARGET_UNKNOWN;
+    monitor_free(m->monitor);
+    m->monitor = NULL;
     m->record = record_open(m->c->record_dir, m->uid);
     note_start(m);
-    m->joinable = pthread_create(&m->runner, NULL, run_migration, m) == 0;
+    struct monitor_config watch = {.c = m->c,
+                                   .uid = m->uid,
+                                   .options = m->options,
+                                   .data_bytes = m->guest_bytes,
+                                   .started_ns = m->started_ns,
+                                   .vfio = has_host_device(m->c),
+                                   .record = m->record};
+    m->joinable = monitor_start(&watch, &m->monitor, NULL) == 0 &&
+                  pthread_create(&m->runner, NULL, run_migration, m) == 0;
     if (!m->joinable) { /* without threads nothing will ever be decided: the next launcher will */
         ferry_error("cannot start a thread");
         abort();
@@ -530,7 +487,77 @@ int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err)
         return ferry_fail(err, FERRY_CONFLICT,
                           "migration %s comes in here; it is cancelled at its source", uid);
     }
-    decide_abort(m, STATE_ABORT_ASKED, "asked for");
+    int rc = monitor_decide_abort(m->c, STATE_ABORT_ASKED, "asked for", err);
     virt_wake(m->c->virt);
+    return rc;
+}
+
+/* ---- what others know --------------------------------------------------------------------------
+ */
+
+/* CONFLICT unless `uid` is the current migration, away from here; NOT_FOUND when it is unknown. */
+static int check_current(const struct state_values *v, const char *uid, struct ferry_error *err)
+{
+    if (!state_uid_known(v, uid)) {
+        return ferry_fail(err, FERRY_NOT_FOUND, "there is no migration %s here", uid);
+    }
+    if (!ferry_streq(v->migration.uid, uid) || v->migration.role != STATE_ROLE_SOURCE) {
+        return ferry_fail(err, FERRY_CONFLICT, "migration %s does not go away from here now", uid);
+    }
+    return 0;
+}
+
+int migrate_set_path(struct migrate *m, const char *uid, bool away, struct ferry_error *err)
+{
+    struct state_values v;
+
+    state_get(m->c->state, &v);
+    int rc = check_current(&v, uid, err);
+    if (rc < 0) {
+        return rc;
+    }
+    pthread_mutex_lock(&m->lock);
+    if (m->busy && m->monitor) {
+        monitor_set_path(m->monitor, away);
+    }
+    pthread_mutex_unlock(&m->lock);
+    return 0;
+}
+
+/* The move is over as failed, the guest went on here, and now it turns out that it runs there too:
+ * libvirt lets the source run when the target's answer is lost. The target's has gone on, and is
+ * what the handlers show to the world. */
+static int give_way(struct migrate *m, struct ferry_error *err)
+{
+    int rc = stop_source(m, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    struct state_values *v = state_lock(m->c->state);
+    v->migration.phase = STATE_PHASE_SUCCEEDED;
+    v->migration.failure_reason[0] = v->migration.reason_code[0] = '\0';
+    return state_commit(m->c->state, err);
+}
+
+int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target target,
+                       struct ferry_error *err)
+{
+    struct state_values v;
+    struct view now;
+
+    state_get(m->c->state, &v);
+    int rc = check_current(&v, uid, err);
+    if (rc < 0 || (rc = virt_view(m->c->virt, &now, err)) < 0) {
+        return rc;
+    }
+    pthread_mutex_lock(&m->lock);
+    m->target = target;
+    bool busy = m->busy;
+    pthread_mutex_unlock(&m->lock);
+    if (!busy && target == OUTCOME_TARGET_ACTIVE && v.migration.phase == STATE_PHASE_FAILED &&
+        view_active(&now)) {
+        return give_way(m, err);
+    }
     return 0;
 }

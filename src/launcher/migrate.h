@@ -1,6 +1,7 @@
 /* A migration away from here. Any thread. */
 #pragma once
 
+#include "api/outcome.h"
 #include "launcher/context.h"
 
 struct migrate;
@@ -15,6 +16,14 @@ int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
                   const struct migrate_options *options, struct ferry_error *err);
 /* Asks for an abort. NOT_FOUND for an unknown UID, CONFLICT when it is over. */
 int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err);
+/* The transport bridges an outage, or no longer does: the monitor's clocks stand still meanwhile.
+ */
+int migrate_set_path(struct migrate *m, const char *uid, bool away, struct ferry_error *err);
+/* What the handler found out about the target. It lets a source run again that was left stopped at
+ * the switch-over when the target is gone, ends one that came back although the target runs, and
+ * ends a move whose target died in post-copy. */
+int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target target,
+                       struct ferry_error *err);
 /* After a restart of the launcher, once libvirt is connected: goes on watching a migration that the
  * state file says is running. */
 void migrate_reattach(struct migrate *m);

@@ -9,35 +9,32 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <yyjson.h>
 
-#include "base/error.h"
-
-struct migrate_options {
-    int64_t bandwidth_bytes_per_s; /* 0 = unlimited */
-    bool allow_auto_converge, allow_post_copy, allow_workload_disruption, unsafe;
-    int64_t completion_timeout_per_gib_s, progress_timeout_s; /* 0 = none */
-};
-
-void migrate_options_init(struct migrate_options *o); /* KubeVirt's defaults */
-/* `json` may be NULL. Absent fields keep their defaults. */
-int migrate_options_decode(const yyjson_val *json, struct migrate_options *ret,
-                           struct ferry_error *err);
-yyjson_mut_val *migrate_options_json(yyjson_mut_doc *doc, const struct migrate_options *o);
+#include "launcher/migrate_options.h"
 
 enum migrate_channel { MIGRATE_CHANNEL_CONTROL = 0, MIGRATE_CHANNEL_MEMORY = 49152 };
 
 /* KubeVirt's name of the socket of a channel: DIR/KEY[-49152]-source.sock. Owned by the caller. */
 char *migrate_socket_path(const char *dir, const char *key, enum migrate_channel channel);
 
+/* What the call depends on beside the options. */
+struct migrate_call_input {
+    const char *dir;            /* the pod's migration directory */
+    const char *key;            /* the VMI's UID */
+    bool paused;                /* the guest is paused by its user and must stay so */
+    unsigned long qemu_version; /* as libvirt counts: 10000000 is 10.0.0 */
+};
+
 struct migrate_call {
     unsigned flags;        /* virDomainMigrateFlags */
     char *destination_uri; /* the target's libvirtd */
     char *memory_uri;
-    unsigned long long bandwidth_mib_per_s; /* 0 = leave the parameter out */
+    unsigned long long bandwidth_mib_per_s;  /* 0 = leave the parameter out */
+    unsigned long long switchover_mib_per_s; /* likewise */
+    int connections;                         /* likewise */
+    bool zstd;
+    const char *note; /* what was asked for and is not done, and why; NULL = nothing */
 };
-/* `dir`: the pod's migration directory; `key`: the VMI's UID; `paused`: the guest is paused by its
- * user and must stay so. */
-void migrate_call_make(const struct migrate_options *o, const char *dir, const char *key,
-                       bool paused, struct migrate_call *ret);
+void migrate_call_make(const struct migrate_options *o, const struct migrate_call_input *in,
+                       struct migrate_call *ret);
 void migrate_call_done(struct migrate_call *c);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/outcome.h"
 #include "base/str.h"
 
 /* KubeVirt's words for two of them. */
@@ -99,17 +98,20 @@ static enum outcome_source source_of(const struct result_input *in)
     if (!view_active(&in->domain)) {
         return OUTCOME_SOURCE_GONE;
     }
+    if (in->domain.postcopy) {
+        return OUTCOME_SOURCE_POSTCOPY;
+    }
     return in->domain.between ? OUTCOME_SOURCE_STOPPED : OUTCOME_SOURCE_ACTIVE;
 }
 
-/* From here the target is known only by what libvirt confirmed: it writes "migrated" when the
- * target's libvirtd has said that the guest runs there. */
+/* From here the target is known by what libvirt confirmed (it writes "migrated" when the target's
+ * libvirtd has said that the guest runs there), or by what the handler found out over there. */
 static enum outcome_target target_of(const struct result_input *in)
 {
     bool confirmed = (in->domain.state == VIEW_SHUTOFF && in->domain.migrated) ||
                      (in->domain.state == VIEW_NONE && in->call_known && in->call_ok);
 
-    return confirmed ? OUTCOME_TARGET_ACTIVE : OUTCOME_TARGET_UNKNOWN;
+    return confirmed ? OUTCOME_TARGET_ACTIVE : in->target;
 }
 
 static void ended(struct result *r, const struct result_input *in)
@@ -124,13 +126,24 @@ static void ended(struct result *r, const struct result_input *in)
         in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
 }
 
+static void lost(struct result *r, const struct result_input *in)
+{
+    fail(r, "TargetLost",
+         "the guest is lost: its target died in post-copy, when part of its memory was there only; "
+         "what is left here is stale and must not run");
+    r->abort_status =
+        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+}
+
 void result_decide(const struct result_input *in, struct result *ret)
 {
     enum outcome_source source = source_of(in);
+    bool postcopy = in->postcopy || in->domain.postcopy;
 
     *ret = (struct result){.phase = STATE_PHASE_RUNNING, .reason_code = ""};
-    switch (outcome_of(source, target_of(in), false)) {
+    switch (outcome_of(source, target_of(in), postcopy && source != OUTCOME_SOURCE_ACTIVE)) {
     case OUTCOME_ON_TARGET:
+        ret->stop_source = source != OUTCOME_SOURCE_GONE;
         moved(ret, in);
         break;
     case OUTCOME_ON_SOURCE:
@@ -138,6 +151,15 @@ void result_decide(const struct result_input *in, struct result *ret)
             stayed(ret, in);
         }
         break;
+    case OUTCOME_RESUME_SOURCE:
+        ret->resume_source = !in->job_active;
+        break;
+    case OUTCOME_LOST:
+        if (source != OUTCOME_SOURCE_GONE) {
+            lost(ret, in);
+            break;
+        }
+        /* fall through */
     default: /* stopped on its way: libvirt will resume or end it */
         if (source == OUTCOME_SOURCE_GONE && !in->job_active) {
             ended(ret, in);

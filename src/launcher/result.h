@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 
+#include "api/outcome.h"
 #include "launcher/state.h"
 #include "launcher/view.h"
 
@@ -20,6 +21,8 @@ struct result_input {
     enum state_abort abort;
     const char *abort_detail;
     bool abort_accepted;
+    bool postcopy;              /* the move has switched to post-copy */
+    enum outcome_target target; /* what the handler knows of the other side; UNKNOWN mostly */
 };
 
 struct result {
@@ -28,6 +31,8 @@ struct result {
     enum state_abort_status abort_status;
     char failure_reason[512]; /* "" on success */
     const char *reason_code;  /* of docs/contracts.md; "" on success */
+    bool resume_source;       /* undecided: nobody else can have the guest, let it run here */
+    bool stop_source;         /* decided: the target has the guest, what is left here must go */
 };
 
 void result_decide(const struct result_input *in, struct result *ret);

@@ -104,6 +104,9 @@ static yyjson_mut_val *encode_migration(yyjson_mut_doc *doc, const struct state_
     yyjson_mut_obj_add_str(doc, o, "abortDetail", m->abort_detail);
     yyjson_mut_obj_add_bool(doc, o, "abortAccepted", m->abort_accepted);
     yyjson_mut_obj_add_str(doc, o, "abortStatus", abort_status_names[m->abort_status]);
+    yyjson_mut_obj_add_str(doc, o, "mode", strategy_mode_name(m->mode));
+    yyjson_mut_obj_add_bool(doc, o, "suspended", m->suspended);
+    yyjson_mut_obj_add_int(doc, o, "recoveries", m->recoveries);
     yyjson_mut_obj_add_bool(doc, o, "incomingSeen", m->incoming_seen);
     yyjson_mut_obj_add_bool(doc, o, "finalized", m->finalized);
     yyjson_mut_obj_add_str(doc, o, "failureReason", m->failure_reason);
@@ -168,14 +171,24 @@ static int decode_migration(const yyjson_val *o, struct state_migration *m, stru
     int abort = lookup(o, "/abort", abort_names, STATE_ABORT_COUNT);
     int status = lookup(o, "/abortStatus", abort_status_names, STATE_ABORT_STATUS_COUNT);
 
+    int mode = 0;
+
+    while (mode < STRATEGY_MODE_COUNT && api_json_str(o, "/mode") &&
+           !ferry_streq(api_json_str(o, "/mode"), strategy_mode_name((enum strategy_mode)mode))) {
+        mode++;
+    }
     copy_text(o, "/uid", m->uid, sizeof(m->uid));
-    if (role <= 0 || phase < 0 || abort < 0 || status < 0 || !state_uid_valid(m->uid)) {
+    if (role <= 0 || phase < 0 || abort < 0 || status < 0 || mode == STRATEGY_MODE_COUNT ||
+        !state_uid_valid(m->uid)) {
         return ferry_fail(err, FERRY_INVALID, "migration: a field has an unknown value");
     }
     m->role = (enum state_role)role;
     m->phase = (enum state_phase)phase;
     m->abort = (enum state_abort)abort;
     m->abort_status = (enum state_abort_status)status;
+    m->mode = (enum strategy_mode)mode;
+    m->suspended = api_json_bool(o, "/suspended", false);
+    m->recoveries = api_json_int(o, "/recoveries", 0);
     m->start_ms = api_json_int(o, "/startMs", 0);
     m->end_ms = api_json_int(o, "/endMs", 0);
     copy_text(o, "/abortDetail", m->abort_detail, sizeof(m->abort_detail));

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "launcher/migrate_call.h"
+#include "launcher/migrate_options.h"
+#include "launcher/strategy.h"
 
 enum { STATE_UID_SIZE = 64, STATE_PAST_MAX = 32 };
 
@@ -52,6 +53,9 @@ struct state_migration {
     char abort_detail[256]; /* figures that justify an abort of our own */
     bool abort_accepted;    /* libvirt took the abort */
     enum state_abort_status abort_status;
+    enum strategy_mode mode;       /* source only; written before libvirt is asked */
+    bool suspended;                /* we paused the guest so that the move ends */
+    int64_t recoveries;            /* of a broken post-copy */
     bool incoming_seen, finalized; /* target only */
     char failure_reason[512];
     char reason_code[40];

@@ -23,13 +23,16 @@ yyjson_mut_val *status_migration(yyjson_mut_doc *doc, const struct state_migrati
     yyjson_mut_obj_add_strcpy(doc, o, "uid", m->uid);
     yyjson_mut_obj_add_str(doc, o, "role", state_role_name(m->role));
     yyjson_mut_obj_add_str(doc, o, "phase", state_phase_name(m->phase));
-    yyjson_mut_obj_add_str(doc, o, "mode", "PreCopy");
+    yyjson_mut_obj_add_str(doc, o, "mode", strategy_mode_name(m->mode));
     add_time(doc, o, "startTimestamp", m->start_ms);
     add_time(doc, o, "endTimestamp", m->end_ms);
     yyjson_mut_obj_add_bool(doc, o, "abortRequested", m->abort != STATE_ABORT_NONE);
     yyjson_mut_obj_add_str(doc, o, "abortStatus", state_abort_status_name(m->abort_status));
     yyjson_mut_obj_add_strcpy(doc, o, "failureReason", m->failure_reason);
     yyjson_mut_obj_add_strcpy(doc, o, "reasonCode", m->reason_code);
+    if (m->recoveries) {
+        yyjson_mut_obj_add_int(doc, o, "recoveries", m->recoveries);
+    }
     if (m->downtime_ms >= 0) {
         yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
     }

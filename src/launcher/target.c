@@ -126,7 +126,8 @@ static bool look(struct target *t, bool *ret_arrived)
     }
     /* Asked for only when the answer matters: libvirtd logs an error for each look at a domain that
      * still comes in. */
-    in.job_over = view_active(&in.domain) && !in.domain.between && virt_job_over(t->c->virt);
+    in.job_over = view_active(&in.domain) && !in.domain.between && !in.domain.postcopy &&
+                  virt_job_over(t->c->virt);
     state_get(t->c->state, &v);
     in.seen = v.migration.incoming_seen;
     struct incoming step = incoming_decide(&in);

@@ -13,30 +13,50 @@ static const struct {
     int state, reason;
     struct view view;
 } table[] = {
-    {VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED, {VIEW_RUNNING, "booted", false, false}},
-    {VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_MIGRATED, {VIEW_RUNNING, "migrated", true, false}},
-    {VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_UNPAUSED, {VIEW_RUNNING, "unpaused", false, false}},
+    {VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED, {VIEW_RUNNING, "booted", false, false, false}},
+    {VIR_DOMAIN_RUNNING,
+     VIR_DOMAIN_RUNNING_MIGRATED,
+     {VIEW_RUNNING, "migrated", true, false, false}},
+    {VIR_DOMAIN_RUNNING,
+     VIR_DOMAIN_RUNNING_UNPAUSED,
+     {VIEW_RUNNING, "unpaused", false, false, false}},
     {VIR_DOMAIN_RUNNING,
      VIR_DOMAIN_RUNNING_MIGRATION_CANCELED,
-     {VIEW_RUNNING, "migration-canceled", false, false}},
-    {VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_POSTCOPY, {VIEW_RUNNING, "postcopy", true, false}},
+     {VIEW_RUNNING, "migration-canceled", false, false, false}},
+    {VIR_DOMAIN_RUNNING,
+     VIR_DOMAIN_RUNNING_POSTCOPY,
+     {VIEW_RUNNING, "postcopy", true, false, true}},
     {VIR_DOMAIN_RUNNING,
      VIR_DOMAIN_RUNNING_POSTCOPY_FAILED,
-     {VIEW_RUNNING, "postcopy-failed", true, false}},
-    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, {VIEW_PAUSED, "user", false, false}},
-    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION, {VIEW_PAUSED, "migration", false, true}},
-    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY, {VIEW_PAUSED, "postcopy", false, false}},
+     {VIEW_RUNNING, "postcopy-failed", true, false, true}},
+    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER, {VIEW_PAUSED, "user", false, false, false}},
+    {VIR_DOMAIN_PAUSED,
+     VIR_DOMAIN_PAUSED_MIGRATION,
+     {VIEW_PAUSED, "migration", false, true, false}},
+    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_POSTCOPY, {VIEW_PAUSED, "postcopy", false, false, true}},
     {VIR_DOMAIN_PAUSED,
      VIR_DOMAIN_PAUSED_POSTCOPY_FAILED,
-     {VIEW_PAUSED, "postcopy-failed", false, false}},
-    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_STARTING_UP, {VIEW_PAUSED, "starting", false, true}},
-    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_IOERROR, {VIEW_PAUSED, "io-error", false, false}},
-    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_CRASHED, {VIEW_CRASHED, "guest-panicked", false, false}},
-    {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_SHUTDOWN, {VIEW_SHUTOFF, "shutdown", false, false}},
-    {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_DESTROYED, {VIEW_SHUTOFF, "destroyed", false, false}},
-    {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_CRASHED, {VIEW_CRASHED, "crashed", false, false}},
-    {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_MIGRATED, {VIEW_SHUTOFF, "migrated", true, false}},
-    {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_FAILED, {VIEW_SHUTOFF, "failed", false, false}},
+     {VIEW_PAUSED, "postcopy-failed", false, false, true}},
+    {VIR_DOMAIN_PAUSED,
+     VIR_DOMAIN_PAUSED_STARTING_UP,
+     {VIEW_PAUSED, "starting", false, true, false}},
+    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_IOERROR, {VIEW_PAUSED, "io-error", false, false, false}},
+    {VIR_DOMAIN_PAUSED,
+     VIR_DOMAIN_PAUSED_CRASHED,
+     {VIEW_CRASHED, "guest-panicked", false, false, false}},
+    {VIR_DOMAIN_SHUTOFF,
+     VIR_DOMAIN_SHUTOFF_SHUTDOWN,
+     {VIEW_SHUTOFF, "shutdown", false, false, false}},
+    {VIR_DOMAIN_SHUTOFF,
+     VIR_DOMAIN_SHUTOFF_DESTROYED,
+     {VIEW_SHUTOFF, "destroyed", false, false, false}},
+    {VIR_DOMAIN_SHUTOFF,
+     VIR_DOMAIN_SHUTOFF_CRASHED,
+     {VIEW_CRASHED, "crashed", false, false, false}},
+    {VIR_DOMAIN_SHUTOFF,
+     VIR_DOMAIN_SHUTOFF_MIGRATED,
+     {VIEW_SHUTOFF, "migrated", true, false, false}},
+    {VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_FAILED, {VIEW_SHUTOFF, "failed", false, false, false}},
 };
 
 struct view view_of(int state, int reason)
@@ -49,22 +69,22 @@ struct view view_of(int state, int reason)
     switch (state) {
     case VIR_DOMAIN_RUNNING:
     case VIR_DOMAIN_BLOCKED:
-        return (struct view){VIEW_RUNNING, "unknown", false, false};
+        return (struct view){VIEW_RUNNING, "unknown", false, false, false};
     case VIR_DOMAIN_PAUSED:
     case VIR_DOMAIN_PMSUSPENDED:
-        return (struct view){VIEW_PAUSED, "unknown", false, false};
+        return (struct view){VIEW_PAUSED, "unknown", false, false, false};
     case VIR_DOMAIN_SHUTDOWN: /* its vCPUs stand still, the process is still there */
-        return (struct view){VIEW_PAUSED, "shutting-down", false, true};
+        return (struct view){VIEW_PAUSED, "shutting-down", false, true, false};
     case VIR_DOMAIN_CRASHED:
-        return (struct view){VIEW_CRASHED, "crashed", false, false};
+        return (struct view){VIEW_CRASHED, "crashed", false, false, false};
     default:
-        return (struct view){VIEW_SHUTOFF, "unknown", false, false};
+        return (struct view){VIEW_SHUTOFF, "unknown", false, false, false};
     }
 }
 
 struct view view_none(void)
 {
-    return (struct view){VIEW_NONE, "", false, false};
+    return (struct view){VIEW_NONE, "", false, false, false};
 }
 
 const char *view_state_name(enum view_state state)

@@ -12,6 +12,7 @@ static const struct domain_xml_options options = {
     .emulator = "/usr/bin/qemu-system-x86_64",
     .guest_dir = "/var/run/ferry-guest",
     .console_dir = "/var/run/ferry-console",
+    .qmp_path = "/var/run/ferry-state/qmp.sock",
 };
 
 static void same_as_golden(const char *input, const char *output, bool kvm)

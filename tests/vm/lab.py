@@ -232,16 +232,21 @@ class Move:
         self.source, self.target = source, target
         self.guest = guest
         lab.moves.append(self)
-        sockets = target.ok("PUT", f"/v1/target/{self.uid}", {"vmi": guest})
-        answer = target.node.relay_ok("PUT", f"/v1/targets/{self.key}", {
-            "move": self.uid, "generation": 1, "sourceNode": source.node.name, "bind": target.node.address,
-            "tls": "raw", "channels": [
-                {"logical": 0, "unix": target.on_host(sockets["controlSocket"])},
-                {"logical": 49152, "unix": target.on_host(sockets["memorySocket"])}]})
-        source.node.relay_ok("PUT", f"/v1/sources/{self.key}", {
-            "move": self.uid, "generation": 1, "targetNode": target.node.name, "address": answer["address"],
-            "ports": answer["ports"], "dir": os.path.join(source.dir, "m"), "owner": VM_USER, "tls": "raw"})
+        self.sockets = target.ok("PUT", f"/v1/target/{self.uid}", {"vmi": guest})
+        self.connect(1)
         source.ok("PUT", f"/v1/migrations/{self.uid}", {"vmi": guest, "options": options or {}})
+
+    def connect(self, generation):
+        """Sockets in the source pod that lead to those of the target pod."""
+        answer = self.target.node.relay_ok("PUT", f"/v1/targets/{self.key}", {
+            "move": self.uid, "generation": generation, "sourceNode": self.source.node.name,
+            "bind": self.target.node.address, "tls": "raw", "channels": [
+                {"logical": 0, "unix": self.target.on_host(self.sockets["controlSocket"])},
+                {"logical": 49152, "unix": self.target.on_host(self.sockets["memorySocket"])}]})
+        self.source.node.relay_ok("PUT", f"/v1/sources/{self.key}", {
+            "move": self.uid, "generation": generation, "targetNode": self.target.node.name,
+            "address": answer["address"], "ports": answer["ports"], "dir": os.path.join(self.source.dir, "m"),
+            "owner": VM_USER, "tls": "raw"})
 
     def phase(self, pod):
         return pod.migration()["phase"]
