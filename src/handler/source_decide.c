@@ -216,6 +216,26 @@ struct source_decision source_decide(const struct source_input *in)
     return decide_running(in, m);
 }
 
+/* Fields that the launcher reads as they are. Present zeros matter: they switch a limit off. */
+static void pass_through(const yyjson_val *config, yyjson_mut_doc *doc, yyjson_mut_val *options)
+{
+    static const char *const fields[][2] = {
+        {"/completionTimeoutPerGiB", "completionTimeoutPerGiBS"},
+        {"/progressTimeout", "progressTimeoutS"},
+        {"/maxDowntimeMs", "maxDowntimeMs"},
+        {"/experimental/stallDetector", "stallDetector"},
+        {"/experimental/downtimeTuning", "downtimeTuning"},
+    };
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        yyjson_val *v = yyjson_ptr_get((yyjson_val *)(uintptr_t)config, fields[i][0]);
+
+        if (v && !yyjson_is_null(v)) {
+            yyjson_mut_obj_add_val(doc, options, fields[i][1], yyjson_val_mut_copy(doc, v));
+        }
+    }
+}
+
 char *source_options(const struct api_migration_config *c)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -234,13 +254,7 @@ char *source_options(const struct api_migration_config *c)
         if (c->bandwidth_bytes_per_s > 0) {
             yyjson_mut_obj_add_int(doc, o, "bandwidthBytesPerS", c->bandwidth_bytes_per_s);
         }
-        if (c->completion_timeout_per_gib_s > 0) {
-            yyjson_mut_obj_add_int(doc, o, "completionTimeoutPerGiBS",
-                                   c->completion_timeout_per_gib_s);
-        }
-        if (c->progress_timeout_s > 0) {
-            yyjson_mut_obj_add_int(doc, o, "progressTimeoutS", c->progress_timeout_s);
-        }
+        pass_through(c->raw, doc, o);
     }
     char *json = yyjson_mut_write(doc, 0, NULL);
     yyjson_mut_doc_free(doc);

@@ -1,6 +1,7 @@
 #include "launcher/migrate_options.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "base/str.h"
 
@@ -117,8 +118,11 @@ static int decode_field(const yyjson_val *v, const struct field *f, const char *
     case FACTOR:
         break;
     }
-    double d = yyjson_get_num(value);
-    if (!yyjson_is_num(value) || d < f->min || d > f->max) {
+    const char *text = yyjson_get_str(value); /* KubeVirt writes factors as strings */
+    char *end = NULL;
+    double d = text ? strtod(text, &end) : yyjson_get_num(value);
+    bool number = text ? end != text && *end == '\0' : yyjson_is_num(value);
+    if (!number || !(d >= f->min) || d > f->max) {
         return ferry_fail(err, FERRY_INVALID, "%s.%s: must be a number from %g to %g", where,
                           f->name, f->min, f->max);
     }

@@ -237,8 +237,8 @@ static void give_up_precopy(const struct strategy_input *in, const struct strate
                          "remain",
                          how, (long long)((f->now_ms - f->moved_ms) / 1000), figures[0]);
         }
-    } else if (p->allow_post_copy && !in->vfio && s->iteration >= 1 &&
-               in->mode != STRATEGY_PAUSED) {
+    } else if (p->allow_post_copy && p->allow_workload_disruption && !in->vfio &&
+               s->iteration >= 1 && in->mode != STRATEGY_PAUSED) {
         strategy_act(ret, STRATEGY_POST_COPY,
                      "%s: %lld MiB remain, %lld MiB/s sent, %lld MiB/s dirtied; the rest follows "
                      "after the guest",

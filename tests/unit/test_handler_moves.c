@@ -342,6 +342,10 @@ static void options(void **state)
          "\"allowAutoConverge\":true}",
          "\"bandwidthBytesPerS\":67108864|\"completionTimeoutPerGiBS\":150|"
          "\"progressTimeoutS\":99|\"unsafe\":true|\"allowAutoConverge\":true"},
+        {",\"migrationConfiguration\":{\"completionTimeoutPerGiB\":0,\"maxDowntimeMs\":500,"
+         "\"experimental\":{\"stallDetector\":{\"ewmaAlpha\":\"0.5\"}}}",
+         "\"completionTimeoutPerGiBS\":0|\"maxDowntimeMs\":500|"
+         "\"stallDetector\":{\"ewmaAlpha\":\"0.5\"}|!progress"},
     };
 
     (void)state;
