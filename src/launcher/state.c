@@ -112,7 +112,9 @@ static yyjson_mut_val *encode_migration(yyjson_mut_doc *doc, const struct state_
     yyjson_mut_obj_add_str(doc, o, "failureReason", m->failure_reason);
     yyjson_mut_obj_add_str(doc, o, "reasonCode", m->reason_code);
     yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
-    yyjson_mut_obj_add_val(doc, o, "options", migrate_options_json(doc, &m->options));
+    if (m->role == STATE_ROLE_SOURCE) { /* a target has none */
+        yyjson_mut_obj_add_val(doc, o, "options", migrate_options_json(doc, &m->options));
+    }
     return o;
 }
 

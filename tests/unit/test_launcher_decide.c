@@ -606,6 +606,15 @@ static void state_survives_the_file(void **state)
     assert_false(state_uid_known(&v, "m-3"));
     state_close(s);
 
+    /* a target's options are none, and that is fine */
+    m = (struct state_migration){.role = STATE_ROLE_TARGET, .uid = "m-3", .downtime_ms = -1};
+    assert_int_equal(state_open(path, &s, &err), 0);
+    state_begin_migration(state_lock(s), &m);
+    assert_int_equal(state_commit(s, &err), 0);
+    state_close(s);
+    assert_int_equal(state_open(path, &s, &err), 0);
+    state_close(s);
+
     assert_int_equal(ferry_write_file(path, "{\"vm\":\"odd\"}", 12, 0600, &err), 0);
     assert_int_equal(state_open(path, &s, &err), -FERRY_INVALID);
     assert_int_equal(ferry_write_file(path, "{", 1, 0600, &err), 0);
