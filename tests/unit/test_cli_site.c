@@ -237,8 +237,8 @@ static void broken_state_is_refused(void **state)
         "{\"version\": 2}",
         "{\"version\": 1}",
         "{\"version\": 1, \"binDir\": \"/b\", \"guestDir\": \"/g\"}",
-        "{\"version\": 1, \"binDir\": \"/b\", \"guestDir\": \"/g\", \"supervisor\": {\"name\": "
-        "\"s\"}, \"daemons\": [{}]}",
+        ("{\"version\": 1, \"binDir\": \"/b\", \"guestDir\": \"/g\", \"supervisor\": {\"name\": "
+         "\"s\"}, \"daemons\": [{}]}"),
     };
 
     (void)state;
