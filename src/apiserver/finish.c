@@ -4,7 +4,8 @@
 
 int finish_failed(struct request *r, const struct ferry_error *err)
 {
-    return status_fail(&r->st, 500, "storing the object: %s", err->msg);
+    return status_fail(&r->st, err->cls == FERRY_RETRY ? 507 : 500, "storing the object: %s",
+                       err->msg);
 }
 
 void finish_with_document(struct request *r, int code, yyjson_mut_doc *doc)

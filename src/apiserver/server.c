@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "apiserver/auth.h"
+#include "apiserver/backup.h"
 #include "apiserver/bind.h"
 #include "apiserver/collector.h"
 #include "apiserver/discovery.h"
@@ -119,6 +120,21 @@ static int serve_discovery(struct request *r)
     return 0;
 }
 
+/* All objects in one text, secrets too: for `ferry-apiserver backup`. */
+static int serve_backup(struct request *r)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    if (r->who.role != AUTH_ADMIN) {
+        return status_fail(&r->st, 403, "forbidden: User \"%s\" may not take a backup",
+                           r->who.user);
+    }
+    backup_objects(r->store, &b);
+    r->code = 200;
+    http_answer(r->x, 200, "application/x-ndjson", b.data, b.len);
+    return 0;
+}
+
 static bool is_health(const char *path)
 {
     return ferry_streq(path, "/healthz") || ferry_streq(path, "/readyz") ||
@@ -156,6 +172,9 @@ static int serve(struct request *r)
     }
     if (check_known(r) < 0) {
         return -1;
+    }
+    if (ferry_streq(path, "/ferry/v1/backup")) {
+        return serve_backup(r);
     }
     return route_is_object_path(path) ? serve_object(r) : serve_discovery(r);
 }

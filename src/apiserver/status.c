@@ -27,6 +27,7 @@ static const struct {
     {500, "InternalError"},
     {503, "ServiceUnavailable"},
     {504, "Timeout"},
+    {507, "InsufficientStorage"},
 };
 
 const char *status_reason(int code)

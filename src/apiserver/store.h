@@ -1,6 +1,6 @@
 /* All objects: on disk in SQLite, in memory for reading. A write is on disk before it is seen or
  * answered. resourceVersion is one growing number over all objects, kept across restarts. Any
- * thread; one writer at a time. */
+ * thread; one transaction is made at a time, many are written together. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,16 +26,21 @@ struct entry *store_get(struct store *s, const struct api_resource *r, const cha
 void store_list(struct store *s, const struct api_resource *r, const char *ns,
                 struct entry_list *ret);
 
+/* Everything of one instant. */
+void store_list_all(struct store *s, struct entry_list *ret);
+
 /* A write transaction: begin waits for other writers; what is read with store_get() after it stays
  * true until commit or abort, which end it. */
 void store_begin(struct store *s);
+/* store_get() and store_list() between begin and the end do not see the transaction's own changes.
+ * One object is put or removed at most once in a transaction. */
 /* Stores an object: sets metadata.resourceVersion in `doc` and writes it. */
 int store_put(struct store *s, const struct api_resource *r, const char *ns, const char *name,
               yyjson_mut_doc *doc, struct ferry_error *err);
 /* Removes `e`; `doc` is its last state, for watchers. */
 int store_remove(struct store *s, const struct entry *e, yyjson_mut_doc *doc,
                  struct ferry_error *err);
-/* Durable when it returns 0; `ret` (may be NULL) is a reference to what the last put or remove
- * wrote. */
+/* Durable when it returns 0; FERRY_RETRY: the disk is full. `ret` (may be NULL) is a reference to
+ * what the last put or remove wrote. */
 int store_commit(struct store *s, struct entry **ret, struct ferry_error *err);
 void store_abort(struct store *s);

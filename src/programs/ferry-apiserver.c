@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "apiserver/backup.h"
 #include "apiserver/server.h"
 #include "apiserver/site.h"
 #include "base/clock.h"
@@ -17,8 +18,11 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
+#include "http/client.h"
+#include "kube/client.h"
 
 enum { MAX_SOCKETS = 24, ADDRESS_SIZE = 64, BACKLOG = 256 };
+enum { BACKUP_TIMEOUT_MS = 600000, BACKUP_MAX = 1 << 30 };
 static const char program[] = "ferry-apiserver";
 static const char default_listen[] = "127.0.0.1:6443";
 
@@ -282,7 +286,7 @@ static int main_serve(int argc, char **argv)
     };
     const struct ferry_command command = {
         .name = "ferry-apiserver serve",
-        .usage = "[OPTION]...",
+        .usage = "[OPTION]... | pki ... | backup FILE | restore FILE",
         .summary = "Serves the Kubernetes API of a small site from a SQLite database. Makes the "
                    "site's CA and\nDATA/admin.kubeconfig when it starts.",
         .options = rows,
@@ -389,16 +393,144 @@ static int main_pki(int argc, char **argv)
     return FERRY_EXIT_OK;
 }
 
+/* ---- backup and restore ------------------------------------------------------------------------
+ */
+
+/* From the server that runs on this data. */
+static int backup_running(const char *data, struct ferry_buf *out, struct ferry_error *err)
+{
+    ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", data);
+    kube_cleanup_client struct kube_client *client = NULL;
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = kube_client_open(config, &client, err);
+
+    if (rc == 0) {
+        rc = http_client_call(kube_client_http(client),
+                              &(struct http_call){.method = "GET",
+                                                  .path = "/ferry/v1/backup",
+                                                  .timeout_ms = BACKUP_TIMEOUT_MS,
+                                                  .max_reply = BACKUP_MAX},
+                              &reply, err);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (reply.status != 200) {
+        return kube_status_error(reply.status, reply.body.data, reply.body.len, "backup", err);
+    }
+    ferry_buf_append(out, reply.body.data, reply.body.len);
+    return 0;
+}
+
+/* From the database, when no server has it. */
+static int backup_stopped(const char *data, struct ferry_buf *out, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = ferry_asprintf("%s/api.db", data);
+    struct store *store = NULL;
+
+    if (access(path, F_OK) < 0) {
+        return ferry_fail_errno(err, errno, "no site in %s", data);
+    }
+    int rc = store_open(path, &store, err);
+    if (rc == 0) {
+        backup_objects(store, out);
+    }
+    store_close(store);
+    return rc;
+}
+
+static int run_backup(const struct options *o, const char *file, struct ferry_error *err)
+{
+    ferry_cleanup_free char *data = data_dir(o);
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    struct ferry_error why;
+    int rc = backup_running(data, &out, &why);
+
+    if (rc < 0) {
+        rc = backup_stopped(data, &out, err);
+        if (rc == -FERRY_CONFLICT) { /* it runs, and did not answer */
+            *err = why;
+            return rc;
+        }
+    }
+    rc = rc < 0 ? rc : backup_finish(data, &out, err);
+    rc = rc < 0 ? rc : ferry_write_file(file, out.data, out.len, 0600, err);
+    if (out.data) {
+        explicit_bzero(out.data, out.len);
+    }
+    return rc;
+}
+
+static int run_restore(const struct options *o, const char *file, struct ferry_error *err)
+{
+    ferry_cleanup_free char *data = data_dir(o);
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    int rc = ferry_read_file(file, BACKUP_MAX, &text, err);
+
+    rc = rc < 0 ? rc : backup_restore(data, text.data ? text.data : "", text.len, err);
+    if (text.data) {
+        explicit_bzero(text.data, text.len);
+    }
+    return rc < 0 ? ferry_wrap(err, "restoring %s", file) : 0;
+}
+
+static int main_file(int argc, char **argv, const char *name, const char *summary,
+                     int (*run)(const struct options *o, const char *file, struct ferry_error *err))
+{
+    struct options o = {0};
+    struct ferry_error err;
+    const struct ferry_option rows[] = {
+        {"root", 0, FERRY_OPTION_STRING, &o.root, "DIR", "prefix of all paths"},
+        {"data", 0, FERRY_OPTION_STRING, &o.data, "DIR",
+         "where the site is (default ROOT/var/lib/ferry)"},
+        FERRY_LOG_OPTION_ROWS(&o.log),
+        {.name = NULL},
+    };
+    const struct ferry_command command = {
+        .name = name, .usage = "FILE [OPTION]...", .summary = summary, .options = rows};
+    int first = ferry_options_parse(&command, argc, argv, &err);
+
+    if (first < 0 || ferry_log_options_apply(program, &o.log, &err) < 0) {
+        return usage_error(&err);
+    }
+    if (argc - first != 1) {
+        ferry_fail(&err, FERRY_INVALID, "expected one file (see %s --help)", name);
+        return usage_error(&err);
+    }
+    return run(&o, argv[first], &err) < 0 ? failed(&err) : FERRY_EXIT_OK;
+}
+
+static int main_backup(int argc, char **argv)
+{
+    return main_file(argc, argv, "ferry-apiserver backup",
+                     "Writes all objects and the site's CA to FILE (0600), also while the server "
+                     "runs. FILE holds\nevery secret of the site.",
+                     run_backup);
+}
+
+static int main_restore(int argc, char **argv)
+{
+    return main_file(argc, argv, "ferry-apiserver restore",
+                     "Makes the site of a backup in a data directory that holds none.",
+                     run_restore);
+}
+
 int main(int argc, char **argv)
 {
-    static const char *const verbs[] = {"serve", "pki"};
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } verbs[] = {
+        {"serve", main_serve},
+        {"pki", main_pki},
+        {"backup", main_backup},
+        {"restore", main_restore},
+    };
 
-    if (argc > 1 && strcmp(argv[1], verbs[1]) == 0) {
-        return main_pki(argc - 1, argv + 1);
-    }
-    if (argc > 1 && strcmp(argv[1], verbs[0]) == 0) {
-        argc--;
-        argv++;
+    for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            return verbs[i].run(argc - 1, argv + 1);
+        }
     }
     return main_serve(argc, argv);
 }

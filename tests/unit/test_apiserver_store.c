@@ -2,6 +2,7 @@
 #include "lib/unit.h"
 
 #include <pthread.h>
+#include <sqlite3.h>
 #include <unistd.h>
 
 #include "api/json.h"
@@ -280,6 +281,86 @@ static void watchers_miss_nothing(void **state)
     store_close(s);
 }
 
+/* A second writer decides on what the first has committed, though it is not on disk yet. */
+static void *count_up(void *arg)
+{
+    struct store *s = arg;
+
+    for (int i = 0; i < WRITES / 4; i++) {
+        struct ferry_error err = {0};
+
+        store_begin(s);
+        cleanup_entry struct entry *e = store_get(s, pods(), "g", "counter");
+        cleanup_entry_list struct entry_list list = {0};
+        store_list(s, pods(), "g", &list);
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+        api_cleanup_mut_doc yyjson_mut_doc *m = yyjson_doc_mut_copy(doc, NULL);
+        ferry_cleanup_free char *mark = ferry_asprintf(
+            "%d", atoi(api_json_str(yyjson_doc_get_root(doc), "/mark")) + (list.n == 1 ? 1 : 100));
+        yyjson_mut_obj_put(yyjson_mut_doc_get_root(m), yyjson_mut_str(m, "mark"),
+                           yyjson_mut_strcpy(m, mark));
+        if (store_put(s, pods(), "g", "counter", m, &err) < 0 || store_commit(s, NULL, &err) < 0) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void writers_share_commits(void **state)
+{
+    struct store *s = open_store();
+    pthread_t threads[8];
+    void *failed;
+
+    (void)state;
+    put(s, "g", "counter", "0");
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, count_up, s), 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    cleanup_entry struct entry *e = store_get(s, pods(), "g", "counter");
+    ferry_cleanup_free char *mark = ferry_asprintf("\"mark\":\"%d\"", 8 * (WRITES / 4));
+    assert_non_null(strstr(e->json, mark));
+    store_close(s);
+}
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void old_schemas_are_upgraded(void **state)
+{
+    ferry_cleanup_free char *path = ferry_asprintf("%s/old.db", dir);
+    struct ferry_error err = {0};
+    struct store *s = NULL;
+
+    (void)state;
+    run_sql(path, "CREATE TABLE objects(resource TEXT NOT NULL, namespace TEXT NOT NULL,"
+                  " name TEXT NOT NULL, version INTEGER NOT NULL, json TEXT NOT NULL,"
+                  " PRIMARY KEY(resource, namespace, name)) WITHOUT ROWID;"
+                  "CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL);"
+                  "INSERT INTO counters VALUES('version', 7);"
+                  "INSERT INTO objects VALUES('/pods', 'o', 'p', 7, '{\"metadata\":{}}');"
+                  "PRAGMA user_version=1;");
+    assert_int_equal(store_open(path, &s, &err), 0);
+    assert_int_equal(store_version(s), 7);
+    cleanup_entry struct entry *e = store_get(s, pods(), "o", "p");
+    assert_non_null(e);
+    put(s, "o", "q", "1");
+    store_close(s);
+    run_sql(path, "PRAGMA user_version=99");
+    assert_int_equal(store_open(path, &s, &err), -FERRY_INVALID);
+    assert_non_null(strstr(err.msg, "a newer program made it"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +370,8 @@ int main(void)
         cmocka_unit_test(events_in_order),
         cmocka_unit_test(windows_move_on),
         cmocka_unit_test(watchers_miss_nothing),
+        cmocka_unit_test(writers_share_commits),
+        cmocka_unit_test(old_schemas_are_upgraded),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
