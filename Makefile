@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check check-kubernetes demo bench bench-relay lint asan tsan fuzz install setup clean
+.PHONY: all check check-vm check-kubernetes demo bench bench-relay lint asan tsan fuzz install setup clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -29,6 +29,10 @@ tsan: setup
 
 check: asan
 	scripts/run-tests build-asan
+
+# Moves of real guests that take too long for every check.
+check-vm: asan
+	scripts/run-tests build-asan --suite vm --suite vm-slow
 
 # Against a real kube-apiserver and kube-scheduler, which are built first if need be (tests/kubernetes/get-assets);
 # where they cannot be, the tests are skipped.

@@ -1,8 +1,9 @@
 /* Theory of operation. libvirt delivers events on the thread that runs its event loop; the
  * callbacks below only put them into a ring and wake the waiters. When the connection breaks,
  * libvirt calls on_close; the next virt_open() (the launcher's main loop calls it often) replaces
- * it. Whoever uses the connection holds a reference of its own, so replacing it under a running
- * call is safe: the call fails with an error of class RETRY. */
+ * it, on a thread of its own, because libvirt's way of connecting has no deadline: a libvirtd that
+ * hangs must not hang us. Whoever uses the connection holds a reference of its own, so replacing it
+ * under a running call is safe: the call fails with an error of class RETRY. */
 #include "launcher/virt.h"
 
 #include <libvirt/virterror.h>
@@ -17,7 +18,13 @@
 #include "base/str.h"
 
 /* libvirtd and we are on one machine: silence means that it hangs. */
-enum { KEPT = 64, KEEPALIVE_INTERVAL_S = 5, KEEPALIVE_COUNT = 5, CALLBACKS = 3 };
+enum {
+    KEPT = 64,
+    KEEPALIVE_INTERVAL_S = 5,
+    KEEPALIVE_COUNT = 5,
+    CALLBACKS = 3,
+    OPEN_WAIT_MS = 1000
+};
 
 struct virt {
     char *uri, *domain_name; /* immutable */
@@ -27,7 +34,10 @@ struct virt {
     bool closed;                    /* guarded by lock: conn is dead */
     uint64_t next;                  /* guarded by lock: sequence number of the next event */
     struct virt_event events[KEPT]; /* guarded by lock: event `seq` at seq % KEPT */
-    int callbacks[CALLBACKS];       /* used by virt_open() only */
+    bool opening;                   /* guarded by lock: run_open() works */
+    int open_rc;                    /* guarded by lock: what it came back with */
+    struct ferry_error open_err;    /* likewise */
+    int callbacks[CALLBACKS];       /* used by run_open() and virt_free() only */
 };
 
 static void push(struct virt *v, struct virt_event e)
@@ -205,7 +215,13 @@ static void drop_connection(struct virt *v)
 
 void virt_free(struct virt *v)
 {
-    if (v) {
+    if (!v) {
+        return;
+    }
+    pthread_mutex_lock(&v->lock);
+    bool opening = v->opening;
+    pthread_mutex_unlock(&v->lock);
+    if (!opening) { /* else a libvirtd that hangs holds a thread in here; the process ends anyway */
         drop_connection(v);
         pthread_cond_destroy(&v->more);
         pthread_mutex_destroy(&v->lock);
@@ -243,14 +259,8 @@ static int subscribe(struct virt *v, virConnectPtr c, struct ferry_error *err)
     return 0;
 }
 
-int virt_open(struct virt *v, struct ferry_error *err)
+static int connect_and_subscribe(struct virt *v, struct ferry_error *err)
 {
-    pthread_mutex_lock(&v->lock);
-    bool open = v->conn && !v->closed;
-    pthread_mutex_unlock(&v->lock);
-    if (open) {
-        return 0;
-    }
     drop_connection(v);
     virConnectPtr c = virConnectOpen(v->uri);
     if (!c) {
@@ -262,10 +272,69 @@ int virt_open(struct virt *v, struct ferry_error *err)
     int rc = subscribe(v, c, err);
     if (rc < 0) {
         drop_connection(v);
-        return rc;
     }
-    push(v, (struct virt_event){.type = VIRT_EVENT_OPENED});
-    return 0;
+    return rc;
+}
+
+static void *run_open(void *ctx)
+{
+    struct virt *v = ctx;
+    struct ferry_error err = {0};
+    int rc = connect_and_subscribe(v, &err);
+
+    if (rc == 0) {
+        push(v, (struct virt_event){.type = VIRT_EVENT_OPENED});
+    }
+    pthread_mutex_lock(&v->lock);
+    v->open_rc = rc;
+    v->open_err = err;
+    v->opening = false;
+    pthread_cond_broadcast(&v->more);
+    pthread_mutex_unlock(&v->lock);
+    return NULL;
+}
+
+/* With v->lock held: waits a while for run_open(). */
+static int await_open_locked(struct virt *v, struct ferry_error *err)
+{
+    int64_t deadline_ns = ferry_now_ns() + OPEN_WAIT_MS * FERRY_NS_PER_MS;
+    struct timespec until = {.tv_sec = (time_t)(deadline_ns / FERRY_NS_PER_S),
+                             .tv_nsec = (long)(deadline_ns % FERRY_NS_PER_S)};
+
+    while (v->opening && ferry_now_ns() < deadline_ns) {
+        pthread_cond_timedwait(&v->more, &v->lock, &until);
+    }
+    if (v->opening) {
+        return ferry_fail(err, FERRY_RETRY, "connecting to %s: no answer yet", v->uri);
+    }
+    if (v->open_rc < 0 && err) {
+        *err = v->open_err;
+    }
+    return v->open_rc;
+}
+
+int virt_open(struct virt *v, struct ferry_error *err)
+{
+    pthread_t thread;
+    int rc = 0;
+
+    pthread_mutex_lock(&v->lock);
+    bool open = v->conn && !v->closed && !v->opening;
+    if (!open && !v->opening) {
+        v->opening = true;
+        rc = pthread_create(&thread, NULL, run_open, v);
+        if (rc == 0) {
+            pthread_detach(thread);
+        } else {
+            v->opening = false;
+            rc = ferry_fail_errno(err, rc, "starting a thread");
+        }
+    }
+    if (!open && rc == 0) {
+        rc = await_open_locked(v, err);
+    }
+    pthread_mutex_unlock(&v->lock);
+    return rc;
 }
 
 virConnectPtr virt_connection(struct virt *v, struct ferry_error *err)

@@ -36,7 +36,7 @@ int virt_new(const char *uri, const char *domain_name, struct virt **ret, struct
 /* Closes the connection and frees; takes NULL. */
 void virt_free(struct virt *v);
 
-/* Connects unless connected. */
+/* Connects unless connected; waits for a second at most, then class RETRY while it is tried on. */
 int virt_open(struct virt *v, struct ferry_error *err);
 
 /* The domain; class NOT_FOUND when there is none, RETRY when libvirtd is away. Free with

@@ -162,6 +162,16 @@ class Pod:
                 return os.path.join(self.dir, outside, path[len(inside):])
         raise AssertionError(f"unexpected path {path}")
 
+    def record(self, uid):
+        """The flight record of a migration."""
+        connection = UnixHTTP(self.control)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/v1/records/{uid}")
+            return [json.loads(line) for line in connection.getresponse().read().splitlines()]
+
+    def decisions(self, uid):
+        return [r["action"] for r in self.record(uid) if r["type"] == "decision"]
+
     def left_in_m(self):
         return os.listdir(os.path.join(self.dir, "m"))
 
@@ -198,6 +208,16 @@ class Node:
             shutil.copy(os.path.join(self.lab.root, "pki", name), pki)
             os.chown(os.path.join(pki, name), owner, owner)
         self.relay_socket = os.path.join(self.root, "run/ferry/relay.sock")
+        self.run_relay()
+
+    def restart_relay(self):
+        """SIGKILL, and a new one."""
+        self.relay.kill()
+        self.relay.wait()
+        self.run_relay()
+
+    def run_relay(self):
+        pki = os.path.join(self.root, "pki")
         with open(os.path.join(self.root, "relay.log"), "ab") as log:
             self.relay = subprocess.Popen(
                 ["ip", "netns", "exec", self.netns, os.path.join(self.lab.bin, "ferry-relay"), "serve",
@@ -257,6 +277,15 @@ class Move:
                               lambda p=pod: self.phase(p) if self.phase(p) in ("succeeded", "failed") else None,
                               seconds)
                      for role, pod in (("source", self.source), ("target", self.target)))
+
+    def wait_end_at_source(self, seconds=120):
+        """Likewise; a target that was never reached stays prepared."""
+        ends = ("succeeded", "failed")
+        source = wait_for("the end of the migration at the source",
+                          lambda: self.phase(self.source) if self.phase(self.source) in ends else None, seconds)
+        if self.phase(self.target) != "prepared":
+            return self.wait_end(seconds)
+        return source, "prepared"
 
     def wait_bytes(self, least=1, seconds=60):
         """Waits until memory flows."""

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Guests that dirty memory faster than the link carries it: post-copy, its loss of streams, its recovery."""
-import json
 import os
 import sys
 
@@ -27,21 +26,13 @@ def wait_post_copy(source, target):
     labs.wait_for("the guest to run on the target", lambda: target.status()["domain"]["reason"].startswith("postcopy"), 20)
 
 
-def record(source, m):
-    return [json.loads(line) for line in source.ok("GET", f"/v1/records/{m.uid}").splitlines()]
-
-
-def decisions(source, m):
-    return [r["action"] for r in record(source, m) if r["type"] == "decision"]
-
-
 def finish(lab, source, target, m):
     """The move ends well, and all memory is on the target."""
     phases = m.wait_end(90)
     assert phases == ("succeeded", "succeeded"), (phases, source.migration())
     pages = lab.check_guest(target)
     assert source.status()["domain"] == {"state": "shutoff", "reason": "migrated"}, source.status()
-    print(f"{pages} pages verified; {decisions(source, m)}, {source.migration()}")
+    print(f"{pages} pages verified; {source.decisions(m.uid)}, {source.migration()}")
     m.close()
     source.end()
     target.end()

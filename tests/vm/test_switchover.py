@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""The instant at which a guest changes hosts, with everything that can break there broken.
+
+A target libvirtd that stands still holds the move between the last byte and the target's answer: the guest is
+stopped on the source, complete on the target, and runs nowhere."""
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import lab as labs  # noqa: E402
+import scenario  # noqa: E402
+
+MIB = 1 << 20
+SLOW = {"bandwidthBytesPerS": 8 * MIB}
+
+
+def hold_at_switchover(lab, guest, source):
+    """(target, move, pid of the target's libvirtd, which is stopped)."""
+    target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+    m = labs.Move(lab, guest, source, target, SLOW)
+    m.wait_bytes(MIB)
+    daemon = target.children("libvirtd")[0]
+    os.kill(daemon, signal.SIGSTOP)
+    labs.wait_for("the switch-over", lambda: source.status()["domain"] == {"state": "paused", "reason": "migration"})
+    labs.wait_for("the last byte", lambda: not [
+        s for s in source.node.relay_ok("GET", "/v1/streams")["streams"] if s["channel"] == 49152])
+    time.sleep(0.5)  # for the source's libvirtd to ask the target's to start the guest
+    return target, m, daemon
+
+
+def test_source_libvirtd_dies_there_and_the_target_is_lost(bin_dir):
+    """Nobody can have the guest but the source; it runs again there, once somebody who knows says so."""
+    with labs.lab(bin_dir) as lab:
+        guest, source = labs.start(lab)
+        target, m, _ = hold_at_switchover(lab, guest, source)
+        mark = lab.monitor.mark()
+        source.kill("libvirtd")
+        os.kill(target.pid1, signal.SIGKILL)  # all of the target: libvirtd, QEMU, launcher
+        labs.wait_for("the end of the target", lambda: not target.alive())
+        source.wait_ready()
+        assert source.status()["domain"] == {"state": "paused", "reason": "migration"}, source.status()
+        assert m.phase(source) == "running" and not lab.monitor.since(mark), "it runs, and nobody said that it may"
+        target.remove()
+        source.ok("PUT", f"/v1/migrations/{m.uid}/target-state", {"state": "gone"})
+        labs.wait_for("the end of the move", lambda: m.phase(source) == "failed", 20)
+        lab.check_guest(source)
+        m.close()
+        second, _ = labs.move(lab, guest, source, 1)
+        source.end()
+        second.end()
+
+
+def test_source_libvirtd_dies_there_and_the_target_runs(bin_dir):
+    """The target's libvirtd has the word to start the guest, and does; the source must stay stopped."""
+    with labs.lab(bin_dir) as lab:
+        guest, source = labs.start(lab)
+        target, m, daemon = hold_at_switchover(lab, guest, source)
+        source.kill("libvirtd")
+        source.wait_ready()
+        os.kill(daemon, signal.SIGCONT)
+        where = labs.wait_for("the target to decide", lambda: {
+            "running": "active", "none": "gone", "shutoff": "gone"}.get(target.domain()), 30)
+        print(f"the target is {where}")
+        source.ok("PUT", f"/v1/migrations/{m.uid}/target-state", {"state": where})
+        if where == "active":
+            assert m.wait_end(30) == ("succeeded", "succeeded"), source.migration()
+        else:
+            assert m.wait_end(30) == ("failed", "failed"), source.migration()
+        lab.check_guest(target if where == "active" else source)
+        m.close()
+        source.end()
+        target.end()
+
+
+def test_control_stream_dies_there(bin_dir):
+    """libvirt lets the source run when the target's answer is lost. If the target runs as well, the source gives
+    way as soon as it is told."""
+    with labs.lab(bin_dir) as lab:
+        guest, source = labs.start(lab)
+        target, m, daemon = hold_at_switchover(lab, guest, source)
+        m.close()
+        labs.wait_for("the source's end", lambda: m.phase(source) in ("failed", "succeeded"), 30)
+        os.kill(daemon, signal.SIGCONT)
+        labs.wait_for("the target to decide", lambda: m.phase(target) in ("failed", "succeeded"), 30)
+        print(f"source {source.status()['domain']}, target {target.status()['domain']}")
+        if target.domain() == "running":
+            source.ok("PUT", f"/v1/migrations/{m.uid}/target-state", {"state": "active"})
+            assert m.phase(source) == "succeeded", source.migration()
+        assert len(lab.running()) == 1, [p.status() for p in lab.pods]
+        survivor = lab.running()[0]
+        assert lab.monitor.verify()[1] == 0
+        print(f"one guest, on {survivor.node.name}")
+        source.end()
+        target.end()
+
+
+def test_libvirtd_hangs(bin_dir):
+    """A libvirtd that stands still does not keep the launcher from answering and from being told to go."""
+    with labs.lab(bin_dir) as lab:
+        guest, pod = labs.start(lab)
+        pod.kill("ferry-launcher")
+        daemon = pod.children("libvirtd")[0]
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            labs.wait_for("an answer", lambda: pod.call("GET", "/v1/status")[0] == 503, 20)
+            assert pod.call("GET", "/v1/records/none")[0] == 404
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        pod.wait_ready()
+        lab.check_guest(pod)
+        pod.end()
+
+
+scenario.need_root()
+scenario.main(globals())
