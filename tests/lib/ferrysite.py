@@ -292,7 +292,7 @@ def leftovers(root):
                 marked = f"FERRY_SITE={root}".encode() in f.read().split(b"\0")
         except OSError:
             marked = False
-        if pid != os.getpid() and (marked or f"{root}/" in command):
+        if pid != os.getpid() and (marked or f"{root}/" in command or root in command.split()):
             found.append(f"process {pid}: {command[:100]}")
     with open("/proc/self/mountinfo") as f:
         found += [f"mount {line.split()[4]}" for line in f if root in line]
