@@ -11,7 +11,9 @@ struct cluster {
     struct kube_client *client;
     struct kube_recorder *recorder;
     struct kube_informer *vmis, *pods, *migrations, *nodes;
+    struct kube_informer *policies, *namespaces, *kubevirts;
     struct migration_settings settings;
+    struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */
 };
 
 /* All that hangs together by one VMI name. Referenced objects; free with cluster_family_done(). */

@@ -1,12 +1,14 @@
 /* Theory of operation.
  *
- * Four informers feed four queues. Which change of what wakes whom:
+ * Informers feed four queues. Which change of what wakes whom:
  *
  *   VMI        the VMI; every migration of it
  *   Pod        its VMI (owner); the migration that it is the target of; the scheduler when it has
  *              no node, and all pods without a node when one ends
  *   migration  itself; its VMI; when it ends, the migrations that wait for a place
  *   Node       itself; all pods without a node
+ *   KubeVirt, MigrationPolicy, Namespace
+ *              the migrations that wait: limits and policies may have changed
  *
  * Workers start only when all caches are filled: a half-filled view looks like loss. */
 #include "control/controller.h"
@@ -17,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/cluster_config.h"
 #include "control/facts.h"
 #include "control/loops.h"
 #include "control/names.h"
@@ -32,6 +35,9 @@ struct controller {
     struct loop_schedule *schedule;
     struct loop_node *nodes;
 };
+#define INFORMERS(c)                                                                               \
+    (c)->cluster.migrations, (c)->cluster.pods, (c)->cluster.vmis, (c)->cluster.nodes,             \
+        (c)->cluster.kubevirts, (c)->cluster.policies, (c)->cluster.namespaces
 
 /* ---- what wakes whom -------------------------------------------------------------------------
  */
@@ -133,6 +139,22 @@ static void on_node(void *ctx, struct api_object *old, struct api_object *now)
     }
 }
 
+static void on_settings(void *ctx, struct api_object *old, struct api_object *now)
+{
+    (void)old;
+    (void)now;
+    wake_waiting_migrations(ctx);
+}
+
+static void on_kubevirt(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+
+    if (cluster_config_refresh(&c->cluster)) {
+        on_settings(ctx, old, now);
+    }
+}
+
 /* ---- start and stop --------------------------------------------------------------------------
  */
 
@@ -140,21 +162,26 @@ static void on_node(void *ctx, struct api_object *old, struct api_object *now)
 static int start_informers(struct controller *c, struct ferry_error *err)
 {
     const struct {
-        enum api_kind kind;
+        const struct api_resource *resource;
         struct kube_informer **into;
         void (*on_delta)(void *ctx, struct api_object *old, struct api_object *now);
     } table[] = {
-        {API_KIND_MIGRATION, &c->cluster.migrations, on_migration},
-        {API_KIND_POD, &c->cluster.pods, on_pod},
-        {API_KIND_VMI, &c->cluster.vmis, on_vmi},
-        {API_KIND_NODE, &c->cluster.nodes, on_node},
+        {api_resource_of_kind(API_KIND_MIGRATION), &c->cluster.migrations, on_migration},
+        {api_resource_of_kind(API_KIND_POD), &c->cluster.pods, on_pod},
+        {api_resource_of_kind(API_KIND_VMI), &c->cluster.vmis, on_vmi},
+        {api_resource_of_kind(API_KIND_NODE), &c->cluster.nodes, on_node},
+        {api_resource_find("kubevirt.io", "v1", "kubevirts"), &c->cluster.kubevirts, on_kubevirt},
+        {api_resource_find("migrations.kubevirt.io", "v1alpha1", "migrationpolicies"),
+         &c->cluster.policies, on_settings},
+        {api_resource_find("", "v1", "namespaces"), &c->cluster.namespaces, on_settings},
     };
     const size_t n = sizeof(table) / sizeof(table[0]);
 
     for (size_t i = 0; i < n; i++) {
         *table[i].into =
             kube_informer_new(&(struct kube_informer_config){.client = c->cluster.client,
-                                                             .kind = table[i].kind,
+                                                             .kind = table[i].resource->kind,
+                                                             .resource = table[i].resource,
                                                              .on_delta = table[i].on_delta,
                                                              .ctx = c});
     }
@@ -170,8 +197,7 @@ static int start_informers(struct controller *c, struct ferry_error *err)
 
 static int wait_for_caches(struct controller *c, bool (*stop)(void), struct ferry_error *err)
 {
-    struct kube_informer *const all[] = {c->cluster.migrations, c->cluster.pods, c->cluster.vmis,
-                                         c->cluster.nodes};
+    struct kube_informer *const all[] = {INFORMERS(c)};
     int64_t complain_ns = ferry_now_ns() + COMPLAIN_MS * FERRY_NS_PER_MS;
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]);) {
@@ -235,6 +261,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->cluster.client = cfg->client;
     c->cluster.settings = cfg->settings;
     c->embedded = cfg->embedded;
+    c->cluster.config = cluster_config_new();
     c->vmi_queue = kube_queue_new(NULL);
     c->migration_queue = kube_queue_new(NULL);
     c->pod_queue = kube_queue_new(NULL);
@@ -266,8 +293,7 @@ void controller_stop(struct controller *c)
     if (!c) {
         return;
     }
-    struct kube_informer *const informers[] = {c->cluster.migrations, c->cluster.pods,
-                                               c->cluster.vmis, c->cluster.nodes};
+    struct kube_informer *const informers[] = {INFORMERS(c)};
     const size_t n = sizeof(informers) / sizeof(informers[0]);
 
     for (size_t i = 0; i < n; i++) {
@@ -296,5 +322,6 @@ void controller_stop(struct controller *c)
     kube_queue_free(c->migration_queue);
     kube_queue_free(c->pod_queue);
     kube_queue_free(c->node_queue);
+    cluster_config_free(c->cluster.config);
     free(c);
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/cluster_config.h"
 #include "control/facts.h"
 #include "control/loops.h"
 #include "control/names.h"
@@ -155,7 +156,8 @@ static struct limits_entry make_entry_locked(struct loop_migration *l, const str
 }
 
 static struct limits_answer check_limits_locked(struct loop_migration *l,
-                                                const struct api_migration *self)
+                                                const struct api_migration *self,
+                                                const struct migration_limits *limits)
 {
     kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(l->cluster->migrations);
     kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(l->cluster->pods);
@@ -190,7 +192,7 @@ static struct limits_answer check_limits_locked(struct loop_migration *l,
             }
         }
     }
-    return migration_limits_check(entries, n, self, &l->cluster->settings.limits);
+    return migration_limits_check(entries, n, self, limits);
 }
 
 /* ---- reconcile -------------------------------------------------------------------------------
@@ -201,6 +203,12 @@ static void decide(struct loop_migration *l, const struct api_object *m,
                    const struct cluster_family *f, struct plan *ret)
 {
     const struct api_object *const *pods = (const struct api_object *const *)f->pods.items;
+    struct cluster *c = l->cluster;
+    struct migration_settings settings;
+    api_cleanup_object struct api_object *kubevirt = cluster_config_get(c, &settings);
+    api_cleanup_object struct api_object *ns =
+        kube_informer_get(c->namespaces, NULL, m->meta->namespace_);
+    kube_cleanup_snapshot struct kube_snapshot policies = kube_informer_list(c->policies);
     struct migration_view view = {
         .migration = m,
         .vmi = f->vmi,
@@ -208,13 +216,17 @@ static void decide(struct loop_migration *l, const struct api_object *m,
         .source_pod = f->vmi ? vmi_current_pod(&f->vmi->u.vmi, pods, f->pods.n) : NULL,
         .migrations = (const struct api_object *const *)f->migrations.items,
         .n_migrations = f->migrations.n,
-        .settings = &l->cluster->settings,
+        .kubevirt = kubevirt,
+        .namespace_ = ns,
+        .policies = (const struct api_object *const *)policies.items,
+        .n_policies = policies.n,
+        .settings = &settings,
     };
     bool pending = strcmp(m->u.migration.phase, PHASE_PENDING) == 0;
 
     if (pending) {
         pthread_mutex_lock(&l->lock);
-        view.limits = check_limits_locked(l, &m->u.migration);
+        view.limits = check_limits_locked(l, &m->u.migration, &settings.limits);
     }
     migration_decide(&view, ferry_now_unix_ms(), ret);
     if (pending) {

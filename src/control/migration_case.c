@@ -121,6 +121,27 @@ void migration_fail_on_vmi(struct migration_case *d, const char *reason, const c
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
 }
 
+char *migration_configuration(struct migration_case *d, const char **ret_policy)
+{
+    const struct migration_view *v = d->view;
+    const struct policy_sources sources = {
+        .kubevirt = v->kubevirt,
+        .policies = v->policies,
+        .n_policies = v->n_policies,
+        .ns_labels = v->namespace_ ? &v->namespace_->meta->labels : NULL,
+        .vmi_labels = &d->vmi->meta.labels,
+    };
+    const struct api_object *policy = NULL;
+    struct ferry_error err = {0};
+    char *json = policy_resolve(&sources, &policy, &err);
+
+    if (!json) {
+        migration_wait_for(d, "PolicyInvalid", err.msg);
+    }
+    *ret_policy = policy ? policy->meta->name : NULL;
+    return json;
+}
+
 void migration_delete_target_pod(struct migration_case *d)
 {
     const struct api_object *pod = d->view->target_pod;

@@ -40,5 +40,9 @@ void migration_fail(struct migration_case *d, const char *reason, const char *fm
 void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message);
 void migration_delete_target_pod(struct migration_case *d);
 
+/* The settings of the move as JSON, owned by the caller; NULL with a wait planned when the policy
+ * cannot be used. */
+char *migration_configuration(struct migration_case *d, const char **ret_policy);
+
 /* The rule for each phase, when nothing ended the migration before (migration_phase.c). */
 bool migration_rule_phase(struct migration_case *d);

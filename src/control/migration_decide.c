@@ -10,17 +10,13 @@
 #include "control/names.h"
 
 const struct migration_settings migration_default_settings = {
-    .limits = {.cluster = 5, .outbound_per_node = 2},
+    .limits = {.cluster = 5, .outbound_per_node = 2, .inbound_per_node = 2},
     .unschedulable_timeout_s = 300,
     .pending_timeout_s = 900,
     .prepare_timeout_s = 120,
     .connect_timeout_s = 120,
     .abort_timeout_s = 30,
     .keep_finished = 5,
-    .configuration = "{\"allowAutoConverge\":false,\"allowPostCopy\":false,"
-                     "\"allowWorkloadDisruption\":false,\"bandwidthPerMigration\":\"0\","
-                     "\"completionTimeoutPerGiB\":150,\"progressTimeout\":150,"
-                     "\"disableTLS\":false,\"unsafeMigrationOverride\":false}",
     .pod = {.launcher_image = "ferry.io/ferry-launcher"},
 };
 

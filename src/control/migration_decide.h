@@ -7,15 +7,15 @@
 #include "control/migration_limits.h"
 #include "control/plan.h"
 #include "control/pod_render.h"
+#include "control/policy.h"
 
 struct migration_settings {
     struct migration_limits limits;
     int64_t unschedulable_timeout_s, pending_timeout_s; /* of the target pod, from its creation */
     int64_t prepare_timeout_s;                          /* in PreparingTarget */
     int64_t connect_timeout_s;                          /* in TargetReady */
-    int64_t abort_timeout_s;   /* an abort before the start is answered within this */
-    size_t keep_finished;      /* per VMI */
-    const char *configuration; /* JSON: what is frozen into migrationConfiguration */
+    int64_t abort_timeout_s; /* an abort before the start is answered within this */
+    size_t keep_finished;    /* per VMI */
     struct pod_settings pod;
 };
 extern const struct migration_settings migration_default_settings;
@@ -27,7 +27,10 @@ struct migration_view {
     const struct api_object *source_pod;        /* that has the VM, or NULL */
     const struct api_object *const *migrations; /* all of the same VMI, this one too */
     size_t n_migrations;
-    struct limits_answer limits; /* looked at in Pending only */
+    struct limits_answer limits;                    /* looked at in Pending only */
+    const struct api_object *kubevirt, *namespace_; /* or NULL */
+    const struct api_object *const *policies;       /* all MigrationPolicies */
+    size_t n_policies;
     const struct migration_settings *settings;
 };
 

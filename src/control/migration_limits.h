@@ -12,6 +12,8 @@
 
 struct migration_limits {
     unsigned cluster, outbound_per_node; /* KubeVirt: 5 and 2 */
+    unsigned inbound_per_node;           /* ours: 2 */
+    int64_t bandwidth_per_node;          /* ours: bytes/s of all moves of a node; 0 = no budget */
 };
 
 /* One migration that is not final. */

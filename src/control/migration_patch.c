@@ -40,11 +40,11 @@ static char *write_and_free(yyjson_mut_doc *doc)
 /* ---- the VMI ---------------------------------------------------------------------------------
  */
 
-static char *new_state(const struct migration_view *v)
+static char *new_state(const struct migration_view *v, const char *policy,
+                       const char *configuration)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *s = yyjson_mut_obj(doc);
-    const char *configuration = v->settings->configuration;
     api_cleanup_doc yyjson_doc *config = yyjson_read(configuration, strlen(configuration), 0);
 
     yyjson_mut_doc_set_root(doc, s);
@@ -53,15 +53,17 @@ static char *new_state(const struct migration_view *v)
     put(doc, s, "sourcePod", v->source_pod->meta->name);
     put(doc, s, "targetNode", v->target_pod->u.pod.node_name);
     put(doc, s, "targetPod", v->target_pod->meta->name);
+    put(doc, s, "migrationPolicyName", policy);
     yyjson_mut_obj_add_val(doc, s, "migrationConfiguration",
                            yyjson_val_mut_copy(doc, yyjson_doc_get_root(config)));
     return write_and_free(doc);
 }
 
-struct api_patch *migration_patch_hand_off(const struct migration_view *v)
+struct api_patch *migration_patch_hand_off(const struct migration_view *v, const char *policy,
+                                           const char *configuration)
 {
     struct api_patch *p = api_patch_new();
-    ferry_cleanup_free char *state = new_state(v);
+    ferry_cleanup_free char *state = new_state(v, policy, configuration);
 
     api_patch_test_str(p, "/metadata/uid", v->vmi->meta->uid);
     api_patch_test_str(p, "/status/phase", v->vmi->u.vmi.phase);

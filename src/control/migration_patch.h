@@ -7,8 +7,10 @@
 
 /* Hands the VMI over to the nodes: migrationState with the configuration frozen in it, and the
  * label that the target's handler selects by. Fails as a whole when the VMI is no longer what was
- * looked at: another move, node, phase or incarnation. */
-struct api_patch *migration_patch_hand_off(const struct migration_view *v);
+ * looked at: another move, node, phase or incarnation. `policy` may be NULL; `configuration` is
+ * policy_resolve()'s. */
+struct api_patch *migration_patch_hand_off(const struct migration_view *v, const char *policy,
+                                           const char *configuration);
 
 /* Ends the move in the VMI's migrationState, which must still be the one that was looked at. */
 struct api_patch *migration_patch_failed(const struct api_object *vmi, const char *reason,

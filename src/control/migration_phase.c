@@ -142,7 +142,11 @@ static bool phase_pending(struct migration_case *d)
         plan_again(d->plan, retry_ms(d));
         return true;
     }
-    create_target_pod(d);
+    const char *policy = NULL;
+    ferry_cleanup_free char *configuration = migration_configuration(d, &policy);
+    if (configuration) {
+        create_target_pod(d);
+    }
     return true;
 }
 
@@ -179,7 +183,13 @@ static bool phase_scheduled(struct migration_case *d)
                        d->vmi->node_name);
         return true;
     }
-    plan_patch_status(d->plan, v->vmi, migration_patch_hand_off(v));
+    const char *policy = NULL;
+    ferry_cleanup_free char *configuration = migration_configuration(d, &policy);
+    if (!configuration) {
+        return true;
+    }
+    migration_set_queue_text(d, NULL);
+    plan_patch_status(d->plan, v->vmi, migration_patch_hand_off(v, policy, configuration));
     plan_event(d->plan, v->migration, KUBE_EVENT_NORMAL, "SuccessfulHandOver",
                "Handed over to the nodes %s and %s", d->vmi->node_name, d->target->node_name);
     return true;

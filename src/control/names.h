@@ -21,6 +21,8 @@
 #define ANNOTATION_PROGRESS "ferry.io/progress"
 #define ANNOTATION_QUEUE "ferry.io/queue"
 #define ANNOTATION_RESULT "ferry.io/result"
+#define ANNOTATION_INBOUND_LIMIT "ferry.io/parallelInboundMigrationsPerNode"
+#define ANNOTATION_BANDWIDTH_BUDGET "ferry.io/migrationBandwidthPerNode"
 
 #define FINALIZER_VMI "foregroundDeleteVirtualMachine"
 #define FINALIZER_MIGRATION "kubevirt.io/migrationJobFinalize"

@@ -475,7 +475,7 @@ struct kube_informer *kube_informer_new(const struct kube_informer_config *cfg)
     pthread_condattr_t attr;
 
     inf->cfg = *cfg;
-    inf->resource = api_resource_of_kind(cfg->kind);
+    inf->resource = cfg->resource ? cfg->resource : api_resource_of_kind(cfg->kind);
     inf->ns = ferry_strdup(cfg->ns);
     inf->label_selector = ferry_strdup(cfg->label_selector);
     inf->field_selector = ferry_strdup(cfg->field_selector);

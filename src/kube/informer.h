@@ -18,7 +18,8 @@ struct kube_informer;
 struct kube_informer_config {
     struct kube_client *client;
     enum api_kind kind;
-    const char *ns;                              /* NULL = all */
+    const struct api_resource *resource; /* instead of the kind, for those that are not decoded */
+    const char *ns;                      /* NULL = all */
     const char *label_selector, *field_selector; /* or NULL */
     /* Runs on the informer's thread, in the order of changes, after the cache shows the change:
      * added (old NULL), changed, gone (now NULL). Must not block for long; borrows its objects.
