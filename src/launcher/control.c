@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
+#include "launcher/metrics.h"
 #include "launcher/migrate_call.h"
 #include "launcher/record.h"
 #include "launcher/recover.h"
@@ -260,6 +261,24 @@ static void get_status(struct control *c, struct http_exchange *x, const char *u
     answer_status(c, x);
 }
 
+static void get_metrics(struct control *c, struct http_exchange *x, const char *uid)
+{
+    const struct context *ctx = c->parts.context;
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    struct state_values v;
+    struct sample sample;
+
+    (void)uid;
+    state_get(ctx->state, &v);
+    migrate_sample(c->parts.migrate, &sample);
+    metrics_write(&(struct metrics_input){.namespace_ = ctx->namespace_,
+                                          .name = ctx->name,
+                                          .migration = &v.migration,
+                                          .sample = &sample},
+                  &text);
+    http_answer(x, 200, "text/plain; version=0.0.4", text.data ? text.data : "", text.len);
+}
+
 static void get_record(struct control *c, struct http_exchange *x, const char *uid)
 {
     ferry_cleanup_buf struct ferry_buf text = {0};
@@ -345,6 +364,7 @@ static const struct route {
     {"DELETE", "/v1/vm", NULL, delete_vm},
     {"GET", "/v1/status", NULL, get_status},
     {"GET", "/v1/events", NULL, get_events},
+    {"GET", "/metrics", NULL, get_metrics},
     {"PUT", "/v1/target/", "", put_target},
     {"PUT", "/v1/migrations/", "", put_migration},
     {"POST", "/v1/migrations/", "/cancel", post_cancel},

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "launcher/events.h"
+#include "launcher/metrics.h"
 #include "launcher/record.h"
 
 static yyjson_mut_doc *number(int n)
@@ -100,9 +101,53 @@ static void records_are_bounded(void **state)
     assert_int_equal(ferry_remove_tree(dir, &err), 0);
 }
 
+static void metrics(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf none = {0};
+    ferry_cleanup_buf struct ferry_buf running = {0};
+    ferry_cleanup_buf struct ferry_buf over = {0};
+    struct state_migration m = {.downtime_ms = -1};
+    struct sample s = {.present = true, .remaining_bytes = 5, .downtime_ms = 250};
+    struct metrics_input in = {
+        .namespace_ = "default", .name = "vm1", .migration = &m, .sample = &s};
+
+    (void)state;
+    metrics_write(&in, &none);
+    assert_int_equal(none.len, 0);
+    m = (struct state_migration){.role = STATE_ROLE_SOURCE,
+                                 .phase = STATE_PHASE_RUNNING,
+                                 .start_ms = 1700000000500,
+                                 .mode = STRATEGY_POSTCOPY,
+                                 .downtime_ms = -1};
+    metrics_write(&in, &running);
+    ferry_buf_append(&running, "", 1);
+    static const char *const lines[] = {
+        "kubevirt_vmi_migration_data_remaining_bytes{namespace=\"default\",name=\"vm1\"} 5\n",
+        "kubevirt_vmi_migration_start_time_seconds{namespace=\"default\",name=\"vm1\"} "
+        "1700000000.5\n",
+        "ferry_migration_postcopy{namespace=\"default\",name=\"vm1\"} 1\n",
+        "ferry_migration_expected_downtime_seconds{namespace=\"default\",name=\"vm1\"} 0.25\n",
+        "# TYPE ferry_migration_iteration gauge\n",
+    };
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        if (!strstr(running.data, lines[i])) {
+            fail_msg("no %s in %s", lines[i], running.data);
+        }
+    }
+    m.phase = STATE_PHASE_SUCCEEDED;
+    m.downtime_ms = 31;
+    metrics_write(&in, &over);
+    ferry_buf_append(&over, "", 1);
+    assert_non_null(strstr(
+        over.data, "ferry_migration_downtime_seconds{namespace=\"default\",name=\"vm1\"} 0.031"));
+    assert_non_null(strstr(over.data, "status=\"succeeded\""));
+    assert_null(strstr(over.data, "remaining"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(metrics),
         cmocka_unit_test(events_are_kept_in_order),
         cmocka_unit_test(records_are_bounded),
     };
