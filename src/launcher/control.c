@@ -11,6 +11,7 @@
 #include "http/server.h"
 #include "launcher/metrics.h"
 #include "launcher/migrate_call.h"
+#include "launcher/planner.h"
 #include "launcher/record.h"
 #include "launcher/recover.h"
 #include "launcher/status.h"
@@ -261,6 +262,28 @@ static void get_status(struct control *c, struct http_exchange *x, const char *u
     answer_status(c, x);
 }
 
+static void post_plan(struct control *c, struct http_exchange *x, const char *uid)
+{
+    cleanup_body struct body b = {0};
+    ferry_cleanup_free char *text = NULL;
+    struct migrate_options options;
+    struct ferry_error err;
+    int rc = read_body(x, false, &b, &err);
+
+    (void)uid;
+    if (rc == 0 &&
+        (rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
+                                     &options, &err)) == 0) {
+        rc = planner_run(c->parts.context, &options, &text, &err);
+    }
+    if (rc < 0) {
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    migrate_note_plan(c->parts.migrate, text);
+    http_answer_json(x, 200, text);
+}
+
 static void get_metrics(struct control *c, struct http_exchange *x, const char *uid)
 {
     const struct context *ctx = c->parts.context;
@@ -365,6 +388,7 @@ static const struct route {
     {"GET", "/v1/status", NULL, get_status},
     {"GET", "/v1/events", NULL, get_events},
     {"GET", "/metrics", NULL, get_metrics},
+    {"POST", "/v1/plan", NULL, post_plan},
     {"PUT", "/v1/target/", "", put_target},
     {"PUT", "/v1/migrations/", "", put_migration},
     {"POST", "/v1/migrations/", "/cancel", post_cancel},

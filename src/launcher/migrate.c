@@ -38,6 +38,7 @@ struct migrate {
     bool busy;                  /* guarded by lock: the runner works */
     bool joinable;              /* guarded by lock: `runner` must be joined */
     enum outcome_target target; /* guarded by lock: what the handler said of the other side */
+    char *plan;                 /* guarded by lock: of the next migration, or NULL */
     struct monitor *monitor;    /* guarded by lock: of the current or the last migration */
     pthread_t runner;
     /* Of the current migration; set before its threads start. */
@@ -66,6 +67,7 @@ void migrate_free(struct migrate *m)
         pthread_join(m->runner, NULL);
     }
     monitor_free(m->monitor);
+    free(m->plan);
     pthread_mutex_destroy(&m->lock);
     free(m);
 }
@@ -330,6 +332,14 @@ static void note_start(struct migrate *m)
     yyjson_mut_obj_add_int(doc, o, "guestBytes", m->guest_bytes);
     yyjson_mut_obj_add_val(doc, o, "options", migrate_options_json(doc, &m->options));
     record_add(m->record, m->make_call ? "start" : "reattach", doc);
+    if (m->plan) {
+        yyjson_doc *plan = yyjson_read(m->plan, strlen(m->plan), 0);
+
+        record_add(m->record, "plan", yyjson_doc_mut_copy(plan, NULL));
+        yyjson_doc_free(plan);
+        free(m->plan);
+        m->plan = NULL;
+    }
     context_publish_migration(m->c, &none);
 }
 
@@ -494,6 +504,14 @@ int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err)
 
 /* ---- what others know --------------------------------------------------------------------------
  */
+
+void migrate_note_plan(struct migrate *m, const char *json)
+{
+    pthread_mutex_lock(&m->lock);
+    free(m->plan);
+    m->plan = ferry_strdup(json);
+    pthread_mutex_unlock(&m->lock);
+}
 
 /* CONFLICT unless `uid` is the current migration, away from here; NOT_FOUND when it is unknown. */
 static int check_current(const struct state_values *v, const char *uid, struct ferry_error *err)

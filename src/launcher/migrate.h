@@ -24,6 +24,8 @@ int migrate_set_path(struct migrate *m, const char *uid, bool away, struct ferry
  * ends a move whose target died in post-copy. */
 int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target target,
                        struct ferry_error *err);
+/* The latest plan: the record of the next migration begins with it. */
+void migrate_note_plan(struct migrate *m, const char *json);
 /* After a restart of the launcher, once libvirt is connected: goes on watching a migration that the
  * state file says is running. */
 void migrate_reattach(struct migrate *m);

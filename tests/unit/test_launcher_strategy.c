@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 
+#include "launcher/plan.h"
 #include "launcher/strategy.h"
 
 #define MIB (INT64_C(1) << 20)
@@ -706,12 +707,53 @@ static void ferry_steps(void **state)
     }
 }
 
+static void plans(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t data_mib, dirty_mib_s, path_mib_s;
+        bool post_copy;
+        enum plan_end low, high;
+        int64_t total_least_ms, total_most_ms; /* of the low case */
+    } cases[] = {
+        {"idle", 1024, 0, 100, false, PLAN_SWITCHES_OVER, PLAN_SWITCHES_OVER, 10900, 11100},
+        {"steady", 1024, 20, 100, false, PLAN_SWITCHES_OVER, PLAN_SWITCHES_OVER, 12500, 14500},
+        {"heavy", 1024, 60, 100, true, PLAN_SWITCHES_OVER, PLAN_POST_COPY, 20000, 30000},
+        {"too heavy", 1024, 500, 100, true, PLAN_POST_COPY, PLAN_POST_COPY, 30000, 60000},
+        {"too heavy, nothing is allowed", 1024, 500, 100, false, PLAN_ABORT, PLAN_ABORT, 37000,
+         90000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct plan_input in = {
+            .policy = ferry_policy(cases[i].post_copy, cases[i].post_copy, false),
+            .data_bytes = cases[i].data_mib * MIB,
+            .dirty_bytes_per_s = cases[i].dirty_mib_s * MIB,
+            .path_bytes_per_s = cases[i].path_mib_s * MIB,
+        };
+        struct plan p;
+
+        plan_make(&in, &p);
+        if (p.low.end != cases[i].low || p.high.end != cases[i].high ||
+            p.low.total_ms < cases[i].total_least_ms || p.low.total_ms > cases[i].total_most_ms) {
+            char *text = plan_json(&in, &p);
+
+            fail_msg("%s: %s", cases[i].name, text);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kubevirt_legacy),    cmocka_unit_test(kubevirt_stall),
-        cmocka_unit_test(kubevirt_bandwidth), cmocka_unit_test(ferry_steps),
-        cmocka_unit_test(ferry_runs),         cmocka_unit_test(ferry_is_not_slower),
+        cmocka_unit_test(kubevirt_legacy),
+        cmocka_unit_test(kubevirt_stall),
+        cmocka_unit_test(kubevirt_bandwidth),
+        cmocka_unit_test(ferry_steps),
+        cmocka_unit_test(ferry_runs),
+        cmocka_unit_test(ferry_is_not_slower),
+        cmocka_unit_test(plans),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,34 @@ def test_there_and_back(bin_dir):
         third.end()
 
 
+def test_plan_and_metrics(bin_dir):
+    """What was planned, and what then happened."""
+    with labs.lab(bin_dir) as lab:
+        guest, first = labs.start(lab, memory="96Mi", args="ws=48 rate=4 hb=50 fill=rand")
+        options = {"pathBytesPerS": 20 * MIB}
+        plan = first.ok("POST", "/v1/plan", {"options": options})
+        print(plan)
+        assert plan["low"]["end"] == "switch-over" and plan["dirtyBytesPerS"] < 32 * MIB, plan
+        assert first.call("POST", "/v1/plan", {})[0] == 400
+        lab.nodes[0].shape(176)
+        target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+        m = labs.Move(lab, guest, first, target, options)
+        m.wait_bytes(MIB)
+        text = first.ok("GET", "/metrics")
+        assert "kubevirt_vmi_migration_data_remaining_bytes{" in text, text
+        assert m.wait_end() == ("succeeded", "succeeded"), first.migration()
+        assert 'status="succeeded"' in first.ok("GET", "/metrics")
+        record = first.record(m.uid)
+        took = next(r["elapsedMs"] for r in reversed(record) if r["type"] == "sample")
+        assert [r for r in record if r["type"] == "plan"], record
+        print(f"planned {plan['low']['totalMs']} to {plan['high']['totalMs']} ms, took {took} ms")
+        assert plan["low"]["totalMs"] / 3 < took < plan["high"]["totalMs"] * 3, (plan, took)
+        lab.check_guest(target)
+        m.close()
+        first.end()
+        target.end()
+
+
 def test_wrong_calls(bin_dir):
     with labs.lab(bin_dir) as lab:
         guest, pod = labs.start(lab)
