@@ -44,7 +44,7 @@ static yyjson_mut_val *new_body(yyjson_mut_doc *doc, const char *move)
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "move", move);
     yyjson_mut_obj_add_int(doc, o, "generation", 1);
-    yyjson_mut_obj_add_str(doc, o, "tls", "raw");
+    yyjson_mut_obj_add_str(doc, o, "tls", "ferry");
     return o;
 }
 

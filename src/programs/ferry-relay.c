@@ -159,7 +159,7 @@ static int serve_with(struct tls_credentials *credentials, int control_fd,
     int rc;
 
     if ((rc = drop_privileges(id, err)) < 0 || (rc = tls_credentials_load(credentials, err)) < 0 ||
-        (rc = relay_manager_new(credentials, &m, err)) < 0) {
+        (rc = relay_manager_new(credentials, credentials, 0, &m, err)) < 0) {
         return rc;
     }
     rc = relay_control_start(ferry_take_fd(&fd), m, &server, err);

@@ -104,6 +104,27 @@ static bool allowed(const struct http_exchange *x)
     return false;
 }
 
+static void put_rate(struct http_exchange *x, struct relay_manager *m)
+{
+    struct ferry_error err;
+    char *json = NULL;
+    size_t len = 0;
+    const char *body = http_body(x, &len);
+
+    if (relay_manager_set_rate(m, body, len, &json, &err) < 0) {
+        http_answer_error(x, 0, &err);
+    } else {
+        answer_text(x, json);
+    }
+}
+
+static void answer_metrics(struct http_exchange *x, struct relay_manager *m)
+{
+    ferry_cleanup_free char *text = relay_manager_metrics(m);
+
+    http_answer(x, 200, "text/plain; version=0.0.4", text, strlen(text));
+}
+
 static void handle(struct http_exchange *x, void *ctx)
 {
     struct relay_manager *m = ctx;
@@ -121,6 +142,12 @@ static void handle(struct http_exchange *x, void *ctx)
     } else if (ferry_streq(path, "/v1/drain") && ferry_streq(method, "POST")) {
         relay_manager_drain(m);
         answer_text(x, relay_manager_health(m));
+    } else if (ferry_str_starts(path, "/v1/paths/") && ferry_streq(method, "GET")) {
+        answer_text(x, relay_manager_path(m, path + strlen("/v1/paths/")));
+    } else if (ferry_streq(path, "/v1/rate") && ferry_streq(method, "PUT")) {
+        put_rate(x, m);
+    } else if (ferry_streq(path, "/metrics") && ferry_streq(method, "GET")) {
+        answer_metrics(x, m);
     } else if (!collection(x, m, RELAY_TARGET, "/v1/targets") &&
                !collection(x, m, RELAY_SOURCE, "/v1/sources")) {
         answer_status(x, 404, "no such call");

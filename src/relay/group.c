@@ -45,7 +45,9 @@ struct entry {
 
 struct relay_group {
     struct relay_spec *spec;
-    struct tls_credentials *credentials;
+    const struct relay_env *env;
+    struct relay_registry *registry;
+    struct relay_rate *rate;
     int stop_fd, finished_fd, dirfd;
     int listeners[RELAY_CHANNELS_MAX], ports[RELAY_CHANNELS_MAX];
     atomic_bool control_busy;
@@ -119,6 +121,19 @@ static int start_thread(struct entry *e)
     return rc;
 }
 
+static void name_local(const struct relay_group *g, const struct relay_channel *channel,
+                       char ret[RELAY_LOCAL_NAME])
+{
+    char name[RELAY_SOCKET_NAME];
+
+    if (channel->unix_path) {
+        snprintf(ret, RELAY_LOCAL_NAME, "%s", channel->unix_path);
+    } else {
+        relay_spec_socket_name(g->spec->key, channel->logical, name);
+        snprintf(ret, RELAY_LOCAL_NAME, "%s/%s", g->spec->dir, name);
+    }
+}
+
 static void add_stream(struct relay_group *g, size_t index, int fd)
 {
     const struct relay_channel *channel = &g->spec->channels[index];
@@ -134,10 +149,13 @@ static void add_stream(struct relay_group *g, size_t index, int fd)
                  strchr(g->spec->address, ':') ? "[%s]:%d" : "%s:%d", g->spec->address,
                  channel->port);
     }
+    name_local(g, channel, e->stats.local);
     e->stream = (struct relay_stream){
         .spec = g->spec,
         .channel = channel,
-        .credentials = g->credentials,
+        .env = g->env,
+        .registry = g->registry,
+        .rate = g->spec->role == RELAY_SOURCE ? g->rate : NULL,
         .stop_fd = g->stop_fd,
         .slot = channel->logical == RELAY_CONTROL ? &g->control_busy : NULL,
         .stats = &e->stats,
@@ -233,16 +251,20 @@ static void *accept_thread(void *arg)
 /* ---- starting and stopping --------------------------------------------------------------------
  */
 
-static int listen_unix(struct relay_group *g, int logical, struct ferry_error *err)
+static int listen_unix(struct relay_group *g, const struct relay_channel *channel,
+                       struct ferry_error *err)
 {
-    char name[RELAY_SOCKET_NAME];
+    char name[RELAY_SOCKET_NAME], shown[RELAY_LOCAL_NAME];
 
-    relay_spec_socket_name(g->spec->key, logical, name);
+    relay_spec_socket_name(g->spec->key, channel->logical, name);
+    name_local(g, channel, shown);
     /* By way of the descriptor: what the directory is was settled when it was opened. */
-    ferry_cleanup_free char *path = ferry_asprintf("/proc/self/fd/%d/%s", g->dirfd, name);
+    ferry_cleanup_free char *path = channel->unix_path
+                                        ? ferry_strdup(channel->unix_path)
+                                        : ferry_asprintf("/proc/self/fd/%d/%s", g->dirfd, name);
     ferry_cleanup_fd int fd = ferry_unix_listen(path, SOCKET_MODE, UNIX_BACKLOG, err);
     if (fd < 0) {
-        return ferry_wrap(err, "%s/%s", g->spec->dir, name);
+        return ferry_wrap(err, "%s", shown);
     }
     int rc = ferry_set_nonblock(fd, true, err);
     return rc < 0 ? rc : ferry_take_fd(&fd);
@@ -252,23 +274,22 @@ static int listen_all(struct relay_group *g, struct ferry_error *err)
 {
     const struct relay_spec *s = g->spec;
 
-    if (s->role == RELAY_SOURCE) {
+    if (s->role == RELAY_SOURCE && s->dir) {
         g->dirfd = open(s->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (g->dirfd < 0) {
             return ferry_fail_errno(err, errno, "opening directory %s", s->dir);
         }
     }
     for (size_t i = 0; i < s->n_channels; i++) {
-        int fd = s->role == RELAY_SOURCE ? listen_unix(g, s->channels[i].logical, err)
-                                         : relay_net_listen(s->address, &g->ports[i], err);
+        g->ports[i] = s->channels[i].port;
+        int fd = s->role == RELAY_SOURCE
+                     ? listen_unix(g, &s->channels[i], err)
+                     : relay_net_listen(s->address, &g->ports[i], s->mode != RELAY_FERRY, err);
 
         if (fd < 0) {
             return fd;
         }
         g->listeners[i] = fd;
-        if (s->role == RELAY_SOURCE) {
-            g->ports[i] = s->channels[i].port;
-        }
     }
     return 0;
 }
@@ -282,8 +303,12 @@ static void close_listeners(struct relay_group *g)
         if (g->spec->role == RELAY_SOURCE) {
             char name[RELAY_SOCKET_NAME];
 
-            relay_spec_socket_name(g->spec->key, g->spec->channels[i].logical, name);
-            (void)unlinkat(g->dirfd, name, 0); /* the pod's directory may be gone already */
+            const struct relay_channel *c = &g->spec->channels[i];
+
+            relay_spec_socket_name(g->spec->key, c->logical, name);
+            /* The pod's directory may be gone already. */
+            (void)unlinkat(c->unix_path ? AT_FDCWD : g->dirfd, c->unix_path ? c->unix_path : name,
+                           0);
         }
         close(g->listeners[i]);
         g->listeners[i] = -1;
@@ -305,18 +330,22 @@ void relay_group_stop(struct relay_group *g)
     ferry_closep(&g->stop_fd);
     ferry_closep(&g->finished_fd);
     pthread_mutex_destroy(&g->lock);
+    relay_registry_free(g->registry);
+    relay_rate_free(g->rate);
     relay_spec_free(g->spec);
     free(g);
 }
 FERRY_DEFINE_CLEANUP(struct relay_group *, relay_group_stop)
 
-int relay_group_start(struct relay_spec *spec_take, struct tls_credentials *credentials,
+int relay_group_start(struct relay_spec *spec_take, const struct relay_env *env,
                       struct relay_group **ret, struct ferry_error *err)
 {
     ferry_cleanup(relay_group_stopp) struct relay_group *g = ferry_xcalloc(1, sizeof(*g));
 
     g->spec = spec_take;
-    g->credentials = credentials;
+    g->env = env;
+    g->registry = relay_registry_new();
+    g->rate = relay_rate_new(env->rate, spec_take->rate);
     g->dirfd = -1;
     for (size_t i = 0; i < RELAY_CHANNELS_MAX; i++) {
         g->listeners[i] = -1;
@@ -326,6 +355,12 @@ int relay_group_start(struct relay_spec *spec_take, struct tls_credentials *cred
     g->finished_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (g->stop_fd < 0 || g->finished_fd < 0) {
         return ferry_fail_errno(err, errno, "making an event descriptor");
+    }
+    if (g->spec->mode == RELAY_PLAIN) {
+        ferry_warn(
+            "without TLS: whoever can read or forge packets on this path can read and change "
+            "the guest's memory",
+            F_STR("key", g->spec->key), F_STR("address", g->spec->address));
     }
     int rc = listen_all(g, err);
     if (rc < 0) {
@@ -354,6 +389,48 @@ size_t relay_group_stream_count(struct relay_group *g)
     size_t n = g->n_streams;
     pthread_mutex_unlock(&g->lock);
     return n;
+}
+
+int relay_group_port(const struct relay_group *g)
+{
+    return g->ports[0];
+}
+
+void relay_group_set_rate(struct relay_group *g, uint64_t bytes_per_s)
+{
+    g->spec->rate = bytes_per_s;
+    relay_rate_set(g->rate, bytes_per_s);
+}
+
+void relay_group_sum(struct relay_group *g, struct relay_group_sums *sums)
+{
+    pthread_mutex_lock(&g->lock);
+    for (const struct entry *e = g->streams; e; e = e->next) {
+        const struct relay_stream_stats *st = &e->stats;
+        int state = atomic_load(&st->state);
+        int64_t rtt = atomic_load(&st->rtt_us), away = atomic_load(&st->away_ns);
+
+        sums->bytes_in += atomic_load(&st->bytes.in);
+        sums->bytes_out += atomic_load(&st->bytes.out);
+        sums->resumes += atomic_load(&st->resumes);
+        if (e->finished) {
+            continue;
+        }
+        sums->open += state == RELAY_STREAM_OPEN;
+        sums->away += state == RELAY_STREAM_AWAY;
+        sums->rate_in += state == RELAY_STREAM_OPEN ? atomic_load(&st->rate_in) : 0;
+        sums->rate_out += state == RELAY_STREAM_OPEN ? atomic_load(&st->rate_out) : 0;
+        if (rtt > 0 && (sums->rtt_us == 0 || rtt < sums->rtt_us)) {
+            sums->rtt_us = rtt;
+        }
+        if (away > 0 && (sums->away_ns == 0 || away < sums->away_ns)) {
+            sums->away_ns = away;
+        }
+        if (sums->since_ms == 0 || st->since_ms < sums->since_ms) {
+            sums->since_ms = st->since_ms;
+        }
+    }
+    pthread_mutex_unlock(&g->lock);
 }
 
 void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut_val *obj)
@@ -385,7 +462,13 @@ void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut
             yyjson_mut_arr_add_strcpy(doc, files, path);
         }
     }
-    yyjson_mut_obj_add_str(doc, obj, "tls", "raw");
+    yyjson_mut_obj_add_str(doc, obj, "tls", relay_mode_name(s->mode));
+    if (s->mode == RELAY_FERRY) {
+        yyjson_mut_obj_add_int(doc, obj, "resumeWindowS", s->resume_window_ns / FERRY_NS_PER_S);
+    }
+    if (!target) {
+        yyjson_mut_obj_add_uint(doc, obj, "rateBytesPerS", relay_rate_get(g->rate));
+    }
     yyjson_mut_obj_add_uint(doc, obj, "streams", relay_group_stream_count(g));
 }
 
@@ -408,6 +491,19 @@ void relay_group_describe_streams(struct relay_group *g, yyjson_mut_doc *doc, yy
         yyjson_mut_obj_add_uint(doc, o, "bytesIn", atomic_load(&e->stats.bytes.in));
         yyjson_mut_obj_add_uint(doc, o, "bytesOut", atomic_load(&e->stats.bytes.out));
         yyjson_mut_obj_add_int(doc, o, "sinceMs", e->stats.since_ms);
+        if (g->spec->mode != RELAY_FERRY) {
+            continue;
+        }
+        int64_t away = atomic_load(&e->stats.away_ns);
+
+        yyjson_mut_obj_add_uint(doc, o, "resumes", atomic_load(&e->stats.resumes));
+        yyjson_mut_obj_add_int(doc, o, "rttUs", atomic_load(&e->stats.rtt_us));
+        yyjson_mut_obj_add_uint(doc, o, "bytesPerSIn", atomic_load(&e->stats.rate_in));
+        yyjson_mut_obj_add_uint(doc, o, "bytesPerSOut", atomic_load(&e->stats.rate_out));
+        yyjson_mut_obj_add_uint(doc, o, "replayedBytes", atomic_load(&e->stats.replayed));
+        yyjson_mut_obj_add_uint(doc, o, "windowBytes", atomic_load(&e->stats.window));
+        yyjson_mut_obj_add_int(doc, o, "awayMs",
+                               away > 0 ? (ferry_now_ns() - away) / FERRY_NS_PER_MS : 0);
     }
     pthread_mutex_unlock(&g->lock);
 }

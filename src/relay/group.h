@@ -7,20 +7,35 @@
 #include <yyjson.h>
 
 #include "base/error.h"
+#include "relay/env.h"
 #include "relay/spec.h"
-#include "tls/credentials.h"
 
 struct relay_group;
 
-/* Takes `spec`, also on failure. Borrows `credentials`. When it returns, connections are accepted.
+/* Takes `spec`, also on failure. Borrows `env`. When it returns, connections are accepted.
  */
-int relay_group_start(struct relay_spec *spec_take, struct tls_credentials *credentials,
+int relay_group_start(struct relay_spec *spec_take, const struct relay_env *env,
                       struct relay_group **ret, struct ferry_error *err);
 /* Stops accepting, removes the socket files, ends every stream, waits for their threads, frees. */
 void relay_group_stop(struct relay_group *g);
 
 const struct relay_spec *relay_group_spec(const struct relay_group *g);
 size_t relay_group_stream_count(struct relay_group *g);
+/* The port of the first channel. */
+int relay_group_port(const struct relay_group *g);
+/* Not to be called by two threads at once. */
+void relay_group_set_rate(struct relay_group *g, uint64_t bytes_per_s);
+
+/* Sums over the streams of a move, for overviews. */
+struct relay_group_sums {
+    size_t open, away;
+    uint64_t bytes_in, bytes_out, rate_in, rate_out, resumes;
+    int64_t rtt_us;   /* the shortest; 0 = none is known */
+    int64_t away_ns;  /* the longest ago */
+    int64_t since_ms; /* the oldest stream; 0 = none */
+};
+/* Adds to `*sums`. */
+void relay_group_sum(struct relay_group *g, struct relay_group_sums *sums);
 
 /* What GET and PUT answer: adds fields to `obj`. */
 void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut_val *obj);

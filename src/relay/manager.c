@@ -8,6 +8,7 @@
 
 #include <yyjson.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "relay/group.h"
@@ -18,9 +19,9 @@ struct node {
 };
 
 struct relay_manager {
-    struct tls_credentials *credentials;
-    char instance[17];    /* tells a caller that the relay was started anew */
-    pthread_mutex_t lock; /* over the rest; held while a group starts or stops */
+    struct relay_env env;
+    char instance[2 * FRAME_ID + 1]; /* tells a caller that the relay was started anew */
+    pthread_mutex_t lock;            /* over the rest; held while a group starts or stops */
     struct node *groups;
     bool draining;
 };
@@ -112,7 +113,7 @@ static int start_locked(struct relay_manager *m, struct relay_spec *spec_take, s
     if (*old && source) {
         remove_locked(old);
     }
-    int rc = relay_group_start(spec_take, m->credentials, &g, err);
+    int rc = relay_group_start(spec_take, &m->env, &g, err);
     if (rc < 0) {
         return rc;
     }
@@ -123,8 +124,9 @@ static int start_locked(struct relay_manager *m, struct relay_spec *spec_take, s
     *ret_json = describe(m, g);
     ferry_info(source ? "source set up" : "target set up", F_STR("key", relay_group_spec(g)->key),
                F_STR("move", relay_group_spec(g)->move), F_STR("change", what),
-               F_STR("node", relay_group_spec(g)->peer_node),
-               F_STR("address", relay_group_spec(g)->address));
+               F_STR("node", relay_spec_peer(relay_group_spec(g))),
+               F_STR("address", relay_group_spec(g)->address),
+               F_STR("tls", relay_mode_name(relay_group_spec(g)->mode)));
     return 0;
 }
 
@@ -142,6 +144,10 @@ int relay_manager_put(struct relay_manager *m, struct relay_spec *spec_take, cha
         rc = ferry_fail(err, FERRY_RETRY, "this relay is draining: it takes no new moves");
         break;
     case RELAY_KEEP:
+        *ret_json = describe(m, old);
+        break;
+    case RELAY_ADJUST:
+        relay_group_set_rate(old, spec->rate);
         *ret_json = describe(m, old);
         break;
     case RELAY_REPLACE:
@@ -234,6 +240,98 @@ char *relay_manager_health(struct relay_manager *m)
     return reply_text(&r);
 }
 
+char *relay_manager_path(struct relay_manager *m, const char *node)
+{
+    struct reply r = reply_new();
+    struct relay_group_sums sums = {0};
+    uint64_t last_rate = 0;
+    int64_t last_rtt = 0, since_s = 0;
+
+    pthread_mutex_lock(&m->lock);
+    for (struct node *n = m->groups; n; n = n->next) {
+        if (ferry_streq(relay_group_spec(n->group)->peer_node, node)) {
+            relay_group_sum(n->group, &sums);
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+    relay_paths_last(m->env.paths, node, &last_rate, &last_rtt);
+    if (sums.away) {
+        since_s = (ferry_now_ns() - sums.away_ns) / FERRY_NS_PER_S;
+    } else if (sums.open) {
+        since_s = (ferry_now_unix_ms() - sums.since_ms) / 1000;
+    }
+    yyjson_mut_obj_add_str(r.doc, r.root, "state", sums.away ? "away" : sums.open ? "up" : "none");
+    yyjson_mut_obj_add_uint(r.doc, r.root, "bytesPerS", sums.rate_in + sums.rate_out);
+    yyjson_mut_obj_add_uint(r.doc, r.root, "lastBytesPerS", last_rate);
+    yyjson_mut_obj_add_int(r.doc, r.root, "rttUs", sums.rtt_us ? sums.rtt_us : last_rtt);
+    yyjson_mut_obj_add_int(r.doc, r.root, "sinceS", since_s);
+    return reply_text(&r);
+}
+
+char *relay_manager_metrics(struct relay_manager *m)
+{
+    struct ferry_buf b = {0};
+    struct relay_group_sums sums[2] = {{0}, {0}};
+    size_t groups[2] = {0, 0};
+
+    pthread_mutex_lock(&m->lock);
+    for (struct node *n = m->groups; n; n = n->next) {
+        enum relay_role role = relay_group_spec(n->group)->role;
+
+        groups[role]++;
+        relay_group_sum(n->group, &sums[role]);
+    }
+    bool draining = m->draining;
+    pthread_mutex_unlock(&m->lock);
+    static const struct {
+        const char *name, *type, *help;
+    } rows[] = {
+        {"moves", "gauge", "Moves that this relay serves."},
+        {"streams_open", "gauge", "Streams that carry bytes."},
+        {"streams_away", "gauge", "Streams whose connection is gone and whose ends are held."},
+        {"bytes_in", "gauge", "Bytes delivered to unix sockets by the streams of present moves."},
+        {"bytes_out", "gauge", "Bytes read from unix sockets by the streams of present moves."},
+        {"bytes_in_per_second", "gauge", "Bytes delivered in the last second."},
+        {"bytes_out_per_second", "gauge", "Bytes acknowledged by the peer in the last second."},
+        {"stream_resumes", "gauge", "Connections that took over a running stream."},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ferry_buf_printf(&b, "# HELP ferry_relay_%s %s\n# TYPE ferry_relay_%s %s\n", rows[i].name,
+                         rows[i].help, rows[i].name, rows[i].type);
+        for (enum relay_role role = RELAY_TARGET; role <= RELAY_SOURCE; role++) {
+            const struct relay_group_sums *s = &sums[role];
+            const uint64_t values[] = {groups[role], s->open,    s->away,     s->bytes_in,
+                                       s->bytes_out, s->rate_in, s->rate_out, s->resumes};
+
+            ferry_buf_printf(&b, "ferry_relay_%s{role=\"%s\"} %llu\n", rows[i].name,
+                             relay_role_name(role), (unsigned long long)values[i]);
+        }
+    }
+    ferry_buf_printf(&b,
+                     "# HELP ferry_relay_rate_limit_bytes_per_second Limit for all moves, 0 is "
+                     "none.\n# TYPE ferry_relay_rate_limit_bytes_per_second gauge\n"
+                     "ferry_relay_rate_limit_bytes_per_second %llu\n"
+                     "# HELP ferry_relay_draining Whether new moves are refused.\n"
+                     "# TYPE ferry_relay_draining gauge\nferry_relay_draining %d\n",
+                     (unsigned long long)relay_rate_get(m->env.rate), draining);
+    return b.data;
+}
+
+int relay_manager_set_rate(struct relay_manager *m, const char *json, size_t len, char **ret_json,
+                           struct ferry_error *err)
+{
+    uint64_t rate = 0;
+    int rc = relay_spec_parse_rate(json, len, &rate, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    relay_rate_set(m->env.rate, rate);
+    ferry_info("rate limit set", F_UINT("bytesPerS", rate));
+    *ret_json = ferry_asprintf("{\"bytesPerS\":%llu}", (unsigned long long)rate);
+    return 0;
+}
+
 void relay_manager_drain(struct relay_manager *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -256,17 +354,22 @@ size_t relay_manager_stream_count(struct relay_manager *m)
 /* ---- life -------------------------------------------------------------------------------------
  */
 
-int relay_manager_new(struct tls_credentials *credentials, struct relay_manager **ret,
-                      struct ferry_error *err)
+int relay_manager_new(struct tls_credentials *server, struct tls_credentials *client, uint64_t rate,
+                      struct relay_manager **ret, struct ferry_error *err)
 {
-    uint64_t tag;
+    struct relay_manager *m = ferry_xcalloc(1, sizeof(*m));
 
-    if (getrandom(&tag, sizeof(tag), 0) != (ssize_t)sizeof(tag)) {
+    m->env.server = server;
+    m->env.client = client;
+    if (getrandom(m->env.instance, FRAME_ID, 0) != FRAME_ID) {
+        free(m);
         return ferry_fail_errno(err, errno, "reading random bytes");
     }
-    struct relay_manager *m = ferry_xcalloc(1, sizeof(*m));
-    snprintf(m->instance, sizeof(m->instance), "%016llx", (unsigned long long)tag);
-    m->credentials = credentials;
+    for (size_t i = 0; i < FRAME_ID; i++) {
+        snprintf(m->instance + 2 * i, 3, "%02x", m->env.instance[i]);
+    }
+    m->env.rate = relay_rate_new(NULL, rate);
+    m->env.paths = relay_paths_new();
     pthread_mutex_init(&m->lock, NULL);
     *ret = m;
     return 0;
@@ -283,5 +386,7 @@ void relay_manager_free(struct relay_manager *m)
     }
     pthread_mutex_unlock(&m->lock);
     pthread_mutex_destroy(&m->lock);
+    relay_rate_free(m->env.rate);
+    relay_paths_free(m->env.paths);
     free(m);
 }

@@ -5,16 +5,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
+#include "relay/env.h"
 #include "relay/spec.h"
-#include "tls/credentials.h"
 
 struct relay_manager;
 
-/* Borrows `credentials`. */
-int relay_manager_new(struct tls_credentials *credentials, struct relay_manager **ret,
-                      struct ferry_error *err);
+/* Borrows the credentials. `rate`: bytes per second for all moves together, 0 = no limit. */
+int relay_manager_new(struct tls_credentials *server, struct tls_credentials *client, uint64_t rate,
+                      struct relay_manager **ret, struct ferry_error *err);
 /* Ends every stream, removes every socket file. */
 void relay_manager_free(struct relay_manager *m);
 
@@ -30,6 +31,14 @@ bool relay_manager_delete(struct relay_manager *m, enum relay_role role, const c
 char *relay_manager_list(struct relay_manager *m, enum relay_role role);
 char *relay_manager_streams(struct relay_manager *m);
 char *relay_manager_health(struct relay_manager *m);
+/* {state: "up"|"away"|"none", bytesPerS, rttUs, sinceS} of all streams to and from a node. */
+char *relay_manager_path(struct relay_manager *m, const char *node);
+/* For Prometheus. */
+char *relay_manager_metrics(struct relay_manager *m);
+
+/* Of all moves together; from JSON {bytesPerS}. */
+int relay_manager_set_rate(struct relay_manager *m, const char *json, size_t len, char **ret_json,
+                           struct ferry_error *err);
 
 /* From now on new keys are refused. */
 void relay_manager_drain(struct relay_manager *m);

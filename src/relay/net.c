@@ -69,12 +69,14 @@ void relay_net_tune(int fd)
     set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
     /* bbr, where it is the default, costs a fifth more CPU per byte. */
     (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    /* What is not on its way yet is better kept here, where something newer can go first. */
+    set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, SOCKET_BUFFER);
 }
 
-int relay_net_listen(const char *address, int *ret_port, struct ferry_error *err)
+int relay_net_listen(const char *address, int *port, bool bounded, struct ferry_error *err)
 {
     struct address a;
-    int rc = resolve(address, 0, &a, err);
+    int rc = resolve(address, *port, &a, err);
 
     if (rc < 0) {
         return rc;
@@ -84,7 +86,12 @@ int relay_net_listen(const char *address, int *ret_port, struct ferry_error *err
     if (fd < 0) {
         return ferry_fail_errno(err, errno, "making a TCP socket");
     }
-    bound_buffers(fd);
+    if (bounded) {
+        bound_buffers(fd);
+    }
+    if (*port != 0) {
+        set_int(fd, SOL_SOCKET, SO_REUSEADDR, 1); /* connections of an earlier relay linger on */
+    }
     if (a.sa.ss_family == AF_INET6) {
         set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0); /* "::" means every address of both families */
     }
@@ -95,8 +102,8 @@ int relay_net_listen(const char *address, int *ret_port, struct ferry_error *err
     if (getsockname(fd, (struct sockaddr *)&a.sa, &a.len) < 0) {
         return ferry_fail_errno(err, errno, "reading the port of a listener on %s", address);
     }
-    *ret_port = ntohs(a.sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a.sa)->sin6_port
-                                                 : ((struct sockaddr_in *)&a.sa)->sin_port);
+    *port = ntohs(a.sa.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&a.sa)->sin6_port
+                                             : ((struct sockaddr_in *)&a.sa)->sin_port);
     return ferry_take_fd(&fd);
 }
 
@@ -150,6 +157,26 @@ static int make_socket(int family, int stop_fd, int64_t deadline_ns, struct ferr
     }
 }
 
+int relay_net_dial_start(const char *address, int port, struct ferry_error *err)
+{
+    struct address a;
+    int rc = resolve(address, port, &a, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    ferry_cleanup_fd int fd =
+        socket(a.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    if (fd < 0) {
+        return ferry_fail_errno(err, errno, "making a TCP socket");
+    }
+    relay_net_tune(fd);
+    if (connect(fd, (struct sockaddr *)&a.sa, a.len) < 0 && errno != EINPROGRESS) {
+        return ferry_fail_errno(err, errno, "connecting to %s port %d", address, port);
+    }
+    return ferry_take_fd(&fd);
+}
+
 int relay_net_dial(const char *address, int port, int stop_fd, int64_t deadline_ns,
                    struct ferry_error *err)
 {
@@ -195,6 +222,19 @@ void relay_net_peer_name(int fd, char ret[RELAY_NET_NAME])
         return;
     }
     snprintf(ret, RELAY_NET_NAME, strchr(host, ':') ? "[%s]:%s" : "%s:%s", host, port);
+}
+
+bool relay_net_same_host(const char *name, const char *address)
+{
+    const char *host = name[0] == '[' ? name + 1 : name;
+    size_t n = name[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
+
+    /* On a listener for both families IPv4 shows as ::ffff:192.0.2.1. */
+    if (strncmp(host, "::ffff:", 7) == 0) {
+        host += 7;
+        n -= 7;
+    }
+    return n == strlen(address) && strncmp(host, address, n) == 0;
 }
 
 int relay_net_sample(int fd, int64_t now_ns, struct relay_path_sample *ret)

@@ -2,15 +2,22 @@
  * connection gets. All sockets are non-blocking and close-on-exec. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "relay/path.h"
 
-/* Listens on a random port of a numeric IPv4 or IPv6 address. */
-int relay_net_listen(const char *address, int *ret_port, struct ferry_error *err);
+/* Listens on `*port` of a numeric IPv4 or IPv6 address; 0 = a random one, which is then in `*port`.
+ * `bounded`: the kernel's queues are kept small; without, something else bounds what is under
+ * way. */
+int relay_net_listen(const char *address, int *port, bool bounded, struct ferry_error *err);
 
-/* A connected, tuned socket. Ends early with CANCELLED when `stop_fd` becomes readable. */
+/* Begins to connect, without bounded queues; the socket becomes writable when that is through. */
+int relay_net_dial_start(const char *address, int port, struct ferry_error *err);
+
+/* A connected, tuned socket with bounded queues. Ends early with CANCELLED when `stop_fd` becomes
+ * readable. */
 int relay_net_dial(const char *address, int port, int stop_fd, int64_t deadline_ns,
                    struct ferry_error *err);
 
@@ -22,8 +29,11 @@ void relay_net_tune(int fd);
 int relay_net_wait(int fd, short events, int stop_fd, int64_t deadline_ns, struct ferry_error *err);
 
 /* "192.0.2.1:4711" or "[2001:db8::1]:4711" */
-enum { RELAY_NET_NAME = 80 };
+enum { RELAY_NET_NAME = 80, RELAY_LOCAL_NAME = 256 };
 void relay_net_peer_name(int fd, char ret[RELAY_NET_NAME]);
+
+/* Whether such a name is of the numeric `address`. */
+bool relay_net_same_host(const char *name, const char *address);
 
 /* What the kernel knows about the path; -1 when it cannot say. */
 int relay_net_sample(int fd, int64_t now_ns, struct relay_path_sample *ret);

@@ -231,6 +231,23 @@ void protocol_disconnected(struct protocol *p, int64_t now, const char *why)
     }
 }
 
+void protocol_give_up(struct protocol *p, const char *why)
+{
+    if (p->state == PROTOCOL_OPENING) {
+        protocol_set_outcome(p, PROTOCOL_UNREACHABLE, 0, false, why);
+    } else if (p->state == PROTOCOL_AWAY) {
+        protocol_set_outcome(p, PROTOCOL_STATE_LOST, FRAME_RESET_STATE, false, why);
+    } else if (p->state != PROTOCOL_LINGER) {
+        return;
+    }
+    protocol_close(p);
+}
+
+const char *protocol_why(const struct protocol *p)
+{
+    return p->why;
+}
+
 /* What a RESUME says must fit the stream. */
 static int check_attach(const struct protocol *p, const struct hello *h,
                         struct hello_refusal *refusal)

@@ -134,6 +134,11 @@ int64_t protocol_dial_at(const struct protocol *p); /* PROTOCOL_NEVER: none is w
 void protocol_dialling(struct protocol *p);         /* one is under way: ask for no other */
 void protocol_connected(struct protocol *p, int64_t now);
 void protocol_disconnected(struct protocol *p, int64_t now, const char *why);
+/* Source: no connection will ever come about (who answers is not the target, or nobody will).
+ * Before the stream opened this ends it as unreachable, afterwards as lost. */
+void protocol_give_up(struct protocol *p, const char *why);
+/* Why the last connection or dial ended. */
+const char *protocol_why(const struct protocol *p);
 /* 0, or a negative class and the refusal; then nothing has changed. */
 int protocol_attach(struct protocol *p, const struct hello *h, int64_t now,
                     struct hello_refusal *ret_refusal);

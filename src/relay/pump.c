@@ -53,6 +53,7 @@ struct state {
     short want_unix, want_tcp;
     struct relay_path path;
     int64_t path_look_ns; /* when to look next */
+    int64_t rate_ns;      /* the unix side is not to be read before */
 };
 
 const char *relay_end_text(enum relay_end end)
@@ -73,9 +74,13 @@ const char *relay_end_text(enum relay_end end)
 static int fill_out(struct state *s, struct ferry_error *err)
 {
     struct lane *l = &s->out;
-    ssize_t n = recv(s->p->unix_fd, l->buf, LANE_BYTES, 0);
 
+    if (s->rate_ns > 0 && ferry_now_ns() < s->rate_ns) {
+        return 0;
+    }
+    ssize_t n = recv(s->p->unix_fd, l->buf, LANE_BYTES, 0);
     if (n > 0) {
+        s->rate_ns = s->p->rate ? relay_rate_spend(s->p->rate, (size_t)n, ferry_now_ns()) : 0;
         l->at = 0;
         l->len = (size_t)n;
         return 1;
@@ -124,11 +129,22 @@ static int empty_out(struct state *s, struct ferry_error *err)
     return moved;
 }
 
+/* What TLS has collected, to the kernel: 1 when all of it is there. */
+static int flush_out(struct state *s, struct ferry_error *err)
+{
+    enum tls_io io = tls_conn_flush(s->p->tls, err);
+
+    return io == TLS_OK ? 1 : tls_wait(s, io, err);
+}
+
 static int step_out(struct state *s, struct ferry_error *err)
 {
     struct lane *l = &s->out;
-    int moved = 0;
+    int moved = 0, flushed = flush_out(s, err);
 
+    if (flushed <= 0) {
+        return flushed;
+    }
     if (l->len == 0 && !l->eof) {
         moved = fill_out(s, err);
     }
@@ -136,6 +152,8 @@ static int step_out(struct state *s, struct ferry_error *err)
         int rc = empty_out(s, err);
 
         moved = rc < 0 ? rc : moved | rc;
+        flushed = moved < 0 ? moved : flush_out(s, err);
+        moved = flushed < 0 ? flushed : moved;
     }
     if (moved >= 0 && l->len == 0 && l->eof && !l->closed) {
         enum tls_io io = tls_conn_close_send(s->p->tls, err);
@@ -243,7 +261,7 @@ static int ended(const struct state *s)
     if (s->out.closed && (s->local_deaf || s->local_hup)) {
         return RELAY_LOCAL_LEFT;
     }
-    if (s->in.closed && s->peer_rdhup) {
+    if (s->in.closed && s->peer_rdhup && !s->p->plain) {
         return RELAY_PEER_LEFT;
     }
     return -1;
@@ -277,7 +295,8 @@ static int wait_for_more(struct state *s, bool at_once, struct ferry_error *err)
         {.fd = watch_unix ? s->p->unix_fd : -1, .events = s->want_unix},
         {.fd = s->p->tcp_fd, .events = (short)(s->want_tcp | rdhup)},
     };
-    int timeout = at_once ? 0 : ferry_ms_left(s->path_look_ns) + 1;
+    int64_t until = s->rate_ns > 0 && s->rate_ns < s->path_look_ns ? s->rate_ns : s->path_look_ns;
+    int timeout = at_once ? 0 : ferry_ms_left(until) + 1;
 
     if (poll(p, 3, timeout) < 0 && errno != EINTR) {
         return ferry_fail_errno(err, errno, "waiting for a stream's sockets");

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "relay/rate.h"
 #include "tls/conn.h"
 
 /* Read by any thread while the pump runs. */
@@ -18,6 +20,8 @@ struct relay_pump {
     int unix_fd, tcp_fd; /* non-blocking, borrowed */
     struct tls_conn *tls;
     int stop_fd;
+    bool plain; /* no TLS: FIN is a half-close, and nothing tells a full one before a write */
+    struct relay_rate *rate; /* or NULL */
     struct relay_counters *counters;
 };
 

@@ -6,7 +6,9 @@
 
 #include <yyjson.h>
 
+#include "base/clock.h"
 #include "base/str.h"
+#include "relay/protocol.h"
 
 enum {
     NAME_MAX_BYTES = 253, /* of a node */
@@ -22,6 +24,21 @@ const char *relay_role_name(enum relay_role role)
     return role == RELAY_TARGET ? "target" : "source";
 }
 
+static const char *const mode_names[] = {
+    [RELAY_FERRY] = "ferry", [RELAY_RAW] = "raw", [RELAY_PLAIN] = "plain"};
+
+const char *relay_mode_name(enum relay_mode mode)
+{
+    return mode_names[mode];
+}
+
+const char *relay_spec_peer(const struct relay_spec *s)
+{
+    const char *name = s->peer_node ? s->peer_node : s->peer_cn;
+
+    return name ? name : s->peer_address ? s->peer_address : s->address;
+}
+
 void relay_spec_free(struct relay_spec *s)
 {
     if (!s) {
@@ -30,6 +47,8 @@ void relay_spec_free(struct relay_spec *s)
     free(s->key);
     free(s->move);
     free(s->peer_node);
+    free(s->peer_cn);
+    free(s->peer_address);
     free(s->address);
     free(s->dir);
     for (size_t i = 0; i < s->n_channels; i++) {
@@ -150,14 +169,46 @@ static int get_uint(yyjson_val *v, const char *field, uint64_t max, uint64_t *re
     return 0;
 }
 
-static int get_tls(yyjson_val *obj, struct ferry_error *err)
+static int get_mode(yyjson_val *obj, struct relay_spec *s, struct ferry_error *err)
 {
     ferry_cleanup_free char *mode = NULL;
     int rc = get_string(obj, "tls", &mode, err);
 
-    if (rc == 0 && !ferry_streq(mode, "raw")) {
-        return ferry_fail(err, FERRY_INVALID, "tls: '%s' is not known here; \"raw\" is", mode);
+    if (rc < 0) {
+        return rc;
     }
+    for (enum relay_mode m = RELAY_FERRY; m <= RELAY_PLAIN; m++) {
+        if (ferry_streq(mode, mode_names[m])) {
+            s->mode = m;
+            return 0;
+        }
+    }
+    return ferry_fail(err, FERRY_INVALID, "tls: '%s' is not one of \"ferry\", \"raw\", \"plain\"",
+                      mode);
+}
+
+/* A number that may be missing. */
+static int get_optional(yyjson_val *obj, const char *field, uint64_t max, uint64_t *value,
+                        struct ferry_error *err)
+{
+    yyjson_val *v = yyjson_obj_get(obj, field);
+
+    return v ? get_uint(v, field, max, value, err) : 0;
+}
+
+/* What only some modes need. */
+static int get_mode_fields(yyjson_val *obj, struct relay_spec *s, struct ferry_error *err)
+{
+    uint64_t window = PROTOCOL_RESUME_MAX / FERRY_NS_PER_S;
+    int rc = get_optional(obj, "resumeWindowS", window, &window, err);
+
+    if (rc == 0) {
+        rc = get_optional(obj, "rateBytesPerS", INT64_MAX, &s->rate, err);
+    }
+    if (rc == 0 && s->mode == RELAY_PLAIN && s->role == RELAY_TARGET) {
+        rc = get_address(obj, "sourceAddress", &s->peer_address, err);
+    }
+    s->resume_window_ns = (int64_t)window * FERRY_NS_PER_S;
     return rc;
 }
 
@@ -316,7 +367,7 @@ static int fill(struct relay_spec *s, yyjson_val *root, struct ferry_error *err)
         (rc = get_name(root, target ? "sourceNode" : "targetNode", NAME_MAX_BYTES, &s->peer_node,
                        err)) < 0 ||
         (rc = get_address(root, target ? "bind" : "address", &s->address, err)) < 0 ||
-        (rc = get_tls(root, err)) < 0) {
+        (rc = get_mode(root, s, err)) < 0 || (rc = get_mode_fields(root, s, err)) < 0) {
         return rc;
     }
     if (target) {
@@ -355,6 +406,22 @@ int relay_spec_parse(enum relay_role role, const char *key, const char *json, si
     return 0;
 }
 
+int relay_spec_parse_rate(const char *json, size_t len, uint64_t *ret, struct ferry_error *err)
+{
+    yyjson_read_err bad;
+    ferry_cleanup(yyjson_doc_freep) yyjson_doc *doc =
+        yyjson_read_opts((char *)(uintptr_t)json, len, 0, NULL, &bad);
+
+    if (!doc) {
+        return ferry_fail(err, FERRY_INVALID, "the body is not JSON: %s at byte %zu", bad.msg,
+                          bad.pos);
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    int rc = check_fields(root, err);
+    return rc < 0 ? rc
+                  : get_uint(yyjson_obj_get(root, "bytesPerS"), "bytesPerS", INT64_MAX, ret, err);
+}
+
 static bool same_channels(const struct relay_spec *a, const struct relay_spec *b)
 {
     if (a->n_channels != b->n_channels) {
@@ -374,8 +441,10 @@ static bool same(const struct relay_spec *a, const struct relay_spec *b)
 {
     return ferry_streq(a->move, b->move) && a->generation == b->generation &&
            ferry_streq(a->peer_node, b->peer_node) && ferry_streq(a->address, b->address) &&
-           ferry_streq(a->dir, b->dir) && a->has_owner == b->has_owner && a->owner == b->owner &&
-           same_channels(a, b);
+           ferry_streq(a->dir, b->dir) && a->mode == b->mode &&
+           a->resume_window_ns == b->resume_window_ns &&
+           ferry_streq(a->peer_address, b->peer_address) && a->has_owner == b->has_owner &&
+           a->owner == b->owner && same_channels(a, b);
 }
 
 enum relay_change relay_spec_decide(const struct relay_spec *old, const struct relay_spec *wanted,
@@ -384,7 +453,10 @@ enum relay_change relay_spec_decide(const struct relay_spec *old, const struct r
     if (!old) {
         return draining ? RELAY_REFUSE : RELAY_CREATE;
     }
-    return same(old, wanted) ? RELAY_KEEP : RELAY_REPLACE;
+    if (!same(old, wanted)) {
+        return RELAY_REPLACE;
+    }
+    return old->rate == wanted->rate ? RELAY_KEEP : RELAY_ADJUST;
 }
 
 void relay_spec_socket_name(const char *key, int logical, char ret[RELAY_SOCKET_NAME])

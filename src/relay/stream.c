@@ -1,10 +1,12 @@
 /* Theory of operation
  *
- * A source accepted a unix connection: check who opened it, dial the target's relay, prove both
- * identities, pump. A target accepted a TCP connection: prove both identities, and only then dial
- * the hypervisor's socket, pump. The control channel carries one connection at a time: its slot is
- * taken by a connection that is proven, so nobody else can keep the rightful one out. Each step has
- * a deadline, and each ends early when the stop descriptor becomes readable. */
+ * A stream over ferry/1 is a session (relay/session). The rest is about raw TLS and plain TCP,
+ * where a stream is its connection and ends with it. A source accepted a unix connection: check who
+ * opened it, dial the target's relay, prove both identities, pump. A target accepted a TCP
+ * connection: prove both identities, and only then dial the hypervisor's socket, pump. The control
+ * channel carries one connection at a time: its slot is taken by a connection that is proven, so
+ * nobody else can keep the rightful one out. Each step has a deadline, and each ends early when the
+ * stop descriptor becomes readable. */
 #include "relay/stream.h"
 
 #include <errno.h>
@@ -15,14 +17,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "relay/link.h"
+#include "relay/local.h"
+#include "relay/session.h"
 
 #define DIAL_NS (10 * FERRY_NS_PER_S)
 #define HANDSHAKE_NS (10 * FERRY_NS_PER_S)
-#define UNIX_DIAL_NS (5 * FERRY_NS_PER_S)
-#define UNIX_DIAL_SLICE_NS (100 * FERRY_NS_PER_MS)
-/* The connection before may be about to end: a client that reconnects is not turned away for it. */
-#define SLOT_NS (1 * FERRY_NS_PER_S)
-#define SLOT_RETRY_NS (10 * FERRY_NS_PER_MS)
 #define LINGER_NS (10 * FERRY_NS_PER_S)
 
 /* The two ends of a stream. */
@@ -37,66 +37,38 @@ const char *relay_stream_state_name(int state)
     static const char *const names[] = {
         [RELAY_STREAM_CONNECTING] = "connecting",
         [RELAY_STREAM_OPEN] = "open",
+        [RELAY_STREAM_AWAY] = "away",
         [RELAY_STREAM_CLOSING] = "closing",
     };
 
     return names[state];
 }
 
+enum relay_stream_state relay_stream_state_of(enum protocol_state state)
+{
+    switch (state) {
+    case PROTOCOL_OPENING:
+        return RELAY_STREAM_CONNECTING;
+    case PROTOCOL_OPEN:
+        return RELAY_STREAM_OPEN;
+    case PROTOCOL_AWAY:
+        return RELAY_STREAM_AWAY;
+    default:
+        return RELAY_STREAM_CLOSING;
+    }
+}
+
 /* ---- steps ------------------------------------------------------------------------------------
  */
 
-static int check_local_peer(const struct relay_stream *s, int fd, struct ferry_error *err)
-{
-    struct ferry_peer peer;
-    int rc = ferry_unix_peer(fd, &peer, err);
-
-    if (rc < 0 || !s->spec->has_owner || peer.uid == s->spec->owner || peer.uid == 0 ||
-        peer.uid == getuid()) {
-        return rc;
-    }
-    return ferry_fail(err, FERRY_DENIED, "uid %u (pid %d) may not connect here", peer.uid,
-                      (int)peer.pid);
-}
-
-static int take_slot(const struct relay_stream *s, struct ends *e, struct ferry_error *err)
-{
-    int64_t deadline = ferry_now_ns() + SLOT_NS;
-
-    if (!s->slot) {
-        return 0;
-    }
-    for (;;) {
-        bool taken = false;
-
-        if (atomic_compare_exchange_strong(s->slot, &taken, true)) {
-            e->has_slot = true;
-            return 0;
-        }
-        int64_t next = ferry_now_ns() + SLOT_RETRY_NS;
-        if (next > deadline) {
-            return ferry_fail(err, FERRY_CONFLICT, "the control channel is busy");
-        }
-        int rc = relay_net_wait(-1, 0, s->stop_fd, next, err);
-        if (rc < 0 && rc != -FERRY_RETRY) {
-            return rc;
-        }
-    }
-}
-
-static void leave_slot(const struct relay_stream *s, struct ends *e)
-{
-    if (e->has_slot) {
-        e->has_slot = false;
-        atomic_store(s->slot, false);
-    }
-}
-
 static int prove(const struct relay_stream *s, struct ends *e, struct ferry_error *err)
 {
-    enum tls_role role = s->spec->role == RELAY_SOURCE ? TLS_CLIENT : TLS_SERVER;
+    bool source = s->spec->role == RELAY_SOURCE;
     int64_t deadline = ferry_now_ns() + HANDSHAKE_NS;
-    int rc = tls_conn_new(s->credentials, role, e->tcp_fd, s->spec->peer_node, &e->tls, err);
+    struct tls_conn_config config;
+
+    relay_link_tls_config(s->spec, source ? s->env->client : s->env->server, e->tcp_fd, &config);
+    int rc = tls_conn_new(&config, &e->tls, err);
 
     while (rc == 0) {
         enum tls_io io = tls_conn_handshake(e->tls, err);
@@ -113,45 +85,29 @@ static int prove(const struct relay_stream *s, struct ends *e, struct ferry_erro
     return ferry_wrap(err, "TLS handshake");
 }
 
-static bool worth_another_try(const struct ferry_error *err)
-{
-    /* A backlog that stays full shows as a time-out of the slice. */
-    return err->sys == ETIMEDOUT || err->sys == EMFILE || err->sys == ENFILE;
-}
-
-static int dial_unix(const struct relay_stream *s, struct ferry_error *err)
-{
-    int64_t deadline = ferry_now_ns() + UNIX_DIAL_NS;
-
-    for (;;) {
-        int64_t slice = ferry_now_ns() + UNIX_DIAL_SLICE_NS;
-        ferry_cleanup_fd int fd = ferry_unix_connect(s->channel->unix_path, slice, err);
-
-        if (fd >= 0) {
-            int rc = ferry_set_nonblock(fd, true, err);
-
-            return rc < 0 ? rc : ferry_take_fd(&fd);
-        }
-        if (!worth_another_try(err) || slice > deadline) {
-            return fd;
-        }
-        int rc = relay_net_wait(-1, 0, s->stop_fd, slice, err);
-        if (rc < 0 && rc != -FERRY_RETRY) {
-            return rc;
-        }
-    }
-}
-
 static int open_source(const struct relay_stream *s, struct ends *e, struct ferry_error *err)
 {
     int rc;
 
-    if ((rc = check_local_peer(s, e->unix_fd, err)) < 0 || (rc = take_slot(s, e, err)) < 0) {
+    if ((rc = relay_local_check(s->spec, e->unix_fd, err)) < 0 ||
+        (rc = relay_local_take_slot(s->slot, s->stop_fd, err)) < 0) {
         return rc;
     }
+    e->has_slot = true;
     e->tcp_fd = relay_net_dial(s->spec->address, s->channel->port, s->stop_fd,
                                ferry_now_ns() + DIAL_NS, err);
     return e->tcp_fd < 0 ? e->tcp_fd : prove(s, e, err);
+}
+
+/* Without TLS the address is all that tells the source from others. */
+static int check_address(const struct relay_stream *s, struct ferry_error *err)
+{
+    if (s->spec->mode != RELAY_PLAIN ||
+        relay_net_same_host(s->stats->peer, s->spec->peer_address)) {
+        return 0;
+    }
+    return ferry_fail(err, FERRY_DENIED, "peer refused: only %s may connect without TLS",
+                      s->spec->peer_address);
 }
 
 static int open_target(const struct relay_stream *s, struct ends *e, struct ferry_error *err)
@@ -159,38 +115,36 @@ static int open_target(const struct relay_stream *s, struct ends *e, struct ferr
     int rc;
 
     relay_net_tune(e->tcp_fd);
-    if ((rc = prove(s, e, err)) < 0 || (rc = take_slot(s, e, err)) < 0) {
+    if ((rc = check_address(s, err)) < 0 || (rc = prove(s, e, err)) < 0 ||
+        (rc = relay_local_take_slot(s->slot, s->stop_fd, err)) < 0) {
         return rc;
     }
-    e->unix_fd = dial_unix(s, err);
+    e->has_slot = true;
+    e->unix_fd = relay_local_dial(s->channel->unix_path, s->stop_fd, err);
     return e->unix_fd < 0 ? e->unix_fd : 0;
 }
 
 /* ---- the whole --------------------------------------------------------------------------------
  */
 
-#define STREAM_FIELDS(s)                                                                           \
-    F_STR("role", relay_role_name((s)->spec->role)), F_STR("key", (s)->spec->key),                 \
-        F_STR("move", (s)->spec->move), F_INT("channel", (s)->channel->logical),                   \
-        F_STR("node", (s)->spec->peer_node), F_STR("peer", (s)->stats->peer)
-
 static void log_not_opened(const struct relay_stream *s, const struct ferry_error *err)
 {
     if (err->cls == FERRY_CANCELLED) {
-        ferry_info("stream ended before it opened", STREAM_FIELDS(s), F_ERR(err));
+        ferry_info("stream ended before it opened", RELAY_STREAM_FIELDS(s), F_ERR(err));
     } else {
-        ferry_warn("stream not opened", STREAM_FIELDS(s), F_ERR(err));
+        ferry_warn("stream not opened", RELAY_STREAM_FIELDS(s), F_ERR(err));
     }
 }
 
 static void log_closed(const struct relay_stream *s, int64_t opened_ns, const char *reason,
                        bool expected)
 {
-    FERRY_LOG(expected ? FERRY_LOG_INFO : FERRY_LOG_WARN, "stream closed", STREAM_FIELDS(s),
+    FERRY_LOG(expected ? FERRY_LOG_INFO : FERRY_LOG_WARN, "stream closed", RELAY_STREAM_FIELDS(s),
               F_UINT("bytesIn", atomic_load(&s->stats->bytes.in)),
               F_UINT("bytesOut", atomic_load(&s->stats->bytes.out)),
               F_UINT("dropped", atomic_load(&s->stats->bytes.dropped)),
-              F_INT("ms", (ferry_now_ns() - opened_ns) / FERRY_NS_PER_MS), F_STR("reason", reason));
+              F_INT("ms", (ferry_now_ns() - opened_ns) / FERRY_NS_PER_MS),
+              F_STR("local", s->stats->local), F_STR("reason", reason));
 }
 
 static void close_unix(struct ends *e)
@@ -205,17 +159,19 @@ static void run_open(const struct relay_stream *s, struct ends *e)
                                     .tcp_fd = e->tcp_fd,
                                     .tls = e->tls,
                                     .stop_fd = s->stop_fd,
+                                    .plain = s->spec->mode == RELAY_PLAIN,
+                                    .rate = s->rate,
                                     .counters = &s->stats->bytes};
     int64_t opened_ns = ferry_now_ns();
     struct ferry_error err;
 
     atomic_store(&s->stats->state, RELAY_STREAM_OPEN);
-    ferry_info("stream opened", STREAM_FIELDS(s));
+    ferry_info("stream opened", RELAY_STREAM_FIELDS(s));
     int end = relay_pump_run(&pump, &err);
     atomic_store(&s->stats->state, RELAY_STREAM_CLOSING);
     /* The local side first: it must not wait for what happens on the network. */
     close_unix(e);
-    leave_slot(s, e);
+    relay_local_leave_slot(s->slot, &e->has_slot);
     log_closed(s, opened_ns, end < 0 ? err.msg : relay_end_text((enum relay_end)end),
                end >= 0 || end == -FERRY_CANCELLED);
     if (end == RELAY_LOCAL_LEFT) {
@@ -223,7 +179,7 @@ static void run_open(const struct relay_stream *s, struct ends *e)
     }
 }
 
-void relay_stream_run(const struct relay_stream *s, int fd)
+static void run_raw(const struct relay_stream *s, int fd)
 {
     bool source = s->spec->role == RELAY_SOURCE;
     struct ends e = {.unix_fd = source ? fd : -1, .tcp_fd = source ? -1 : fd};
@@ -236,7 +192,18 @@ void relay_stream_run(const struct relay_stream *s, int fd)
         run_open(s, &e);
     }
     close_unix(&e);
-    leave_slot(s, &e);
+    relay_local_leave_slot(s->slot, &e.has_slot);
     tls_conn_free(e.tls);
     ferry_closep(&e.tcp_fd);
+}
+
+void relay_stream_run(const struct relay_stream *s, int fd)
+{
+    if (s->spec->mode != RELAY_FERRY) {
+        run_raw(s, fd);
+    } else if (s->spec->role == RELAY_SOURCE) {
+        relay_session_run_source(s, fd);
+    } else {
+        relay_session_run_target(s, fd);
+    }
 }

@@ -5,14 +5,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "relay/env.h"
 #include "relay/net.h"
+#include "relay/protocol.h"
 #include "relay/pump.h"
+#include "relay/registry.h"
 #include "relay/spec.h"
-#include "tls/credentials.h"
 
 enum relay_stream_state {
     RELAY_STREAM_CONNECTING, /* identity not proven yet, or the far side not reached */
     RELAY_STREAM_OPEN,
+    RELAY_STREAM_AWAY, /* ferry/1: no connection; both ends are held */
     RELAY_STREAM_CLOSING,
 };
 
@@ -20,15 +23,23 @@ enum relay_stream_state {
 struct relay_stream_stats {
     struct relay_counters bytes;
     atomic_int state;
-    int64_t since_ms;          /* wall clock; set before the stream runs, as is `peer` */
-    char peer[RELAY_NET_NAME]; /* network address of the other relay */
+    atomic_uint_fast64_t resumes, replayed; /* ferry/1, as all below */
+    atomic_int_fast64_t away_ns;            /* since when; 0 = it is not */
+    atomic_int_fast64_t rtt_us;             /* 0 = not known */
+    atomic_uint_fast64_t rate_in, rate_out; /* bytes per second, of the last second or so */
+    atomic_uint_fast32_t window;            /* bytes that the peer may have under way */
+    int64_t since_ms;             /* wall clock; set before the stream runs, as are those below */
+    char peer[RELAY_NET_NAME];    /* network address of the other relay */
+    char local[RELAY_LOCAL_NAME]; /* what was listened on (source) or is dialled (target) */
 };
 
 struct relay_stream {
     const struct relay_spec *spec;
     const struct relay_channel *channel;
-    struct tls_credentials *credentials;
-    int stop_fd;       /* readable = end at once */
+    const struct relay_env *env;
+    struct relay_registry *registry; /* of the group */
+    struct relay_rate *rate;         /* of the move */
+    int stop_fd;                     /* readable = end at once */
     atomic_bool *slot; /* taken while this connection holds its channel; NULL = any number may */
     struct relay_stream_stats *stats;
 };
@@ -36,4 +47,10 @@ struct relay_stream {
 /* Takes `fd`, the accepted connection: unix on a source, TCP on a target. Logs what happened. */
 void relay_stream_run(const struct relay_stream *s, int fd);
 
+enum relay_stream_state relay_stream_state_of(enum protocol_state state);
 const char *relay_stream_state_name(int state);
+
+#define RELAY_STREAM_FIELDS(s)                                                                     \
+    F_STR("role", relay_role_name((s)->spec->role)), F_STR("key", (s)->spec->key),                 \
+        F_STR("move", (s)->spec->move), F_INT("channel", (s)->channel->logical),                   \
+        F_STR("node", relay_spec_peer((s)->spec)), F_STR("peer", (s)->stats->peer)

@@ -1,7 +1,8 @@
 #include "tls/conn.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <string.h>
+#include <sys/socket.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -10,12 +11,14 @@
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "tls/sslerr.h"
+#include "tls/wire.h"
 
 struct tls_conn {
-    SSL *ssl;
-    char *peer_node;
+    struct tls_wire wire;
+    SSL *ssl; /* NULL: no TLS */
+    char *peer_node, *peer_cn, *protocol;
     enum tls_role peer_role;
-    struct ferry_error refusal; /* cls FERRY_OK until the peer's certificate was refused */
+    struct ferry_error refusal; /* cls FERRY_OK until the peer was refused */
 };
 
 FERRY_DEFINE_CLEANUP(SSL_CTX *, SSL_CTX_free)
@@ -24,10 +27,17 @@ FERRY_DEFINE_CLEANUP(struct tls_conn *, tls_conn_free)
 /* ---- identity ---------------------------------------------------------------------------------
  */
 
+static struct tls_name expected(const struct tls_conn *c)
+{
+    return (struct tls_name){.node = c->peer_node, .common_name = c->peer_cn};
+}
+
 static void refuse(struct ferry_error *err, enum tls_refusal why, const X509 *cert,
                    const struct tls_conn *c)
 {
-    tls_identity_refuse(err, why, cert, c->peer_role, c->peer_node);
+    struct tls_name name = expected(c);
+
+    tls_identity_refuse(err, why, cert, c->peer_role, &name);
     ferry_wrap(err, "peer refused");
 }
 
@@ -38,13 +48,14 @@ static int verify_step(int good, X509_STORE_CTX *store)
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     struct tls_conn *c = SSL_get_app_data(ssl);
     X509 *cert = X509_STORE_CTX_get_current_cert(store);
+    struct tls_name name = expected(c);
     enum tls_refusal why = TLS_ACCEPTED;
 
     if (!good) {
         why = tls_identity_of_verify(X509_STORE_CTX_get_error(store));
         why = why == TLS_ACCEPTED ? TLS_BROKEN : why;
     } else if (X509_STORE_CTX_get_error_depth(store) == 0) {
-        why = tls_identity_check(cert, c->peer_role, c->peer_node);
+        why = tls_identity_check(cert, c->peer_role, &name);
         if (why != TLS_ACCEPTED) {
             X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
         }
@@ -56,8 +67,102 @@ static int verify_step(int good, X509_STORE_CTX *store)
     return 0;
 }
 
+/* ---- protocol ---------------------------------------------------------------------------------
+ */
+
+/* Whether the list of an ALPN extension has `name`. */
+static bool list_has(const unsigned char *list, size_t n, const char *name)
+{
+    for (size_t at = 0; at < n && at + 1 + list[at] <= n; at += 1 + (size_t)list[at]) {
+        if (list[at] == strlen(name) && memcmp(list + at + 1, name, list[at]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A client that does not want what this side speaks is turned away before anything else. */
+static int hello_step(SSL *ssl, int *alert, void *arg)
+{
+    struct tls_conn *c = SSL_get_app_data(ssl);
+    const unsigned char *ext = NULL;
+    size_t n = 0;
+    bool any = SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation,
+                                         &ext, &n) == 1 &&
+               n > 2;
+    bool same = any && list_has(ext + 2, n - 2, c->protocol ? c->protocol : TLS_FERRY_PROTOCOL);
+
+    (void)arg;
+    if (same == (c->protocol != NULL)) {
+        return SSL_CLIENT_HELLO_SUCCESS;
+    }
+    ferry_fail(&c->refusal, FERRY_DENIED,
+               c->protocol ? "peer refused: it does not offer " TLS_FERRY_PROTOCOL
+                             ", and this side speaks nothing else here"
+                           : "peer refused: it wants " TLS_FERRY_PROTOCOL
+                             ", and this side speaks raw TLS here");
+    *alert = SSL_AD_NO_APPLICATION_PROTOCOL;
+    return SSL_CLIENT_HELLO_ERROR;
+}
+
+static int select_step(SSL *ssl, const unsigned char **out, unsigned char *out_len,
+                       const unsigned char *in, unsigned in_len, void *arg)
+{
+    const struct tls_conn *c = SSL_get_app_data(ssl);
+
+    (void)arg;
+    if (!c->protocol || !list_has(in, in_len, c->protocol)) {
+        return SSL_TLSEXT_ERR_NOACK;
+    }
+    *out = (const unsigned char *)c->protocol;
+    *out_len = (unsigned char)strlen(c->protocol);
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static bool offer(SSL *ssl, const char *protocol)
+{
+    unsigned char list[32];
+    size_t n = strlen(protocol);
+
+    if (n + 1 > sizeof(list)) {
+        return false;
+    }
+    list[0] = (unsigned char)n;
+    memcpy(list + 1, protocol, n);
+    return SSL_set_alpn_protos(ssl, list, (unsigned)n + 1) == 0;
+}
+
+/* A server that knows nothing of the protocol leaves the offer unanswered. */
+static enum tls_io check_selected(const struct tls_conn *c, struct ferry_error *err)
+{
+    const unsigned char *name = NULL;
+    unsigned n = 0;
+
+    if (!c->protocol) {
+        return TLS_OK;
+    }
+    SSL_get0_alpn_selected(c->ssl, &name, &n);
+    if (n == strlen(c->protocol) && memcmp(name, c->protocol, n) == 0) {
+        return TLS_OK;
+    }
+    ferry_fail(err, FERRY_DENIED, "peer refused: it does not speak %s", c->protocol);
+    return TLS_FAILED;
+}
+
 /* ---- results ----------------------------------------------------------------------------------
  */
+
+static void fail_alert(const struct tls_conn *c, int alert, struct ferry_error *err)
+{
+    const char *more = "";
+
+    if (alert == SSL_AD_NO_APPLICATION_PROTOCOL) {
+        more = c->protocol ? " (it does not speak " TLS_FERRY_PROTOCOL ")"
+                           : " (it speaks " TLS_FERRY_PROTOCOL ", not raw TLS)";
+    }
+    ferry_fail(err, FERRY_DENIED, "the peer refused this side: alert '%s'%s",
+               SSL_alert_desc_string_long(alert), more);
+}
 
 static enum tls_io fail_protocol(struct tls_conn *c, struct ferry_error *err)
 {
@@ -76,15 +181,20 @@ static enum tls_io fail_protocol(struct tls_conn *c, struct ferry_error *err)
         ferry_fail(err, FERRY_PEER, "the peer closed the connection in the middle of the data");
     } else if (reason >= SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256) {
         ERR_clear_error();
-        ferry_fail(err, FERRY_PEER, "the peer refused this side: alert '%s'",
-                   SSL_alert_desc_string_long(reason - SSL_AD_REASON_OFFSET));
+        fail_alert(c, reason - SSL_AD_REASON_OFFSET, err);
     } else {
         sslerr_fail(err, FERRY_PEER, "TLS");
     }
     return TLS_FAILED;
 }
 
-static enum tls_io result(struct tls_conn *c, int rc, int sys, struct ferry_error *err)
+static enum tls_io fail_socket(const struct tls_conn *c, struct ferry_error *err)
+{
+    ferry_fail_errno(err, c->wire.error ? c->wire.error : ECONNRESET, "connection to the peer");
+    return TLS_FAILED;
+}
+
+static enum tls_io result(struct tls_conn *c, int rc, struct ferry_error *err)
 {
     switch (SSL_get_error(c->ssl, rc)) {
     case SSL_ERROR_WANT_READ:
@@ -95,8 +205,7 @@ static enum tls_io result(struct tls_conn *c, int rc, int sys, struct ferry_erro
         return TLS_EOF;
     case SSL_ERROR_SYSCALL:
         ERR_clear_error();
-        ferry_fail_errno(err, sys ? sys : ECONNRESET, "connection to the peer");
-        return TLS_FAILED;
+        return fail_socket(c, err);
     default:
         return fail_protocol(c, err);
     }
@@ -105,27 +214,54 @@ static enum tls_io result(struct tls_conn *c, int rc, int sys, struct ferry_erro
 /* ---- the connection ---------------------------------------------------------------------------
  */
 
-int tls_conn_new(struct tls_credentials *credentials, enum tls_role role, int fd,
-                 const char *peer_node, struct tls_conn **ret, struct ferry_error *err)
+static int start_tls(struct tls_conn *c, const struct tls_conn_config *config,
+                     struct ferry_error *err)
 {
-    ferry_cleanup(tls_conn_freep) struct tls_conn *c = ferry_xcalloc(1, sizeof(*c));
     ferry_cleanup(SSL_CTX_freep) SSL_CTX *ctx = NULL;
-    int rc = tls_credentials_context(credentials, &ctx, err);
+    int rc = tls_credentials_context(config->credentials, &ctx, err);
 
     if (rc < 0) {
         return rc;
     }
-    c->peer_node = ferry_strdup(peer_node);
-    c->peer_role = role == TLS_CLIENT ? TLS_SERVER : TLS_CLIENT;
-    c->ssl = SSL_new(ctx);
-    if (!c->ssl || SSL_set_fd(c->ssl, fd) != 1 || SSL_set_app_data(c->ssl, c) != 1) {
+    BIO *bio = tls_wire_bio(&c->wire);
+    c->ssl = bio ? SSL_new(ctx) : NULL;
+    if (!c->ssl) {
+        BIO_free(bio);
+        return sslerr_fail(err, FERRY_RETRY, "making a TLS connection");
+    }
+    SSL_set_bio(c->ssl, bio, bio);
+    if (SSL_set_app_data(c->ssl, c) != 1 ||
+        (config->role == TLS_CLIENT && c->protocol && !offer(c->ssl, c->protocol))) {
         return sslerr_fail(err, FERRY_RETRY, "making a TLS connection");
     }
     SSL_set_verify(c->ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify_step);
-    if (role == TLS_CLIENT) {
+    if (config->role == TLS_CLIENT) {
         SSL_set_connect_state(c->ssl);
     } else {
         SSL_set_accept_state(c->ssl);
+    }
+    return 0;
+}
+
+void tls_conn_prepare(SSL_CTX *ctx)
+{
+    SSL_CTX_set_client_hello_cb(ctx, hello_step, NULL);
+    SSL_CTX_set_alpn_select_cb(ctx, select_step, NULL);
+}
+
+int tls_conn_new(const struct tls_conn_config *config, struct tls_conn **ret,
+                 struct ferry_error *err)
+{
+    ferry_cleanup(tls_conn_freep) struct tls_conn *c = ferry_xcalloc(1, sizeof(*c));
+
+    c->wire.fd = config->fd;
+    c->peer_node = ferry_strdup(config->peer.node);
+    c->peer_cn = ferry_strdup(config->peer.common_name);
+    c->protocol = ferry_strdup(config->protocol);
+    c->peer_role = config->role == TLS_CLIENT ? TLS_SERVER : TLS_CLIENT;
+    int rc = config->credentials ? start_tls(c, config, err) : 0;
+    if (rc < 0) {
+        return rc;
     }
     *ret = ferry_take_ptr(c);
     return 0;
@@ -135,42 +271,101 @@ void tls_conn_free(struct tls_conn *c)
 {
     if (c) {
         SSL_free(c->ssl);
+        tls_wire_done(&c->wire);
         free(c->peer_node);
+        free(c->peer_cn);
+        free(c->protocol);
         free(c);
     }
 }
 
 enum tls_io tls_conn_handshake(struct tls_conn *c, struct ferry_error *err)
 {
+    if (!c->ssl) {
+        return TLS_OK;
+    }
     ERR_clear_error();
-    errno = 0;
     int rc = SSL_do_handshake(c->ssl);
-    return rc == 1 ? TLS_OK : result(c, rc, errno, err);
+    c->wire.drained = false; /* the next call need not come after a wait */
+    return rc == 1 ? check_selected(c, err) : result(c, rc, err);
 }
 
 enum tls_io tls_conn_read(struct tls_conn *c, void *buf, size_t n, size_t *ret_n,
                           struct ferry_error *err)
 {
-    ERR_clear_error();
-    errno = 0;
-    int rc = SSL_read_ex(c->ssl, buf, n, ret_n);
-    return rc == 1 ? TLS_OK : result(c, rc, errno, err);
+    if (c->ssl) {
+        ERR_clear_error();
+        int rc = SSL_read_ex(c->ssl, buf, n, ret_n);
+        return rc == 1 ? TLS_OK : result(c, rc, err);
+    }
+    ssize_t got;
+    do {
+        got = recv(c->wire.fd, buf, n, 0);
+    } while (got < 0 && errno == EINTR);
+    *ret_n = got > 0 ? (size_t)got : 0;
+    if (got >= 0) {
+        return got > 0 ? TLS_OK : TLS_EOF;
+    }
+    c->wire.error = errno;
+    return errno == EAGAIN ? TLS_WANT_READ : fail_socket(c, err);
+}
+
+static enum tls_io write_plain(struct tls_conn *c, const void *buf, size_t n, size_t *ret_n,
+                               struct ferry_error *err)
+{
+    ssize_t sent;
+
+    do {
+        sent = send(c->wire.fd, buf, n, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    *ret_n = sent > 0 ? (size_t)sent : 0;
+    if (sent >= 0) {
+        return TLS_OK;
+    }
+    c->wire.error = errno;
+    return errno == EAGAIN ? TLS_WANT_WRITE : fail_socket(c, err);
 }
 
 enum tls_io tls_conn_write(struct tls_conn *c, const void *buf, size_t n, size_t *ret_n,
                            struct ferry_error *err)
 {
+    if (!c->ssl) {
+        return write_plain(c, buf, n, ret_n, err);
+    }
     ERR_clear_error();
-    errno = 0;
     int rc = SSL_write_ex(c->ssl, buf, n, ret_n);
-    return rc == 1 ? TLS_OK : result(c, rc, errno, err);
+    return rc == 1 ? TLS_OK : result(c, rc, err);
+}
+
+enum tls_io tls_conn_flush(struct tls_conn *c, struct ferry_error *err)
+{
+    int rc = tls_wire_flush(&c->wire);
+
+    if (rc < 0) {
+        return fail_socket(c, err);
+    }
+    return rc > 0 ? TLS_OK : TLS_WANT_WRITE;
+}
+
+size_t tls_conn_unsent(const struct tls_conn *c)
+{
+    return c->wire.out.len;
 }
 
 enum tls_io tls_conn_close_send(struct tls_conn *c, struct ferry_error *err)
 {
+    if (!c->ssl) {
+        (void)shutdown(c->wire.fd,
+                       SHUT_WR); /* fails only when the peer has left: seen by reading */
+        return TLS_OK;
+    }
     ERR_clear_error();
-    errno = 0;
     /* 0: ours is out, the peer's has not come. Calling again then would read, so we do not. */
-    int rc = SSL_shutdown(c->ssl);
-    return rc >= 0 ? TLS_OK : result(c, rc, errno, err);
+    int rc = SSL_get_shutdown(c->ssl) & SSL_SENT_SHUTDOWN ? 0 : SSL_shutdown(c->ssl);
+    return rc >= 0 ? tls_conn_flush(c, err) : result(c, rc, err);
+}
+
+void tls_conn_trim(struct tls_conn *c)
+{
+    tls_wire_trim(&c->wire);
 }

@@ -16,12 +16,12 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "tls/conn.h"
 #include "tls/identity.h"
 #include "tls/sslerr.h"
 
 enum {
     MAX_PEM = 256 * 1024,
-    READ_BUFFER = 128 * 1024, /* one recv() takes several records */
     MAX_PEER_CHAIN = 16 * 1024,
     MAX_DEPTH = 4,
 };
@@ -45,6 +45,7 @@ struct file {
 struct tls_credentials {
     struct file files[N_FILES]; /* immutable, as is `node` */
     char *node;
+    bool client_only, server_only;
     pthread_mutex_t lock; /* over what follows */
     SSL_CTX *ctx;
     struct mark seen[N_FILES]; /* at the last attempt to load, whether it worked or not */
@@ -213,8 +214,7 @@ static SSL_CTX *make_context(void)
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_max_cert_list(ctx, MAX_PEER_CHAIN);
     SSL_CTX_set_verify_depth(ctx, MAX_DEPTH);
-    SSL_CTX_set_read_ahead(ctx, 1);
-    SSL_CTX_set_default_read_buffer_len(ctx, READ_BUFFER);
+    tls_conn_prepare(ctx);
     return ferry_take_ptr(ctx);
 }
 
@@ -223,11 +223,14 @@ static int check_own(const struct tls_credentials *c, SSL_CTX *ctx, struct ferry
 {
     const X509 *own = SSL_CTX_get0_certificate(ctx);
 
+    const struct tls_name name = {.node = c->node};
+
     for (enum tls_role role = TLS_CLIENT; c->node && role <= TLS_SERVER; role++) {
-        enum tls_refusal why = tls_identity_check(own, role, c->node);
+        bool used = role == TLS_CLIENT ? !c->server_only : !c->client_only;
+        enum tls_refusal why = used ? tls_identity_check(own, role, &name) : TLS_ACCEPTED;
 
         if (why != TLS_ACCEPTED) {
-            tls_identity_refuse(err, why, own, role, c->node);
+            tls_identity_refuse(err, why, own, role, &name);
             return ferry_wrap(err, "%s", c->files[CERT].path);
         }
     }
@@ -276,6 +279,8 @@ int tls_credentials_new(const struct tls_credentials_files *files, struct tls_cr
 
     pthread_mutex_init(&c->lock, NULL);
     c->node = ferry_strdup(files->node);
+    c->client_only = files->client_only;
+    c->server_only = files->server_only;
     for (int i = 0; i < N_FILES; i++) {
         c->files[i].dirfd = -1;
     }

@@ -6,6 +6,8 @@
  * go on with what they began with. Any thread. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <openssl/types.h>
 
 #include "base/error.h"
@@ -13,8 +15,9 @@
 struct tls_credentials;
 
 struct tls_credentials_files {
-    const char *ca, *cert, *key; /* PEM; the CA file may hold several certificates */
-    const char *node;            /* that the certificate must name; NULL = any */
+    const char *ca, *cert, *key;   /* PEM; the CA file may hold several certificates */
+    const char *node;              /* that the certificate must name; NULL = any */
+    bool client_only, server_only; /* what the certificate need not be good for is not looked at */
 };
 
 /* Takes hold of the directories that the files are in, and reads nothing yet: a program that starts

@@ -64,7 +64,18 @@ static bool names_node(const X509 *leaf, const char *node)
     return false;
 }
 
-enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role, const char *node)
+static bool has_common_name(const X509 *leaf, const char *common_name)
+{
+    const X509_NAME *subject = X509_get_subject_name(leaf);
+    int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+
+    return at >= 0 &&
+           same_text(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)), common_name) &&
+           X509_NAME_get_index_by_NID(subject, NID_commonName, at) < 0;
+}
+
+enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role,
+                                    const struct tls_name *name)
 {
     /* The accessors fill a cache inside the certificate, hence not const; they are safe to call. */
     X509 *x = (X509 *)(uintptr_t)leaf;
@@ -74,7 +85,13 @@ enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role, c
         !(X509_get_extended_key_usage(x) & needed)) {
         return TLS_WRONG_USAGE;
     }
-    return names_node(leaf, node) ? TLS_ACCEPTED : TLS_WRONG_NODE;
+    if (name->node && !names_node(leaf, name->node)) {
+        return TLS_WRONG_NODE;
+    }
+    if (name->common_name && !has_common_name(leaf, name->common_name)) {
+        return TLS_WRONG_COMMON_NAME;
+    }
+    return TLS_ACCEPTED;
 }
 
 /* The nodes that a certificate does name, for the message. */
@@ -118,15 +135,16 @@ static const char *const sentences[] = {
     [TLS_NOT_YET_VALID] = "the certificate is not valid yet",
     [TLS_WRONG_USAGE] = "the certificate has the wrong usage",
     [TLS_WRONG_NODE] = "the certificate names the wrong node",
+    [TLS_WRONG_COMMON_NAME] = "the certificate has the wrong common name",
     [TLS_BROKEN] = "the certificate chain does not verify",
 };
 _Static_assert(sizeof(sentences) / sizeof(sentences[0]) == TLS_REFUSAL_COUNT,
                "one sentence per refusal");
 
 int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X509 *leaf,
-                        enum tls_role peer_role, const char *node)
+                        enum tls_role peer_role, const struct tls_name *name)
 {
-    char detail[2 * NAME_SHOWN + 32] = "", when[TIME_SHOWN], nodes[NAME_SHOWN];
+    char detail[2 * NAME_SHOWN + 32] = "", when[TIME_SHOWN], nodes[NAME_SHOWN] = "";
 
     if (leaf && why == TLS_EXPIRED) {
         describe_time(X509_get0_notAfter(leaf), when);
@@ -139,7 +157,12 @@ int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X50
                  peer_role == TLS_CLIENT ? "client" : "server");
     } else if (leaf && why == TLS_WRONG_NODE) {
         describe_nodes(leaf, nodes);
-        snprintf(detail, sizeof(detail), " (%s, expected '%.128s')", nodes, node);
+        snprintf(detail, sizeof(detail), " (%s, expected '%.128s')", nodes, name->node);
+    } else if (leaf && why == TLS_WRONG_COMMON_NAME) {
+        X509_NAME_get_text_by_NID(X509_get_subject_name(leaf), NID_commonName, nodes,
+                                  sizeof(nodes));
+        snprintf(detail, sizeof(detail), " ('%.127s', expected '%.127s')", nodes,
+                 name->common_name);
     }
     return ferry_fail(err, FERRY_DENIED, "%s%s", sentences[why], detail);
 }

@@ -17,6 +17,7 @@ enum tls_refusal {
     TLS_NOT_YET_VALID,
     TLS_WRONG_USAGE,
     TLS_WRONG_NODE,
+    TLS_WRONG_COMMON_NAME,
     TLS_BROKEN, /* anything else that is wrong with the chain */
     TLS_REFUSAL_COUNT
 };
@@ -24,10 +25,17 @@ enum tls_refusal {
 /* What an X509_V_* result of verifying the chain means. */
 enum tls_refusal tls_identity_of_verify(int x509_v);
 
+/* Who a peer must be: by its node, or, as KubeVirt's proxies do it, by its common name. */
+struct tls_name {
+    const char *node; /* in a SAN URI ferry://node/NAME */
+    const char *common_name;
+};
+
 /* A leaf whose chain is good: it must say that it may be used as `peer_role` (a certificate that
- * names no usage at all is refused) and name `node` in a SAN URI ferry://node/NAME. */
-enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role, const char *node);
+ * names no usage at all is refused) and carry every name that is given. */
+enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role,
+                                    const struct tls_name *name);
 
 /* Fills `err` (class DENIED) with a sentence about `leaf` (NULL when there is none). */
 int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X509 *leaf,
-                        enum tls_role peer_role, const char *node);
+                        enum tls_role peer_role, const struct tls_name *name);

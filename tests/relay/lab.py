@@ -18,6 +18,7 @@ import time
 
 BUILD = os.environ.get("FERRY_BUILD", "")
 RELAY = os.path.join(BUILD, "src/programs/ferry-relay")
+TLS = os.environ.get("FERRY_TLS", "ferry")  # what moves speak unless a test says otherwise
 DEADLINE_S = 30
 ADDRESSES = {"a": ("10.91.0.1", "fd91::1"), "b": ("10.91.0.2", "fd91::2")}
 CLONE_NEWNET = 0x40000000
@@ -264,9 +265,11 @@ class Lab:
             raise result[0]
         return result[0]
 
-    def dial_tls(self, node, address, port, crt=None, key=None):
+    def dial_tls(self, node, address, port, crt=None, key=None, tls=TLS):
         """A TLS client that checks nothing and shows what it was given."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        if tls == "ferry":
+            context.set_alpn_protocols(["ferry/1"])
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         if crt:
@@ -284,7 +287,7 @@ class Move:
     count = 0
 
     def __init__(self, lab, source, target, channels=(0, 49152), family=0, source_node="a", target_node="b",
-                 owner=None):
+                 owner=None, tls=TLS, **more):
         Move.count += 1
         self.lab, self.source, self.target = lab, source, target
         self.key = f"key-{Move.count}"
@@ -294,12 +297,14 @@ class Move:
         self.listeners = {c: lab.listen(p) for c, p in self.paths.items()}
         self.target_body = {
             "move": f"move-{Move.count}", "generation": 1, "sourceNode": source_node,
-            "bind": ADDRESSES["b"][family], "tls": "raw",
+            "bind": ADDRESSES["b"][family], "tls": tls,
             "channels": [{"logical": c, "unix": p} for c, p in self.paths.items()]}
+        self.target_body.update(more)
         self.put_target()
         self.source_body = {
             "move": f"move-{Move.count}", "generation": 1, "targetNode": target_node,
-            "address": self.answer["address"], "ports": self.answer["ports"], "dir": self.src_dir, "tls": "raw"}
+            "address": self.answer["address"], "ports": self.answer["ports"], "dir": self.src_dir, "tls": tls}
+        self.source_body.update(more)
         if owner is not None:
             self.source_body["owner"] = owner
         if source:

@@ -167,8 +167,8 @@ class Paths(unittest.TestCase):
         w.join(DEADLINE_S)
 
     def test_black_hole_is_noticed(self):
-        """The cable is pulled: an idle and a busy stream both end, on both sides."""
-        move = Move(self.lab, self.a, self.b)
+        """Raw TLS, the cable is pulled: an idle and a busy stream both end, on both sides."""
+        move = Move(self.lab, self.a, self.b, tls="raw")
         idle, busy = move.connect(0), move.connect(49152)
         stop = threading.Event()
 

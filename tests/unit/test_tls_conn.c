@@ -100,6 +100,23 @@ struct ends {
     struct ferry_error client_err, server_err;
 };
 
+/* What each side speaks. */
+static const char *client_protocol, *server_protocol;
+
+static int make_conn(struct tls_credentials *credentials, enum tls_role role, int fd,
+                     const char *peer, struct tls_conn **ret, struct ferry_error *err)
+{
+    const struct tls_conn_config config = {
+        .credentials = credentials,
+        .role = role,
+        .fd = fd,
+        .peer.node = peer,
+        .protocol = role == TLS_CLIENT ? client_protocol : server_protocol,
+    };
+
+    return tls_conn_new(&config, ret, err);
+}
+
 static void join(struct ends *e, struct tls_credentials *cc, const char *expect_server,
                  struct tls_credentials *sc, const char *expect_client)
 {
@@ -107,8 +124,8 @@ static void join(struct ends *e, struct tls_credentials *cc, const char *expect_
 
     *e = (struct ends){0};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, e->fds), 0);
-    assert_int_equal(tls_conn_new(cc, TLS_CLIENT, e->fds[0], expect_server, &e->client, &err), 0);
-    assert_int_equal(tls_conn_new(sc, TLS_SERVER, e->fds[1], expect_client, &e->server, &err), 0);
+    assert_int_equal(make_conn(cc, TLS_CLIENT, e->fds[0], expect_server, &e->client, &err), 0);
+    assert_int_equal(make_conn(sc, TLS_SERVER, e->fds[1], expect_client, &e->server, &err), 0);
     e->client_io = e->server_io = TLS_WANT_READ;
     for (int i = 0; i < 20; i++) {
         if (e->client_io == TLS_WANT_READ || e->client_io == TLS_WANT_WRITE) {
@@ -243,8 +260,13 @@ static void test_half_close(void **state)
     /* The other direction goes on. */
     assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_WANT_READ);
     assert_int_equal(tls_conn_write(e.server, "answer", 6, &n, &err), TLS_OK);
+    assert_true(tls_conn_unsent(e.server) > 6);
+    assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_WANT_READ);
+    assert_int_equal(tls_conn_flush(e.server, &err), TLS_OK);
+    assert_int_equal(tls_conn_unsent(e.server), 0);
     assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_OK);
     assert_int_equal(n, 6);
+    assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_WANT_READ);
     assert_int_equal(tls_conn_close_send(e.server, &err), TLS_OK);
     assert_int_equal(tls_conn_read(e.client, buf, sizeof(buf), &n, &err), TLS_EOF);
     part(&e);
@@ -254,6 +276,43 @@ static void test_half_close(void **state)
     assert_int_equal(tls_conn_read(e.server, buf, sizeof(buf), &n, &err), TLS_FAILED);
     assert_non_null(strstr(err.msg, "in the middle of the data"));
     part(&e);
+    tls_credentials_free(ca);
+    tls_credentials_free(cb);
+}
+
+static void test_no_falling_back(void **state)
+{
+    const struct papers a = {.node = "a"}, b = {.node = "b"};
+    static const struct {
+        const char *client, *server, *server_says, *client_says;
+    } rows[] = {
+        {NULL, NULL, NULL, NULL},
+        {TLS_FERRY_PROTOCOL, TLS_FERRY_PROTOCOL, NULL, NULL},
+        {"h2", NULL, NULL, "it does not speak h2"}, /* others' protocols mean nothing to raw TLS */
+        {NULL, TLS_FERRY_PROTOCOL, "it does not offer ferry/1", "it speaks ferry/1, not raw TLS"},
+        {TLS_FERRY_PROTOCOL, NULL, "it wants ferry/1", "it does not speak ferry/1"},
+        {"h2", TLS_FERRY_PROTOCOL, "it does not offer ferry/1", "it does not speak"},
+    };
+
+    (void)state;
+    write_papers(&a, "a");
+    write_papers(&b, "b");
+    struct tls_credentials *ca = credentials("a", "site"), *cb = credentials("b", "site");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct ends e;
+
+        client_protocol = rows[i].client;
+        server_protocol = rows[i].server;
+        join(&e, ca, "b", cb, "a");
+        if ((e.server_io == TLS_FAILED) != !!rows[i].server_says ||
+            (e.client_io == TLS_FAILED) != !!rows[i].client_says ||
+            (rows[i].server_says && !strstr(e.server_err.msg, rows[i].server_says)) ||
+            (rows[i].client_says && !strstr(e.client_err.msg, rows[i].client_says))) {
+            fail_msg("row %zu: server '%s', client '%s'", i, e.server_err.msg, e.client_err.msg);
+        }
+        part(&e);
+    }
+    client_protocol = server_protocol = NULL;
     tls_credentials_free(ca);
     tls_credentials_free(cb);
 }
@@ -269,7 +328,7 @@ static void test_garbage_instead_of_tls(void **state)
     write_papers(&b, "b");
     struct tls_credentials *cb = credentials("b", "site");
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
-    assert_int_equal(tls_conn_new(cb, TLS_SERVER, fds[1], "a", &conn, &err), 0);
+    assert_int_equal(make_conn(cb, TLS_SERVER, fds[1], "a", &conn, &err), 0);
     assert_int_equal(ferry_write_all(fds[0], "GET / HTTP/1.1\r\n\r\n", 18, &err), 0);
     assert_int_equal(tls_conn_handshake(conn, &err), TLS_FAILED);
     assert_int_equal(err.cls, FERRY_PEER);
@@ -375,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_let_in),
         cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_no_falling_back),
         cmocka_unit_test(test_garbage_instead_of_tls),
         cmocka_unit_test(test_credentials_are_read_again),
         cmocka_unit_test(test_files_that_cannot_be_used),

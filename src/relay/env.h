@@ -1,0 +1,16 @@
+/* What all moves of one relay process share. Borrowed by them; it outlives them. */
+#pragma once
+
+#include <stdint.h>
+
+#include "relay/frame.h"
+#include "relay/paths.h"
+#include "relay/rate.h"
+#include "tls/credentials.h"
+
+struct relay_env {
+    struct tls_credentials *server, *client; /* may be one; NULL for plain TCP alone */
+    uint8_t instance[FRAME_ID];              /* random, of this process */
+    struct relay_rate *rate;
+    struct relay_paths *paths; /* or NULL */
+};

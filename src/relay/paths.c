@@ -1,0 +1,81 @@
+#include "relay/paths.h"
+
+#include <pthread.h>
+
+#include "base/str.h"
+
+enum { PATHS_MAX = 256, FADE = 16 };
+
+struct path {
+    char *node;
+    uint64_t bytes_per_s;
+    int64_t rtt_us;
+};
+
+struct relay_paths {
+    pthread_mutex_t lock;
+    struct path paths[PATHS_MAX];
+    size_t n;
+};
+
+struct relay_paths *relay_paths_new(void)
+{
+    struct relay_paths *p = ferry_xcalloc(1, sizeof(*p));
+
+    pthread_mutex_init(&p->lock, NULL);
+    return p;
+}
+
+void relay_paths_free(struct relay_paths *p)
+{
+    if (p) {
+        for (size_t i = 0; i < p->n; i++) {
+            free(p->paths[i].node);
+        }
+        pthread_mutex_destroy(&p->lock);
+        free(p);
+    }
+}
+
+static struct path *find(struct relay_paths *p, const char *node)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (ferry_streq(p->paths[i].node, node)) {
+            return &p->paths[i];
+        }
+    }
+    return NULL;
+}
+
+void relay_paths_note(struct relay_paths *p, const char *node, uint64_t bytes_per_s, int64_t rtt_us)
+{
+    if (!p || !node) {
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    struct path *at = find(p, node);
+    if (!at && p->n < PATHS_MAX) {
+        at = &p->paths[p->n++];
+        *at = (struct path){.node = ferry_strdup(node)};
+    }
+    if (at && bytes_per_s > 0) {
+        /* A peak fades: a path may have become slower for good. */
+        uint64_t faded = at->bytes_per_s - at->bytes_per_s / FADE;
+
+        at->bytes_per_s = bytes_per_s > faded ? bytes_per_s : faded;
+    }
+    if (at && rtt_us > 0) {
+        at->rtt_us = rtt_us;
+    }
+    pthread_mutex_unlock(&p->lock);
+}
+
+void relay_paths_last(struct relay_paths *p, const char *node, uint64_t *ret_bytes_per_s,
+                      int64_t *ret_rtt_us)
+{
+    pthread_mutex_lock(&p->lock);
+    const struct path *at = find(p, node);
+    *ret_bytes_per_s = at ? at->bytes_per_s : 0;
+    *ret_rtt_us = at ? at->rtt_us : 0;
+    pthread_mutex_unlock(&p->lock);
+}

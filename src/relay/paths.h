@@ -1,0 +1,18 @@
+/* What this relay has seen of the ways to other nodes, kept after the streams that saw it are gone.
+ * Any thread. */
+#pragma once
+
+#include <stdint.h>
+
+struct relay_paths;
+
+struct relay_paths *relay_paths_new(void);
+void relay_paths_free(struct relay_paths *p);
+
+/* A stream to `node` carried so many bytes per second lately, with this round trip (0 = unknown).
+ */
+void relay_paths_note(struct relay_paths *p, const char *node, uint64_t bytes_per_s,
+                      int64_t rtt_us);
+/* The best rate of the last streams and the last round trip; 0 where nothing is known. */
+void relay_paths_last(struct relay_paths *p, const char *node, uint64_t *ret_bytes_per_s,
+                      int64_t *ret_rtt_us);

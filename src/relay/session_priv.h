@@ -1,0 +1,41 @@
+/* Inside of relay/session: shared by session.c (the loop), session_log.c (what is told of it) and
+ * greet.c (a target's beginning). Nobody else includes it. */
+#pragma once
+
+#include "relay/link.h"
+#include "relay/protocol.h"
+#include "relay/session.h"
+
+/* The text of a RESET by which both relays know that a process closed its socket, and nothing
+ * failed. */
+#define SESSION_LEFT "the process at the unix socket closed it"
+
+struct session {
+    const struct relay_stream *s;
+    struct protocol *p;
+    struct relay_link link;
+    struct relay_live *live; /* target */
+    int unix_fd;             /* -1 when over */
+    bool has_slot;
+    bool readable, writable; /* unix: worth trying */
+    bool eof;                /* read from the unix side */
+    bool deaf;               /* the unix side takes no more */
+    bool hup;                /* it has left */
+    bool stopping, opened;
+    int64_t leave_ns; /* at the latest, once stopping */
+    int64_t born_ns, refused_ns, stats_ns;
+    int64_t rate_ns; /* not to be read before */
+    uint64_t dropped, stats_in, stats_out, resumes;
+    enum protocol_state state; /* as last told */
+};
+
+/* session.c */
+void session_init(struct session *x, const struct relay_stream *s);
+void session_config(const struct relay_stream *s, struct protocol_config *ret);
+/* Until the stream is over; then everything in `x` is given up. */
+void session_run(struct session *x);
+
+/* session_log.c */
+void session_not_opened(const struct relay_stream *s, const struct ferry_error *err);
+void session_tell_changes(struct session *x, int64_t now);
+void session_tell_end(struct session *x);
