@@ -4,6 +4,9 @@
 
 #include <inttypes.h>
 
+#include "api/object.h"
+#include "base/fd.h"
+#include "base/str.h"
 #include "launcher/plan.h"
 #include "launcher/strategy.h"
 
@@ -707,6 +710,98 @@ static void ferry_steps(void **state)
     }
 }
 
+/* ---- recorded moves ----------------------------------------------------------------------------
+ */
+
+static int64_t record_ms(yyjson_val *line)
+{
+    int64_t ms = 0;
+
+    assert_int_equal(api_time_parse(yyjson_get_str(yyjson_obj_get(line, "time")), &ms, NULL), 0);
+    return ms;
+}
+
+static int64_t number(yyjson_val *line, const char *name)
+{
+    return yyjson_get_sint(yyjson_obj_get(line, name));
+}
+
+static struct sample recorded_sample(yyjson_val *line)
+{
+    return (struct sample){.present = true,
+                           .active = true,
+                           .total_bytes = number(line, "totalBytes"),
+                           .processed_bytes = number(line, "processedBytes"),
+                           .remaining_bytes = number(line, "remainingBytes"),
+                           .bytes_per_s = number(line, "bytesPerS"),
+                           .dirty_bytes_per_s = number(line, "dirtyBytesPerS"),
+                           .iteration = number(line, "iteration"),
+                           .throttle_percent = number(line, "throttlePercent")};
+}
+
+struct replay {
+    struct migrate_options policy;
+    struct strategy_memory memory;
+    struct strategy_input in;
+    int64_t start_ms;
+    char decided[200], recorded[200];
+};
+
+static void replay_line(struct replay *r, yyjson_val *line)
+{
+    const char *type = yyjson_get_str(yyjson_obj_get(line, "type"));
+    struct strategy_decision d;
+
+    if (strcmp(type, "start") == 0) {
+        assert_int_equal(migrate_options_decode(yyjson_obj_get(line, "options"), &r->policy, NULL),
+                         0);
+        r->in =
+            (struct strategy_input){.policy = &r->policy, .data_bytes = number(line, "guestBytes")};
+        r->start_ms = record_ms(line);
+    } else if (strcmp(type, "decision") == 0) {
+        strcat(strcat(r->recorded, yyjson_get_str(yyjson_obj_get(line, "action"))), " ");
+    } else if (strcmp(type, "sample") == 0) {
+        r->in.elapsed_ms = record_ms(line) - r->start_ms;
+        r->in.sample = recorded_sample(line);
+        strategy_decide(&r->in, &r->memory, &d);
+        if (d.action != KEEP) {
+            strcat(strcat(r->decided, strategy_action_name(d.action)), " ");
+        }
+        r->in.aborting = r->in.aborting || d.action == STUCK || d.action == NOT_CONVERGING;
+        r->in.mode = d.action == STRATEGY_POST_COPY ? STRATEGY_POSTCOPY
+                     : d.action == STRATEGY_FORCE   ? STRATEGY_PAUSED
+                                                    : r->in.mode;
+    }
+}
+
+/* What was decided in moves of real guests is decided again from their records. */
+static void recorded_moves(void **state)
+{
+    static const char *const names[] = {"post-copy", "force", "abort-not-converging",
+                                        "set-downtime"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        ferry_cleanup_free char *path =
+            ferry_asprintf("%s/strategy/%s.jsonl", GOLDEN_DIR, names[i]);
+        ferry_cleanup_buf struct ferry_buf text = {0};
+        struct replay r = {0};
+
+        assert_int_equal(ferry_read_file(path, 1 << 20, &text, NULL), 0);
+        for (char *p = text.data; p < text.data + text.len;) {
+            char *end = memchr(p, '\n', (size_t)(text.data + text.len - p));
+            yyjson_doc *doc = yyjson_read(p, (size_t)(end - p), 0);
+
+            replay_line(&r, yyjson_doc_get_root(doc));
+            yyjson_doc_free(doc);
+            p = end + 1;
+        }
+        if (strcmp(r.decided, r.recorded) != 0) {
+            fail_msg("%s: decided %s, recorded %s", names[i], r.decided, r.recorded);
+        }
+    }
+}
+
 static void plans(void **state)
 {
     static const struct {
@@ -754,6 +849,7 @@ int main(void)
         cmocka_unit_test(ferry_runs),
         cmocka_unit_test(ferry_is_not_slower),
         cmocka_unit_test(plans),
+        cmocka_unit_test(recorded_moves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
