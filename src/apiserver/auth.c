@@ -70,6 +70,7 @@ static unsigned bit_of(enum route_verb verb)
     case ROUTE_PATCH:
         return CHANGE;
     case ROUTE_DELETE:
+    case ROUTE_DELETE_COLLECTION:
         return DELETE;
     case ROUTE_VERB_COUNT:
         break;
@@ -129,6 +130,9 @@ enum auth_answer auth_check(const struct auth_who *who, const struct route *rout
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         if (!rule_fits(&rules[i], who, route)) {
             continue;
+        }
+        if (rules[i].answer == AUTH_IF_OWN && route->verb == ROUTE_DELETE_COLLECTION) {
+            return AUTH_NO; /* what is one's own is seen object by object */
         }
         /* A create has its name in the body: route.name is filled in from there by the caller. */
         return rules[i].named_as_node && !ferry_streq(route->name, who->node) ? AUTH_NO

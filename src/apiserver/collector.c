@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/dependents.h"
 #include "apiserver/prepare.h"
 #include "apiserver/remove.h"
 #include "base/clock.h"
@@ -219,7 +220,7 @@ static void sweep_events(struct collector *c)
 
 static bool may_leave_garbage(const struct hub_event *e)
 {
-    return e->type == HUB_DELETED ||
+    return e->type == HUB_DELETED || dependents_hold(e->now) ||
            (e->type == HUB_ADDED && strstr(e->now->json, "\"ownerReferences\"")) ||
            (ferry_streq(e->now->resource->plural, "namespaces") &&
             strstr(e->now->json, "\"deletionTimestamp\""));
@@ -250,6 +251,7 @@ static void *collector_run(void *arg)
 
     while (!atomic_load(&c->stop)) {
         if (dirty) {
+            dependents_sweep(c->store);
             sweep_orphans(c);
             sweep_namespaces(c);
         }

@@ -18,6 +18,16 @@ static bool first_of_group(const struct api_resource *r)
     return true;
 }
 
+/* Groups whose only calls are subresources: clients look for them before they call those. */
+static const struct api_resource bare_groups[] = {
+    {.group = "policy", .version = "v1", .singular = "pods/eviction", .kind_name = "Eviction"},
+    {.group = "subresources.kubevirt.io",
+     .version = "v1",
+     .singular = "virtualmachines/migrate",
+     .kind_name = "VirtualMachine"},
+};
+enum { BARE_GROUPS = sizeof(bare_groups) / sizeof(bare_groups[0]) };
+
 static void put_group(struct ferry_buf *b, const struct api_resource *r, bool typed)
 {
     ferry_buf_printf(b, "{%s\"name\":\"%s\",\"versions\":[{\"groupVersion\":\"%s/%s\",",
@@ -41,6 +51,10 @@ static void groups(struct ferry_buf *b)
             first = false;
         }
     }
+    for (size_t i = 0; i < BARE_GROUPS; i++) {
+        ferry_buf_puts(b, ",");
+        put_group(b, &bare_groups[i], false);
+    }
     ferry_buf_puts(b, "]}");
 }
 
@@ -50,9 +64,10 @@ static void put_resource(struct ferry_buf *b, const struct api_resource *r)
 
     ferry_buf_printf(b,
                      "{\"name\":\"%s\",\"singularName\":\"%s\",\"namespaced\":%s,\"kind\":\"%s\","
-                     "\"verbs\":[\"create\",\"delete\",\"get\",\"list\",\"patch\",\"update\","
+                     "\"verbs\":[\"create\",\"delete\",%s\"get\",\"list\",\"patch\",\"update\","
                      "\"watch\"]",
-                     r->plural, r->singular, r->namespaced ? "true" : "false", r->kind_name);
+                     r->plural, r->singular, r->namespaced ? "true" : "false", r->kind_name,
+                     ferry_streq(r->plural, "namespaces") ? "" : "\"deletecollection\",");
     if (*at) {
         ferry_buf_puts(b, ",\"shortNames\":[");
         while (*at) {
@@ -75,7 +90,23 @@ static void put_resource(struct ferry_buf *b, const struct api_resource *r)
     }
     if (r->kind == API_KIND_POD) {
         ferry_buf_puts(b, ",{\"name\":\"pods/binding\",\"singularName\":\"\",\"namespaced\":true,"
-                          "\"kind\":\"Binding\",\"verbs\":[\"create\"]}");
+                          "\"kind\":\"Binding\",\"verbs\":[\"create\"]},"
+                          "{\"name\":\"pods/eviction\",\"singularName\":\"\",\"namespaced\":true,"
+                          "\"group\":\"policy\",\"version\":\"v1\",\"kind\":\"Eviction\","
+                          "\"verbs\":[\"create\"]}");
+    }
+}
+
+/* kubectl takes an empty group for a broken one. */
+static void put_bare_resource(struct ferry_buf *b, const char *group)
+{
+    for (size_t i = 0; i < BARE_GROUPS; i++) {
+        if (ferry_streq(bare_groups[i].group, group)) {
+            ferry_buf_printf(b,
+                             "{\"name\":\"%s\",\"singularName\":\"\",\"namespaced\":true,"
+                             "\"kind\":\"%s\",\"verbs\":[\"create\",\"update\"]}",
+                             bare_groups[i].singular, bare_groups[i].kind_name);
+        }
     }
 }
 
@@ -95,6 +126,7 @@ static void resources(struct ferry_buf *b, const char *group, const char *versio
             first = false;
         }
     }
+    put_bare_resource(b, group);
     ferry_buf_puts(b, "]}");
 }
 
@@ -191,21 +223,34 @@ static void version(struct ferry_buf *b)
                       "\"platform\":\"linux/amd64\"}");
 }
 
+static bool group_path_of(struct ferry_buf *b, const char *path, const struct api_resource *r)
+{
+    size_t n = strlen(r->group);
+
+    if (!*r->group || strncmp(path, r->group, n) != 0) {
+        return false;
+    }
+    if (!path[n]) {
+        put_group(b, r, true);
+        return true;
+    }
+    if (path[n] == '/' && ferry_streq(path + n + 1, r->version)) {
+        resources(b, r->group, r->version);
+        return true;
+    }
+    return false;
+}
+
 /* "/apis/GROUP" and "/apis/GROUP/VERSION" */
 static bool group_path(struct ferry_buf *b, const char *path)
 {
     for (const struct api_resource *r = api_resources(); *path && r->plural; r++) {
-        size_t n = strlen(r->group);
-
-        if (!*r->group || strncmp(path, r->group, n) != 0) {
-            continue;
-        }
-        if (!path[n]) {
-            put_group(b, r, true);
+        if (group_path_of(b, path, r)) {
             return true;
         }
-        if (path[n] == '/' && ferry_streq(path + n + 1, r->version)) {
-            resources(b, r->group, r->version);
+    }
+    for (size_t i = 0; *path && i < BARE_GROUPS; i++) {
+        if (group_path_of(b, path, &bare_groups[i])) {
             return true;
         }
     }

@@ -477,6 +477,17 @@ static void mark(yyjson_mut_doc *doc, int64_t grace_s, int64_t now_ms)
     put(doc, meta, "deletionGracePeriodSeconds", yyjson_mut_int(doc, grace_s));
 }
 
+static void add_finalizer(yyjson_mut_doc *doc, yyjson_mut_val *meta, const char *name)
+{
+    yyjson_mut_val *list = yyjson_mut_obj_get(meta, "finalizers");
+
+    if (!yyjson_mut_is_arr(list)) {
+        list = yyjson_mut_arr(doc);
+        put(doc, meta, "finalizers", list);
+    }
+    yyjson_mut_arr_add_strcpy(doc, list, name);
+}
+
 enum prepare_delete_result prepare_delete(const struct api_resource *r, yyjson_mut_doc *doc,
                                           const struct prepare_deletion *how, int64_t now_ms)
 {
@@ -488,6 +499,9 @@ enum prepare_delete_result prepare_delete(const struct api_resource *r, yyjson_m
 
     if (marked && grace >= before && !(grace == 0 && before == 0)) {
         return PREPARE_NOTHING; /* a second request may only shorten */
+    }
+    if (!marked && how->finalizer) {
+        add_finalizer(doc, meta, how->finalizer);
     }
     if (!marked || grace < before) {
         mark(doc, grace, now_ms);

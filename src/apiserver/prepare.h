@@ -32,6 +32,8 @@ bool prepare_is_gone(const struct api_resource *r, yyjson_mut_val *root);
 struct prepare_deletion {
     bool has_grace;
     int64_t grace_s;
+    const char
+        *finalizer; /* to add: what shall happen to the things it owns; NULL = nothing first */
 };
 enum prepare_delete_result { PREPARE_REMOVE, PREPARE_STORE, PREPARE_NOTHING };
 /* Marks `doc` for deletion; says whether it goes now, is stored marked, or was marked already. */

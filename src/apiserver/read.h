@@ -5,3 +5,6 @@
 
 int read_get(struct request *r);
 int read_list(struct request *r);
+/* Answers with these objects as a list (or table); `token` and `left` as page_cut() gives them. */
+void read_answer_list(struct request *r, const struct entry_list *list, const char *token,
+                      size_t left);

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/edit.h"
+#include "apiserver/filter.h"
 #include "apiserver/finish.h"
 #include "apiserver/prepare.h"
+#include "apiserver/read.h"
 #include "base/clock.h"
 
 struct delete_options {
@@ -13,6 +16,24 @@ struct delete_options {
     char uid[64], version[32]; /* preconditions, or "" */
     bool dry_run;
 };
+
+static int parse_propagation(struct request *r, const char *policy, struct delete_options *ret)
+{
+    if (!policy || ferry_streq(policy, "Background")) {
+        return 0;
+    }
+    if (ferry_streq(policy, "Foreground")) {
+        ret->how.finalizer = "foregroundDeletion";
+    } else if (ferry_streq(policy, "Orphan")) {
+        ret->how.finalizer = "orphan";
+    } else {
+        return status_fail(&r->st, 422,
+                           "propagationPolicy: Unsupported value: \"%.100s\": supported values: "
+                           "\"Foreground\", \"Background\", \"Orphan\"",
+                           policy);
+    }
+    return 0;
+}
 
 static int parse_delete_options(struct request *r, struct delete_options *ret)
 {
@@ -31,6 +52,9 @@ static int parse_delete_options(struct request *r, struct delete_options *ret)
         }
         ret->how = (struct prepare_deletion){.has_grace = true, .grace_s = seconds};
     }
+    if (parse_propagation(r, http_query(r->x, "propagationPolicy"), ret) < 0) {
+        return -1;
+    }
     if (!body) {
         return 0;
     }
@@ -38,7 +62,11 @@ static int parse_delete_options(struct request *r, struct delete_options *ret)
     yyjson_val *root = yyjson_doc_get_root(doc);
     int64_t n = api_json_int(root, "/gracePeriodSeconds", -1);
     if (n >= 0) {
-        ret->how = (struct prepare_deletion){.has_grace = true, .grace_s = n};
+        ret->how.has_grace = true;
+        ret->how.grace_s = n;
+    }
+    if (parse_propagation(r, api_json_str(root, "/propagationPolicy"), ret) < 0) {
+        return -1;
     }
     const char *uid = api_json_str(root, "/preconditions/uid");
     const char *version = api_json_str(root, "/preconditions/resourceVersion");
@@ -134,13 +162,59 @@ int remove_serve(struct request *r)
     return delete_in_transaction(r, e, yyjson_doc_get_root(old), doc, &o);
 }
 
-static bool same_object(const struct entry *a, const struct entry *b)
+/* Inside the transaction. */
+static int remove_in_collection(struct request *r, const struct entry *e,
+                                const struct delete_options *o, size_t *changed)
 {
-    api_cleanup_doc yyjson_doc *x = yyjson_read(a->json, a->json_len, 0);
-    api_cleanup_doc yyjson_doc *y = yyjson_read(b->json, b->json_len, 0);
+    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    enum prepare_delete_result what =
+        prepare_delete(e->resource, doc, &o->how, ferry_now_unix_ms());
+    struct ferry_error err;
 
-    return ferry_streq(api_json_str(yyjson_doc_get_root(x), "/metadata/uid"),
-                       api_json_str(yyjson_doc_get_root(y), "/metadata/uid"));
+    if (what == PREPARE_NOTHING || o->dry_run) {
+        return 0;
+    }
+    (*changed)++;
+    int rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
+                                    : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
+    return rc < 0 ? finish_failed(r, &err) : 0;
+}
+
+int remove_serve_collection(struct request *r)
+{
+    cleanup_entry_list struct entry_list list = {0};
+    cleanup_filter struct filter filter = {0};
+    struct delete_options o = {0};
+    size_t changed = 0, n = 0;
+    struct ferry_error err;
+    int rc = 0;
+
+    if (parse_delete_options(r, &o) < 0 ||
+        filter_parse(r->route.resource, r->route.ns, NULL, http_query(r->x, "labelSelector"),
+                     http_query(r->x, "fieldSelector"), &filter, &r->st) < 0) {
+        return -1;
+    }
+    store_begin(r->store);
+    store_list(r->store, r->route.resource, *r->route.ns ? r->route.ns : NULL, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        if (rc == 0 && filter_matches(&filter, list.items[i])) {
+            rc = remove_in_collection(r, list.items[i], &o, &changed);
+            list.items[n++] = list.items[i];
+        } else {
+            entry_unref(list.items[i]);
+        }
+    }
+    list.n = n;
+    if (rc < 0 || !changed) {
+        store_abort(r->store);
+    } else if (store_commit(r->store, NULL, &err) < 0) {
+        rc = finish_failed(r, &err);
+    }
+    if (rc == 0) {
+        read_answer_list(r, &list, "", 0);
+    }
+    return rc;
 }
 
 int remove_entry(struct store *store, const struct entry *e, struct ferry_error *err)
@@ -149,7 +223,7 @@ int remove_entry(struct store *store, const struct entry *e, struct ferry_error 
 
     store_begin(store);
     cleanup_entry struct entry *now = store_get(store, e->resource, e->ns, e->name);
-    if (!now || !same_object(e, now)) {
+    if (!now || !edit_same_object(e, now)) {
         store_abort(store);
         return 0;
     }

@@ -5,6 +5,8 @@
 
 /* Answers the exchange and returns 0, or fills r->st and returns -1. */
 int remove_serve(struct request *r);
+/* Everything that the selectors match, in one transaction. */
+int remove_serve_collection(struct request *r);
 
 /* Deletes as a client would, unless the object at that address is gone or another one by now. */
 int remove_entry(struct store *store, const struct entry *e, struct ferry_error *err);

@@ -8,9 +8,10 @@
 enum { MAX_PARTS = 9 };
 
 static const char *const verb_names[] = {
-    [ROUTE_GET] = "get",       [ROUTE_LIST] = "list",     [ROUTE_WATCH] = "watch",
-    [ROUTE_CREATE] = "create", [ROUTE_UPDATE] = "update", [ROUTE_PATCH] = "patch",
-    [ROUTE_DELETE] = "delete",
+    [ROUTE_GET] = "get",       [ROUTE_LIST] = "list",
+    [ROUTE_WATCH] = "watch",   [ROUTE_CREATE] = "create",
+    [ROUTE_UPDATE] = "update", [ROUTE_PATCH] = "patch",
+    [ROUTE_DELETE] = "delete", [ROUTE_DELETE_COLLECTION] = "deletecollection",
 };
 _Static_assert(sizeof(verb_names) / sizeof(verb_names[0]) == ROUTE_VERB_COUNT, "one name per verb");
 
@@ -70,7 +71,8 @@ bool route_is_object_path(const char *path)
 static bool knows_subresource(const struct api_resource *r, const char *sub)
 {
     return !*sub || (ferry_streq(sub, "status") && r->has_status) ||
-           (ferry_streq(sub, "binding") && r->kind == API_KIND_POD);
+           ((ferry_streq(sub, "binding") || ferry_streq(sub, "eviction")) &&
+            r->kind == API_KIND_POD);
 }
 
 static int find_verb(const char *method, bool watch, struct route *ret, struct status *st)
@@ -80,11 +82,17 @@ static int find_verb(const char *method, bool watch, struct route *ret, struct s
         bool named;
         enum route_verb verb;
     } verbs[] = {
-        {"GET", false, ROUTE_LIST},  {"GET", true, ROUTE_GET},     {"POST", false, ROUTE_CREATE},
-        {"PUT", true, ROUTE_UPDATE}, {"PATCH", true, ROUTE_PATCH}, {"DELETE", true, ROUTE_DELETE},
+        {"GET", false, ROUTE_LIST},
+        {"GET", true, ROUTE_GET},
+        {"POST", false, ROUTE_CREATE},
+        {"PUT", true, ROUTE_UPDATE},
+        {"PATCH", true, ROUTE_PATCH},
+        {"DELETE", true, ROUTE_DELETE},
+        {"DELETE", false, ROUTE_DELETE_COLLECTION},
     };
     bool named = *ret->name;
-    bool binding = ferry_streq(ret->subresource, "binding");
+    bool binding =
+        ferry_streq(ret->subresource, "binding") || ferry_streq(ret->subresource, "eviction");
 
     if (binding && ferry_streq(method, "POST")) {
         ret->verb = ROUTE_CREATE;
@@ -101,6 +109,12 @@ static int find_verb(const char *method, bool watch, struct route *ret, struct s
                                "the server does not allow this method on the requested "
                                "resource");
         }
+    }
+    /* Namespaces go one by one, as in Kubernetes: each takes a world with it. */
+    if (ret->verb == ROUTE_DELETE_COLLECTION && (ferry_streq(ret->resource->plural, "namespaces") ||
+                                                 (ret->resource->namespaced && !*ret->ns))) {
+        return status_fail(st, 405,
+                           "the server does not allow this method on the requested resource");
     }
     if (ret->verb == ROUTE_CREATE && ret->resource->namespaced && !*ret->ns) {
         return status_fail(st, 405, "an object of this kind is created inside a namespace");

@@ -14,6 +14,7 @@ enum route_verb {
     ROUTE_UPDATE,
     ROUTE_PATCH,
     ROUTE_DELETE,
+    ROUTE_DELETE_COLLECTION,
     ROUTE_VERB_COUNT
 };
 const char *route_verb_name(enum route_verb v);
@@ -26,7 +27,7 @@ struct route {
     const struct api_resource *resource;
     enum route_verb verb;
     char ns[ROUTE_PART_MAX], name[ROUTE_PART_MAX];
-    char subresource[ROUTE_PART_MAX]; /* "", "status" or "binding" */
+    char subresource[ROUTE_PART_MAX]; /* "", "status", "binding" or "eviction" */
 };
 
 /* `path` is percent-decoded; `watch` says that the query asks for one. */

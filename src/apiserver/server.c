@@ -13,6 +13,7 @@
 #include "apiserver/bind.h"
 #include "apiserver/collector.h"
 #include "apiserver/discovery.h"
+#include "apiserver/eviction.h"
 #include "apiserver/read.h"
 #include "apiserver/remove.h"
 #include "apiserver/request.h"
@@ -78,6 +79,9 @@ static int dispatch(struct request *r)
     case ROUTE_WATCH:
         return watch_serve(r);
     case ROUTE_CREATE:
+        if (ferry_streq(r->route.subresource, "eviction")) {
+            return eviction_serve(r);
+        }
         return *r->route.subresource ? bind_serve(r) : write_create(r);
     case ROUTE_UPDATE:
         return write_update(r);
@@ -85,6 +89,8 @@ static int dispatch(struct request *r)
         return write_patch(r);
     case ROUTE_DELETE:
         return remove_serve(r);
+    case ROUTE_DELETE_COLLECTION:
+        return remove_serve_collection(r);
     case ROUTE_VERB_COUNT:
         break;
     }

@@ -249,6 +249,52 @@ void store_list(struct store *s, const struct api_resource *r, const char *ns,
     }
 }
 
+static void undo(struct shelf *shelf, const struct hub_event *e)
+{
+    if (e->type == HUB_ADDED) {
+        shelf_remove(shelf, e->now->ns, e->now->name);
+    } else {
+        shelf_put(shelf, entry_ref(e->before));
+    }
+}
+
+/* From what is now, backwards through the hub's window. */
+int store_list_at(struct store *s, const struct api_resource *r, const char *ns, uint64_t version,
+                  struct entry_list *ret)
+{
+    struct changes later = {0};
+    uint64_t at = version;
+    size_t n;
+    int rc = 0;
+
+    store_list(s, r, ns, ret);
+    do {
+        cleanup_hub_batch struct hub_batch batch = {0};
+
+        rc = hub_wait(s->hub, r, at, 0, &batch);
+        at = batch.version;
+        n = rc == 0 ? batch.n : 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct hub_event *e = &batch.events[i];
+
+            if (e->version <= ret->version && (!ns || strcmp(ns, e->now->ns) == 0)) {
+                changes_add(&later, e->type, entry_ref(e->now),
+                            e->before ? entry_ref(e->before) : NULL);
+            }
+        }
+    } while (n);
+    struct shelf shelf = {.items = ret->items, .n = ret->n, .cap = ret->n};
+    for (size_t i = later.n; i-- > 0;) {
+        undo(&shelf, &(struct hub_event){.type = later.items[i].type,
+                                         .now = later.items[i].now,
+                                         .before = later.items[i].before});
+    }
+    changes_drop(&later, later.n);
+    free(later.items);
+    *ret = (struct entry_list){.items = shelf.items, .n = shelf.n, .version = version};
+    return rc;
+}
+
 void store_list_all(struct store *s, struct entry_list *ret)
 {
     size_t n = 0;

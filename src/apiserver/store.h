@@ -26,6 +26,9 @@ struct entry *store_get(struct store *s, const struct api_resource *r, const cha
 void store_list(struct store *s, const struct api_resource *r, const char *ns,
                 struct entry_list *ret);
 
+/* As it was at `version`: -1 when that is no longer (or not yet) known. */
+int store_list_at(struct store *s, const struct api_resource *r, const char *ns, uint64_t version,
+                  struct entry_list *ret);
 /* Everything of one instant. */
 void store_list_all(struct store *s, struct entry_list *ret);
 

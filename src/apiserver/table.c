@@ -337,10 +337,19 @@ static const struct column *columns_of(const struct api_resource *r)
 
 void table_begin(struct ferry_buf *b, const struct api_resource *r, uint64_t version)
 {
+    char metadata[64];
+
+    snprintf(metadata, sizeof(metadata), "{\"resourceVersion\":\"%llu\"}",
+             (unsigned long long)version);
+    table_begin_list(b, r, metadata);
+}
+
+void table_begin_list(struct ferry_buf *b, const struct api_resource *r, const char *metadata)
+{
     ferry_buf_printf(b,
                      "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":"
-                     "{\"resourceVersion\":\"%llu\"},\"columnDefinitions\":[",
-                     (unsigned long long)version);
+                     "%s,\"columnDefinitions\":[",
+                     metadata);
     for (const struct column *c = columns_of(r); c->name; c++) {
         ferry_buf_printf(b,
                          "%s{\"name\":\"%s\",\"type\":\"string\",\"format\":\"%s\","

@@ -8,6 +8,7 @@
 
 #include "api/json.h"
 #include "apiserver/filter.h"
+#include "apiserver/page.h"
 #include "apiserver/watch.h"
 #include "base/clock.h"
 
@@ -24,7 +25,9 @@ struct watch {
     const struct api_resource *resource;
     struct filter filter;
     bool table, bookmarks;
+    bool mark_initial; /* a bookmark says when everything that is there was sent */
     enum table_include include;
+    const char *send_initial; /* as asked, while the request is read */
     uint64_t seen;
     struct entry_list initial; /* sent first */
     size_t initial_sent;
@@ -60,7 +63,7 @@ static void put_event(struct watch *w, const char *type, const struct entry *e)
     ferry_buf_puts(&w->out, "}\n");
 }
 
-static void put_bookmark(struct watch *w)
+static void put_bookmark(struct watch *w, bool initial_end)
 {
     ferry_buf_puts(&w->out, "{\"type\":\"BOOKMARK\",\"object\":");
     if (w->table) {
@@ -69,9 +72,11 @@ static void put_bookmark(struct watch *w)
     } else {
         ferry_buf_printf(&w->out,
                          "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":"
-                         "{\"resourceVersion\":\"%llu\",\"creationTimestamp\":null}}",
+                         "{\"resourceVersion\":\"%llu\",\"creationTimestamp\":null%s}}",
                          w->resource->kind_name, w->resource->group, *w->resource->group ? "/" : "",
-                         w->resource->version, (unsigned long long)w->seen);
+                         w->resource->version, (unsigned long long)w->seen,
+                         initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
+                                     : "");
     }
     ferry_buf_puts(&w->out, "}\n");
     w->bookmark_ns = ferry_now_ns() + BOOKMARK_EVERY_S * FERRY_NS_PER_S;
@@ -123,6 +128,11 @@ static void fill(struct watch *w)
         fill_initial(w);
         return;
     }
+    if (w->mark_initial) {
+        w->mark_initial = false;
+        put_bookmark(w, true);
+        return;
+    }
     if (now >= w->end_ns) {
         w->over = true;
         return;
@@ -138,7 +148,7 @@ static void fill(struct watch *w)
     }
     w->seen = batch.version;
     if (w->bookmarks && ferry_now_ns() >= w->bookmark_ns) {
-        put_bookmark(w);
+        put_bookmark(w, false);
     }
 }
 
@@ -186,7 +196,15 @@ static int parse_start(struct request *r, struct watch *w)
     if (text && *text && ferry_parse_int(text, 0, INT64_MAX, &version, NULL) < 0) {
         return status_fail(&r->st, 400, "resourceVersion: Invalid value: \"%.100s\"", text);
     }
-    if (version == 0) {
+    if (ferry_streq(w->send_initial, "false") && version == 0) {
+        w->seen = store_version(r->store);
+        return 0;
+    }
+    if (version == 0 || ferry_streq(w->send_initial, "true")) {
+        if (page_check_version(text, store_version(r->store), &r->st) < 0) {
+            return -1;
+        }
+        w->mark_initial = ferry_streq(w->send_initial, "true") && w->bookmarks;
         store_list(r->store, w->resource, *w->filter.ns ? w->filter.ns : NULL, &w->initial);
         w->seen = w->initial.version;
         return 0;
@@ -209,9 +227,11 @@ int watch_serve(struct request *r)
     w->table = request_wants_table(r, &w->include);
     w->bookmarks = request_flag(r, "allowWatchBookmarks");
     w->bookmark_ns = ferry_now_ns() + BOOKMARK_EVERY_S * FERRY_NS_PER_S;
-    if (http_query(r->x, "sendInitialEvents")) {
+    w->send_initial = http_query(r->x, "sendInitialEvents");
+    if (w->send_initial && !ferry_streq(http_query(r->x, "resourceVersionMatch"), "NotOlderThan")) {
         rc = status_fail(&r->st, 422,
-                         "sendInitialEvents: Forbidden: this server does not stream lists");
+                         "resourceVersionMatch: Forbidden: sendInitialEvents requires setting "
+                         "resourceVersionMatch to NotOlderThan");
     }
     if (rc == 0) {
         rc =

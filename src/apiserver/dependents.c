@@ -1,0 +1,137 @@
+#include "apiserver/dependents.h"
+
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/edit.h"
+#include "apiserver/remove.h"
+#include "base/log.h"
+#include "base/str.h"
+
+static const char foreground[] = "foregroundDeletion", orphan[] = "orphan";
+
+bool dependents_hold(const struct entry *e)
+{
+    return strstr(e->json, "\"deletionTimestamp\"") &&
+           (strstr(e->json, "\"foregroundDeletion\"") || strstr(e->json, "\"orphan\""));
+}
+
+static bool drop_finalizer(yyjson_mut_doc *doc, const void *ctx)
+{
+    yyjson_mut_val *list = yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), "/metadata/finalizers");
+    yyjson_mut_val *v;
+    size_t i, max;
+
+    yyjson_mut_arr_foreach(list, i, max, v)
+    {
+        if (ferry_streq(yyjson_mut_get_str(v), ctx)) {
+            yyjson_mut_arr_remove(list, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool drop_owner(yyjson_mut_doc *doc, const void *ctx)
+{
+    yyjson_mut_val *list =
+        yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), "/metadata/ownerReferences");
+    yyjson_mut_val *v;
+    size_t i, max;
+
+    yyjson_mut_arr_foreach(list, i, max, v)
+    {
+        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(v, "uid")), ctx)) {
+            yyjson_mut_arr_remove(list, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_finalizer(const yyjson_val *object, const char *name)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)object, "/metadata/finalizers"), *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        if (ferry_streq(yyjson_get_str(v), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum relation { STRANGER, DEPENDENT, BLOCKING };
+
+static enum relation relation_of(const struct entry *e, const char *uid)
+{
+    if (!strstr(e->json, uid) || !strstr(e->json, "\"ownerReferences\"")) {
+        return STRANGER;
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+    yyjson_val *list = yyjson_ptr_get(yyjson_doc_get_root(doc), "/metadata/ownerReferences"), *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        if (ferry_streq(api_json_str(v, "/uid"), uid)) {
+            return api_json_bool(v, "/blockOwnerDeletion", false) ? BLOCKING : DEPENDENT;
+        }
+    }
+    return STRANGER;
+}
+
+static void check(int rc, const struct entry *e, const struct ferry_error *err)
+{
+    if (rc < 0) {
+        ferry_warn("cannot change what an object owns", F_STR("resource", e->resource->plural),
+                   F_STR("namespace", e->ns), F_STR("name", e->name), F_ERR(err));
+    }
+}
+
+static void settle(struct store *store, const struct entry_list *all, const struct entry *owner)
+{
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(owner->json, owner->json_len, 0);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *uid = api_json_str(root, "/metadata/uid");
+    bool wait = has_finalizer(root, foreground), free_them = has_finalizer(root, orphan);
+    size_t blocking = 0;
+    struct ferry_error err;
+
+    if (!uid || (!wait && !free_them)) {
+        return;
+    }
+    for (size_t i = 0; i < all->n; i++) {
+        enum relation is = relation_of(all->items[i], uid);
+
+        if (is == STRANGER) {
+            continue;
+        }
+        if (free_them) {
+            check(edit_entry(store, all->items[i], drop_owner, uid, &err), all->items[i], &err);
+            continue;
+        }
+        blocking += is == BLOCKING;
+        if (!strstr(all->items[i]->json, "\"deletionTimestamp\"")) {
+            check(remove_entry(store, all->items[i], &err), all->items[i], &err);
+        }
+    }
+    if (blocking == 0) {
+        check(edit_entry(store, owner, drop_finalizer, free_them ? orphan : foreground, &err),
+              owner, &err);
+    }
+}
+
+void dependents_sweep(struct store *store)
+{
+    cleanup_entry_list struct entry_list all = {0};
+
+    store_list_all(store, &all);
+    for (size_t i = 0; i < all.n; i++) {
+        if (dependents_hold(all.items[i])) {
+            settle(store, &all, all.items[i]);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+#include "apiserver/eviction.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/finish.h"
+#include "apiserver/prepare.h"
+#include "base/clock.h"
+
+#define TRIGGERED "Eviction triggered evacuation of VMI \"%.250s\""
+
+static bool condition_is_true(const yyjson_val *object, const char *type)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)object, "/status/conditions"), *c;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, c)
+    {
+        if (ferry_streq(api_json_str(c, "/type"), type)) {
+            return ferry_streq(api_json_str(c, "/status"), "True");
+        }
+    }
+    return false;
+}
+
+static bool is_machine_pod(const yyjson_val *pod)
+{
+    const char *phase = api_json_str(pod, "/status/phase");
+
+    return ferry_streq(api_json_str(pod, "/metadata/labels/kubevirt.io"), "virt-launcher") &&
+           api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain") &&
+           !ferry_streq(phase, "Succeeded") && !ferry_streq(phase, "Failed");
+}
+
+enum eviction_answer eviction_decide(const yyjson_val *pod, const yyjson_val *vmi,
+                                     const char *cluster_strategy, char *why, size_t why_size)
+{
+    const char *name = api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain");
+    const char *strategy = api_json_str(vmi, "/spec/evictionStrategy");
+    const char *marked = api_json_str(vmi, "/status/evacuationNodeName");
+    bool migratable = condition_is_true(vmi, "LiveMigratable");
+
+    if (!is_machine_pod(pod)) {
+        return EVICTION_ALLOW;
+    }
+    if (!vmi) {
+        snprintf(why, why_size, "kubevirt failed getting the vmi: \"%.250s\" not found", name);
+        return EVICTION_DENY;
+    }
+    strategy = strategy ? strategy : cluster_strategy;
+    if (ferry_str_empty(strategy) || ferry_streq(strategy, "None") ||
+        (ferry_streq(strategy, "LiveMigrateIfPossible") && !migratable)) {
+        return EVICTION_ALLOW;
+    }
+    if (ferry_streq(strategy, "LiveMigrate") && !migratable) {
+        snprintf(why, why_size,
+                 "VMI \"%.250s\" is configured with an eviction strategy but is not "
+                 "live-migratable",
+                 name);
+        return EVICTION_DENY;
+    }
+    if (!ferry_str_empty(marked)) {
+        snprintf(why, why_size, "Evacuation in progress: " TRIGGERED, name);
+        return EVICTION_DENY;
+    }
+    if (!ferry_streq(api_json_str(pod, "/spec/nodeName"), api_json_str(vmi, "/status/nodeName"))) {
+        snprintf(why, why_size, "Eviction request for target Pod of VMI \"%.250s\"", name);
+        return EVICTION_DENY;
+    }
+    snprintf(why, why_size, TRIGGERED, name);
+    return EVICTION_MARK;
+}
+
+/* ---- the call ----------------------------------------------------------------------------------
+ */
+
+static struct entry *vmi_of(struct request *r, const yyjson_val *pod)
+{
+    const char *name = api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain");
+
+    return name ? store_get(r->store, api_resource_of_kind(API_KIND_VMI), r->route.ns, name) : NULL;
+}
+
+/* spec.configuration.evictionStrategy of the KubeVirt object; owned by the caller, or NULL. */
+static char *cluster_strategy(struct request *r)
+{
+    cleanup_entry_list struct entry_list list = {0};
+
+    store_list(r->store, api_resource_find("kubevirt.io", "v1", "kubevirts"), NULL, &list);
+    if (!list.n) {
+        return NULL;
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(list.items[0]->json, list.items[0]->json_len, 0);
+    return ferry_strdup(
+        api_json_str(yyjson_doc_get_root(doc), "/spec/configuration/evictionStrategy"));
+}
+
+static void mark(yyjson_mut_doc *doc, const char *node, const yyjson_val *eviction)
+{
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
+    yyjson_mut_val *meta = yyjson_mut_obj_get(root, "metadata");
+    yyjson_mut_val *annotations = yyjson_mut_obj_get(meta, "annotations");
+    const char *by = api_json_str(
+        eviction, "/metadata/annotations/descheduler.alpha.kubernetes.io~1requested-by");
+
+    yyjson_mut_obj_put(yyjson_mut_obj_get(root, "status"),
+                       yyjson_mut_str(doc, "evacuationNodeName"), yyjson_mut_strcpy(doc, node));
+    if (!ferry_streq(by, "sigs.k8s.io/descheduler")) {
+        return;
+    }
+    if (!annotations) {
+        annotations = yyjson_mut_obj_add_obj(doc, meta, "annotations");
+    }
+    yyjson_mut_obj_put(annotations, yyjson_mut_str(doc, "kubevirt.io/eviction-source"),
+                       yyjson_mut_str(doc, "descheduler"));
+}
+
+/* Ends the transaction. */
+static int mark_vmi(struct request *r, const struct entry *e, const char *node,
+                    const yyjson_val *eviction, bool dry_run, const char *why)
+{
+    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    struct ferry_error err;
+
+    mark(doc, node, eviction);
+    if (dry_run) {
+        store_abort(r->store);
+    } else if (store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
+        store_abort(r->store);
+        return finish_failed(r, &err);
+    } else if (store_commit(r->store, NULL, &err) < 0) {
+        return finish_failed(r, &err);
+    }
+    return status_fail(&r->st, 429, "%s", why);
+}
+
+/* Ends the transaction. */
+static int delete_pod(struct request *r, const struct entry *e, const yyjson_val *eviction,
+                      bool dry_run)
+{
+    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    int64_t grace = api_json_int(eviction, "/deleteOptions/gracePeriodSeconds", -1);
+    struct ferry_error err;
+    enum prepare_delete_result what = prepare_delete(
+        e->resource, doc, &(struct prepare_deletion){.has_grace = grace >= 0, .grace_s = grace},
+        ferry_now_unix_ms());
+
+    if (dry_run || what == PREPARE_NOTHING) {
+        store_abort(r->store);
+        return 0;
+    }
+    int rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
+                                    : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
+    if (rc < 0) {
+        store_abort(r->store);
+    } else {
+        rc = store_commit(r->store, NULL, &err);
+    }
+    return rc < 0 ? finish_failed(r, &err) : 0;
+}
+
+/* Ends the transaction. */
+static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
+{
+    cleanup_entry struct entry *e =
+        store_get(r->store, r->route.resource, r->route.ns, r->route.name);
+    char why[FERRY_ERROR_TEXT] = "";
+
+    if (!e) {
+        store_abort(r->store);
+        return status_not_found(&r->st, r->route.resource, r->route.name);
+    }
+    api_cleanup_doc yyjson_doc *pod = yyjson_read(e->json, e->json_len, 0);
+    cleanup_entry struct entry *owner = vmi_of(r, yyjson_doc_get_root(pod));
+    api_cleanup_doc yyjson_doc *vmi = owner ? yyjson_read(owner->json, owner->json_len, 0) : NULL;
+    ferry_cleanup_free char *strategy = cluster_strategy(r);
+    switch (eviction_decide(yyjson_doc_get_root(pod), yyjson_doc_get_root(vmi), strategy, why,
+                            sizeof(why))) {
+    case EVICTION_ALLOW:
+        return delete_pod(r, e, eviction, dry_run);
+    case EVICTION_MARK:
+        return mark_vmi(r, owner, api_json_str(yyjson_doc_get_root(pod), "/spec/nodeName"),
+                        eviction, dry_run, why);
+    case EVICTION_DENY:
+        break;
+    }
+    store_abort(r->store);
+    return status_fail(&r->st, 429, "%s", why);
+}
+
+int eviction_serve(struct request *r)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    bool dry_run;
+
+    if (request_dry_run(r, &dry_run) < 0 || request_body(r, &body) < 0) {
+        return -1;
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_mut_doc_imut_copy(body, NULL);
+    const yyjson_val *eviction = yyjson_doc_get_root(doc);
+    const char *kind = api_json_str(eviction, "/kind");
+    if (kind && !ferry_streq(kind, "Eviction")) {
+        return status_fail(&r->st, 400, "the body must be an Eviction");
+    }
+    yyjson_val *options = yyjson_ptr_get((yyjson_val *)eviction, "/deleteOptions/dryRun");
+    dry_run = dry_run || yyjson_arr_size(options) > 0;
+    store_begin(r->store);
+    if (evict(r, eviction, dry_run) < 0) {
+        return -1;
+    }
+    request_answer_status(r, &(struct status){.code = 201});
+    return 0;
+}
