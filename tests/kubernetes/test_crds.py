@@ -167,7 +167,7 @@ def test_unknown_fields(_):
 def test_spec_of_a_migration_is_fixed(_):
     admin = cases.shared().client()
     admin.create(MIGRATIONS, migration("f1", "v"))
-    expect_refused(422, "the spec of a migration cannot be changed", admin.patch, f"{MIGRATIONS}/f1",
+    expect_refused(422, "update of Migration object's spec is restricted", admin.patch, f"{MIGRATIONS}/f1",
                    {"spec": {"vmiName": "w"}})
     admin.patch(f"{MIGRATIONS}/f1", {"metadata": {"labels": {"a": "b"}}})
 

@@ -184,21 +184,26 @@ def test_label_annotate(bin_dir):
 
 def test_patch(bin_dir):
     e = start(bin_dir, "patch")
-    out = e.kubectl("patch", "vmi", "patch", "--type=merge", "-p", '{"spec":{"nodeSelector":{"disk":"fast"}}}').stdout
+    merge = '{"metadata":{"labels":{"disk":"fast"}}}'
+    out = e.kubectl("patch", "vmi", "patch", "--type=merge", "-p", merge).stdout
     assert out == "virtualmachineinstance.kubevirt.io/patch patched\n", out
-    out = e.kubectl("patch", "vmi", "patch", "--type=merge", "-p", '{"spec":{"nodeSelector":{"disk":"fast"}}}').stdout
+    out = e.kubectl("patch", "vmi", "patch", "--type=merge", "-p", merge).stdout
     assert "(no change)" in out, out
     e.kubectl("patch", "vmi", "patch", "--type=json", "-p",
-              '[{"op":"test","path":"/spec/nodeSelector/disk","value":"fast"},'
-              '{"op":"replace","path":"/spec/nodeSelector/disk","value":"slow"}]')
-    assert e.kubectl("get", "vmi", "patch", "-o", "jsonpath={.spec.nodeSelector.disk}").stdout == "slow"
+              '[{"op":"test","path":"/metadata/labels/disk","value":"fast"},'
+              '{"op":"replace","path":"/metadata/labels/disk","value":"slow"}]')
+    assert e.kubectl("get", "vmi", "patch", "-o", "jsonpath={.metadata.labels.disk}").stdout == "slow"
     done = e.kubectl("patch", "vmi", "patch", "--type=json", "-p",
-                     '[{"op":"test","path":"/spec/nodeSelector/disk","value":"fast"}]', code=1)
+                     '[{"op":"test","path":"/metadata/labels/disk","value":"fast"}]', code=1)
     assert done.stderr, "a failed test must say something"
-    done = e.kubectl("patch", "vmi", "patch", "--type=merge", "-p", '{"spec":{"evictionStrategy":"Run"}}', code=1)
-    assert "spec.evictionStrategy" in done.stderr, done.stderr
-    done = e.kubectl("patch", "vmi", "patch", "-p", '{"spec":{"nodeSelector":{"disk":"x"}}}', code=1)
+    done = e.kubectl("patch", "vmi", "patch", "--type=merge", "-p", '{"status":{"phase":"Walking"}}', code=1)
+    assert "status.phase" in done.stderr, done.stderr
+    done = e.kubectl("patch", "vmi", "patch", "-p", merge, code=1)
     assert "strategic" in done.stderr, done.stderr
+    done = e.kubectl("patch", "vmi", "patch", "--type=merge", "-p", '{"spec":{"nodeSelector":{"disk":"fast"}}}', code=1)
+    assert "update of VMI object is restricted" in done.stderr, done.stderr
+    done = e.kubectl("patch", "vmim", "patch-move", "--type=merge", "-p", '{"spec":{"vmiName":"x"}}', code=1)
+    assert "update of Migration object's spec is restricted" in done.stderr, done.stderr
     e.kubectl("patch", "vmim", "patch-move", "--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Pending"}}')
     assert e.kubectl("get", "vmim", "patch-move", "-o", "jsonpath={.status.phase}").stdout == "Pending"
     # Core kinds take strategic merge patches: lists are merged by key.
@@ -209,9 +214,9 @@ def test_patch(bin_dir):
 
 def test_create(bin_dir):
     e = start(bin_dir)
-    text = json.dumps({**cases.migration("", "someone"), "metadata": {"generateName": "someone-"}})
+    text = json.dumps({**cases.vmi(""), "metadata": {"generateName": "someone-"}})
     names = {e.kubectl("create", "-f", "-", "-o", "name", stdin=text).stdout.strip() for _ in range(2)}
-    assert len(names) == 2 and all(n.startswith("virtualmachineinstancemigration.kubevirt.io/someone-") for n in names), names
+    assert len(names) == 2 and all(n.startswith("virtualmachineinstance.kubevirt.io/someone-") for n in names), names
     vmi = json.dumps(cases.vmi("create"))
     out = e.kubectl("create", "-f", "-", "--dry-run=server", stdin=vmi).stdout
     assert "created (server dry run)" in out, out
