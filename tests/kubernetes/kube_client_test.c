@@ -55,14 +55,18 @@ static struct api_object *make_vmi(const char *name)
     return o;
 }
 
-static struct api_object *make_migration(const char *name)
+/* Of a VMI of its own. `meta` is "name" or "generateName". */
+static struct api_object *make_migration(const char *meta, const char *name)
 {
     struct api_object *o = NULL;
     struct ferry_error err = {0};
+    ferry_cleanup_free char *vm = ferry_asprintf("%svm", name);
     ferry_cleanup_free char *json = ferry_asprintf(
         "{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":\"VirtualMachineInstanceMigration\","
-        "\"metadata\":{\"name\":\"%s\"},\"spec\":{\"vmiName\":\"v\"}}",
-        name);
+        "\"metadata\":{\"%s\":\"%s\"},\"spec\":{\"vmiName\":\"%s\"}}",
+        meta, name, vm);
+
+    api_object_unref(make_vmi(vm));
 
     must(kube_client_create(client, kube_ref(API_KIND_MIGRATION, "default", NULL), json, &o, &err),
          &err);
@@ -178,15 +182,8 @@ static void test_create_get_delete(void **state)
 static void test_generate_name(void **state)
 {
     (void)state;
-    struct ferry_error err = {0};
-    api_cleanup_object struct api_object *o = NULL;
+    api_cleanup_object struct api_object *o = make_migration("generateName", "gen-");
 
-    must(kube_client_create(client, kube_ref(API_KIND_MIGRATION, "default", NULL),
-                            "{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":"
-                            "\"VirtualMachineInstanceMigration\",\"metadata\":{\"generateName\":"
-                            "\"gen-\"},\"spec\":{\"vmiName\":\"v\"}}",
-                            &o, &err),
-         &err);
     assert_true(strncmp(o->meta->name, "gen-", 4) == 0 && strlen(o->meta->name) > 4);
     assert_string_equal(o->u.migration.phase, "");
 }
@@ -272,7 +269,7 @@ static void test_status(void **state)
 {
     (void)state;
     struct ferry_error err = {0};
-    api_cleanup_object struct api_object *vmi = make_vmi("st"), *m = make_migration("st"),
+    api_cleanup_object struct api_object *vmi = make_vmi("st"), *m = make_migration("name", "st"),
                                          *now = NULL, *after = NULL;
 
     must(patch_json(kube_ref_status(vmi),
@@ -309,7 +306,7 @@ static void test_finalizer(void **state)
 {
     (void)state;
     struct ferry_error err = {0};
-    api_cleanup_object struct api_object *m = make_migration("fin"), *now = NULL;
+    api_cleanup_object struct api_object *m = make_migration("name", "fin"), *now = NULL;
 
     must(patch_json(kube_ref_of(m),
                     "[{\"op\":\"add\",\"path\":\"/metadata/finalizers\",\"value\":"

@@ -16,8 +16,8 @@ from forwarder import Forwarder
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def test_calls(_):
-    e = cases.shared()
+def test_calls(bin_dir):
+    e = cases.shared(bin_dir)
     admin = e.client()
     cases.add_node(admin, "a")
     cases.add_node(admin, "b")

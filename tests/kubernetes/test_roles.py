@@ -128,27 +128,37 @@ def test_nobody(_):
         assert nobody.call("GET", bad)[0] in (401, 403), bad
 
 
+# name -> status; which of them node a may change
+OF_NODE_A = {
+    "on-a": {"nodeName": "a"},
+    "to-a": {"nodeName": "b", "migrationState": {"sourceNode": "b", "targetNode": "a"}},
+    "came-to-a": {"nodeName": "a", "migrationState": {"sourceNode": "b", "targetNode": "a", "completed": True}},
+    "leaves-a": {"nodeName": "b", "migrationState": {"sourceNode": "a", "targetNode": "b"}},
+}
+OF_OTHERS = {
+    "on-b": {"nodeName": "b"},
+    "nowhere": {},
+    "left-a": {"nodeName": "b", "migrationState": {"sourceNode": "a", "targetNode": "b", "completed": True}},
+}
+
+
 def prepare_vmis(admin):
-    admin.create(VMIS, {**vmi("on-a"), "status": {"nodeName": "a", "phase": "Running"}})
-    body = {**vmi("to-a"), "status": {"nodeName": "b", "phase": "Running"}}
-    body["metadata"]["labels"] = {"kubevirt.io/migrationTargetNodeName": "a"}
-    admin.create(VMIS, body)
-    admin.create(VMIS, {**vmi("on-b"), "status": {"nodeName": "b", "phase": "Running"}})
-    admin.create(VMIS, vmi("nowhere"))
+    for name, status in {**OF_NODE_A, **OF_OTHERS}.items():
+        admin.create(VMIS, {**vmi(name), "status": status})
 
 
 def check_node(client, name):
-    """What a node may change of VMIs: those on it and those on their way to it, and not their spec."""
+    """What a node may change of VMIs: those that are its own, and not their spec."""
     def annotate(which):
         return client.patch(f"{VMIS}/{which}", {"metadata": {"annotations": {"by": name}}})
     # Admission policies take effect a moment after they are made.
     engine.wait_for("the rules on nodes to be in force", lambda: client.call(
         "PATCH", f"{VMIS}/on-b", {"metadata": {"annotations": {"by": name}}}, engine.MERGE_PATCH)[0] == 403, 30)
-    annotate("on-a")
-    annotate("to-a")
+    for own in OF_NODE_A:
+        annotate(own)
     client.patch(f"{VMIS}/on-a", [{"op": "test", "path": "/status/nodeName", "value": "a"},
                                   {"op": "add", "path": "/status/reason", "value": "fine"}])
-    for other in ("on-b", "nowhere"):
+    for other in OF_OTHERS:
         expect_refused(403, "node 'a' may change only VirtualMachineInstances that are on it", annotate, other)
     expect_refused(422, "update of VMI object is restricted", client.patch, f"{VMIS}/on-a",
                    {"spec": {"domain": {"memory": {"guest": "1Gi"}}}})
