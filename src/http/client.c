@@ -235,18 +235,31 @@ static size_t collect(char *data, size_t size, size_t n, void *ctx)
     return ferry_buf_append_capped(b->buf, data, size * n, b->max, NULL) < 0 ? 0 : size * n;
 }
 
+/* The text of `299 - "text"`, in which quotes and backslashes are escaped; cut to what fits. */
+static void read_warning(const char *data, size_t len, char *to, size_t size)
+{
+    const char *end = data + len, *p = memchr(data, '"', len);
+    size_t n = 0;
+
+    if (!p) {
+        return;
+    }
+    for (p++; p < end && *p != '"' && n + 1 < size; p++) {
+        if (*p == '\\' && p + 1 < end) {
+            p++;
+        }
+        to[n++] = *p;
+    }
+    to[n] = '\0';
+}
+
 static size_t collect_warning(char *data, size_t size, size_t n, void *ctx)
 {
     struct http_reply *r = ctx;
     size_t len = size * n;
 
     if (len > 9 && strncasecmp(data, "Warning:", 8) == 0 && !r->warning[0]) {
-        const char *open = memchr(data, '"', len);
-        const char *close = open ? memchr(open + 1, '"', len - (size_t)(open + 1 - data)) : NULL;
-
-        if (close) {
-            snprintf(r->warning, sizeof(r->warning), "%.*s", (int)(close - open - 1), open + 1);
-        }
+        read_warning(data, len, r->warning, sizeof(r->warning));
     }
     return len;
 }

@@ -59,7 +59,7 @@ static void handle(struct http_exchange *x, void *ctx)
         size_t n;
         const char *body = http_body(x, &n);
 
-        http_add_header(x, "Warning", "299 - \"mind the gap\"");
+        http_add_header(x, "Warning", "299 - \"mind \\\"the\\\" gap\"");
         http_answer(x, 200, http_header(x, "Content-Type"), body, n);
     } else if (strcmp(path, "/who") == 0) {
         answer_who(x);
@@ -195,7 +195,7 @@ static void calls_over_unix(void **state)
         assert_int_equal(reply.status, cases[i].status);
         assert_string_equal(reply.body.data, cases[i].expect);
         if (strcmp(cases[i].path, "/echo") == 0) {
-            assert_string_equal(reply.warning, "mind the gap");
+            assert_string_equal(reply.warning, "mind \"the\" gap");
         }
     }
     http_client_free(c);
