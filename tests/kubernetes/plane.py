@@ -15,7 +15,7 @@ from cases import NODES  # noqa: E402
 class Away:
     """In place of an API server that is not there."""
 
-    def list(self, _plural):
+    def __getattr__(self, name):
         raise OSError("the API server is away")
 
 

@@ -30,7 +30,9 @@ TABLE = [
     (CONTROLLER, "get list watch", "namespaces", True),
     (CONTROLLER, "get list watch", "persistentvolumeclaims", True),
     (CONTROLLER, "get list watch", "resourcequotas", True),
-    (CONTROLLER, "get create patch", "leases.coordination.k8s.io -n ferry", True),
+    (CONTROLLER, "get patch", "leases.coordination.k8s.io ferry-controller -n kube-system", True),
+    (CONTROLLER, "create", "leases.coordination.k8s.io -n kube-system", True),
+    (CONTROLLER, "get patch delete", "leases.coordination.k8s.io kube-scheduler -n kube-system", False),
     (CONTROLLER, "get create patch", "leases.coordination.k8s.io -n default", False),
     (CONTROLLER, "get list watch", "secrets", False),
     (CONTROLLER, "create patch delete", POLICY, False),
@@ -40,7 +42,7 @@ TABLE = [
     (CONTROLLER, "create", "pods/binding", False),
     (CONTROLLER, "create", "clusterrolebindings.rbac.authorization.k8s.io", False),
     (CONTROLLER_POD, "create patch", VMIM, True),
-    (CONTROLLER_POD, "get create patch", "leases.coordination.k8s.io -n ferry", True),
+    (CONTROLLER_POD, "get patch", "leases.coordination.k8s.io ferry-controller -n kube-system", True),
     (CONTROLLER_POD, "get", "secrets", False),
     (NODE, "get list watch patch", VMI, True),
     (NODE, "create delete", VMI, False),
@@ -84,13 +86,14 @@ def review(admin, who, verb, what):
     """What the API server says itself; kubectl would take a tenth of a second for each question."""
     names = {a.split("=", 1)[0]: a.split("=", 1)[1] for a in who}
     what, _, ns = what.partition(" -n ")
+    what, _, name = what.partition(" ")
     what, _, subresource = what.partition("/")
     resource, _, group = what.partition(".")
     answer = admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
             "user": names["--as"], "groups": [g for k, g in names.items() if k == "--as-group"],
             "resourceAttributes": {"namespace": ns or "default", "verb": verb, "group": group, "resource": resource,
-                                   "subresource": subresource}}})
+                                   "subresource": subresource, "name": name}}})
     return answer["status"]["allowed"]
 
 
