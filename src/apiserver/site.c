@@ -166,9 +166,15 @@ static int write_node(const struct pki_ca *ca, const struct site_node *node, con
     ferry_cleanup_free char *config = ferry_asprintf("%s/node.kubeconfig", node->dir);
     ferry_cleanup_free char *cert = NULL;
     cleanup_key char *key = NULL;
-    int rc = pki_issue(
-        ca, &(struct pki_leaf){.common_name = name, .organizations = groups, .client = true}, &cert,
-        &key, err);
+    /* Also what the node's own API is served with: whoever calls it knows the node by its name. */
+    const char *const names[] = {node->name, NULL};
+    int rc = pki_issue(ca,
+                       &(struct pki_leaf){.common_name = name,
+                                          .organizations = groups,
+                                          .dns_names = names,
+                                          .client = true,
+                                          .server = true},
+                       &cert, &key, err);
 
     if (rc == 0) {
         rc = ferry_write_file(key_path, key, strlen(key), 0600, err);
