@@ -21,6 +21,7 @@
 #include "handler/launcher_client.h"
 #include "handler/look.h"
 #include "handler/names.h"
+#include "handler/node_api.h"
 #include "handler/relay_client.h"
 #include "kube/queue.h"
 
@@ -48,6 +49,8 @@ struct handler {
     struct kube_queue *queue;
     struct kube_workers *workers;
     struct heartbeat *heartbeat;
+    struct handler_config cfg;
+    struct node_api *api; /* the sweeping worker's while workers run */
 
     pthread_mutex_t lock; /* guards the list; an entry belongs to the worker of its VMI */
     struct remembered *memories;
@@ -310,6 +313,8 @@ static int sweep(struct handler *h, struct kube_again *again)
         ferry_debug("cannot clean up the relay, trying on", F_ERR(&err));
     }
     sweep_memories(h);
+    node_api_refresh(h->api);
+    heartbeat_set_port(h->heartbeat, node_api_port(h->api));
     ask_again(again, busy ? SWEEP_BUSY_MS : SWEEP_MS);
     return 0;
 }
@@ -377,10 +382,22 @@ static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *er
         rc = start_informers(h, err);
     }
     if (rc == 0) {
-        rc = heartbeat_start(&(struct heartbeat_config){.client = h->node.client,
-                                                        .node = h->node.name,
-                                                        .address = h->node.address},
-                             &h->heartbeat, err);
+        rc = node_api_start(&(struct node_api_config){.node = &h->node,
+                                                      .here = h->here,
+                                                      .coming = h->coming,
+                                                      .pki_dir = h->cfg.pki_dir,
+                                                      .socket = h->cfg.api_socket,
+                                                      .port = h->cfg.api_port},
+                            &h->api, err);
+    }
+    if (rc == 0) {
+        rc = heartbeat_start(
+            &(struct heartbeat_config){.client = h->node.client,
+                                       .node = h->node.name,
+                                       .address = h->node.address,
+                                       .migration_interface = h->node.migration_interface,
+                                       .api_port = node_api_port(h->api)},
+            &h->heartbeat, err);
     }
     struct kube_informer *all[] = {h->pods, h->here, h->coming};
     for (size_t i = 0; i < 3 && rc == 0; i++) {
@@ -408,7 +425,9 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
                                  .address = cfg->address,
                                  .migration_interface = cfg->migration_interface,
                                  .pods_dir = cfg->pods_dir,
-                                 .relay_socket = cfg->relay_socket};
+                                 .relay_socket = cfg->relay_socket,
+                                 .records_dir = cfg->records_dir};
+    h->cfg = *cfg;
     pthread_mutex_init(&h->lock, NULL);
     h->queue = kube_queue_new(NULL);
     int rc = run(h, stopping, err);
@@ -426,6 +445,7 @@ void handler_stop(struct handler *h)
         return;
     }
     kube_workers_stop(h->workers);
+    node_api_stop(h->api);
     struct kube_informer *all[] = {h->pods, h->here, h->coming};
     for (size_t i = 0; i < 3; i++) {
         if (all[i]) {

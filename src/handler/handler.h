@@ -11,6 +11,9 @@ struct handler_config {
     const char *node, *address; /* numeric */
     const char *migration_interface;
     const char *pods_dir, *relay_socket;
+    const char *records_dir, *pki_dir;
+    const char *api_socket; /* handler.sock */
+    int api_port;           /* of the node API; 0 = any that is free */
 };
 
 struct handler;

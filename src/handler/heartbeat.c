@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "handler/address.h"
 #include "handler/node_report.h"
 
 enum {
@@ -30,9 +31,10 @@ struct heartbeat {
     struct utsname kernel;
     char *os_image;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards `stopping` */
+    pthread_mutex_t lock; /* guards `stopping` and `port` */
     pthread_cond_t wake;
     bool stopping;
+    int port;
 };
 
 /* PRETTY_NAME of os-release, or "Linux". */
@@ -81,6 +83,16 @@ static int beat_once(struct heartbeat *h, struct ferry_error *err)
 {
     api_cleanup_object struct api_object *node = NULL, *fresh = NULL;
     int64_t now = ferry_now_unix_ms();
+    char migration[ADDRESS_SIZE] = "";
+
+    /* Looked at each time: the interface may come, go or get another address. */
+    if (address_for_migration(h->cfg.migration_interface, h->cfg.address, migration, NULL) < 0) {
+        migration[0] = '\0';
+    }
+    h->facts.migration_address = migration;
+    pthread_mutex_lock(&h->lock);
+    h->facts.api_port = h->port;
+    pthread_mutex_unlock(&h->lock);
     int rc = get_or_create(h, &node, err);
 
     if (rc == 0) {
@@ -157,6 +169,7 @@ int heartbeat_start(const struct heartbeat_config *cfg, struct heartbeat **ret,
     uname(&h->kernel);
     sysinfo(&si);
     h->cfg = *cfg;
+    h->port = cfg->api_port;
     h->os_image = os_image();
     h->facts = (struct node_facts){.name = cfg->node,
                                    .address = cfg->address,
@@ -191,4 +204,11 @@ void heartbeat_stop(struct heartbeat *h)
     pthread_mutex_unlock(&h->lock);
     pthread_join(h->thread, NULL);
     heartbeat_free(h);
+}
+
+void heartbeat_set_port(struct heartbeat *h, int api_port)
+{
+    pthread_mutex_lock(&h->lock);
+    h->port = api_port;
+    pthread_mutex_unlock(&h->lock);
 }

@@ -9,8 +9,12 @@ struct heartbeat;
 struct heartbeat_config {
     struct kube_client *client;
     const char *node, *address; /* borrowed, numeric address */
+    const char *migration_interface;
+    int api_port;
 };
 
 int heartbeat_start(const struct heartbeat_config *cfg, struct heartbeat **ret,
                     struct ferry_error *err);
+/* For the next beat: the port of the node API, 0 = none. Any thread. */
+void heartbeat_set_port(struct heartbeat *h, int api_port);
 void heartbeat_stop(struct heartbeat *h); /* takes NULL */

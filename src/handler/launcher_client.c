@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "handler/node_call.h"
+#include "handler/records.h"
 
 enum {
     STATUS_MS = 3000,
@@ -94,4 +95,17 @@ int launcher_cancel(const char *socket, const char *uid, struct ferry_error *err
 int launcher_finalize(const char *socket, const char *uid, struct ferry_error *err)
 {
     return post(socket, uid, "/finalize", err);
+}
+
+int launcher_get_record(const char *socket, const char *uid, struct http_reply *ret,
+                        struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("records", uid, "");
+
+    return node_call(&(struct node_call){.socket = socket,
+                                         .method = "GET",
+                                         .path = path,
+                                         .timeout_ms = QUICK_MS,
+                                         .max_reply = RECORD_MAX},
+                     ret, err);
 }

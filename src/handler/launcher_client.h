@@ -7,6 +7,7 @@
 #include "api/object.h"
 #include "base/error.h"
 #include "handler/launcher_status.h"
+#include "http/client.h"
 
 int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err);
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err);
@@ -16,4 +17,7 @@ int launcher_prepare(const char *socket, const char *uid, const struct api_objec
 int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
                      const char *options_json, struct ferry_error *err);
 int launcher_cancel(const char *socket, const char *uid, struct ferry_error *err);
+/* The flight record of a migration that this launcher worked on. */
+int launcher_get_record(const char *socket, const char *uid, struct http_reply *ret,
+                        struct ferry_error *err);
 int launcher_finalize(const char *socket, const char *uid, struct ferry_error *err);

@@ -19,6 +19,7 @@ struct look_node { /* this node; the same for all looks */
     struct kube_recorder *recorder;
     const char *name, *address, *migration_interface;
     const char *pods_dir, *relay_socket;
+    const char *records_dir; /* of flight records */
 };
 
 /* May be forgotten at any time: everything that matters is in the API, launchers and relays. */

@@ -10,6 +10,7 @@
 #include "handler/launcher_client.h"
 #include "handler/look.h"
 #include "handler/owner_decide.h"
+#include "handler/records.h"
 #include "handler/relay_client.h"
 #include "handler/source_decide.h"
 #include "handler/target_decide.h"
@@ -180,6 +181,31 @@ static int finish_source(struct look *l, struct source_decision *d, struct ferry
     return rc;
 }
 
+/* The pod goes soon after the move: its record is kept here. Best effort, before the VMI says that
+ * it is over. */
+static void keep_record(struct look *l)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid, *dir = l->node->records_dir;
+    const struct launcher_migration *m =
+        l->view.reach == LAUNCHER_UP
+            ? launcher_status_migration(l->view.status, uid, LAUNCHER_ROLE_SOURCE)
+            : NULL;
+    http_cleanup_reply struct http_reply record = {0};
+    struct ferry_error err;
+
+    if (!m || (m->phase != LAUNCHER_SUCCEEDED && m->phase != LAUNCHER_FAILED) ||
+        !records_uid_valid(uid) || records_have(dir, uid)) {
+        return;
+    }
+    int rc = launcher_get_record(l->socket, uid, &record, &err);
+    if (rc == 0) {
+        rc = records_save(dir, uid, record.body.data, record.body.len, &err);
+    }
+    if (rc < 0) {
+        ferry_warn("the flight record is not kept", F_STR("move", uid), F_ERR(&err));
+    }
+}
+
 int look_as_source(struct look *l, struct ferry_error *err)
 {
     struct source_input in = {.vmi = &l->vmi->u.vmi,
@@ -194,6 +220,7 @@ int look_as_source(struct look *l, struct ferry_error *err)
         struct source_decision d = source_decide(&in);
         switch (d.action) {
         case SOURCE_NOTHING:
+            keep_record(l);
             return finish_source(l, &d, err);
         case SOURCE_CONNECT:
             rc = connect_source(l, err);

@@ -8,4 +8,5 @@
 #define LABEL_SCHEDULABLE "kubevirt.io/schedulable"
 
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
+#define ANNOTATION_MIGRATION_ADDRESS "ferry.io/migration-address"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

@@ -54,14 +54,15 @@ int node_call(const struct node_call *call, struct http_reply *ret, struct ferry
         &client, err);
 
     if (rc == 0) {
-        rc = http_client_call(client,
-                              &(struct http_call){.method = call->method,
-                                                  .path = call->path,
-                                                  .body = call->body,
-                                                  .body_len = call->body ? strlen(call->body) : 0,
-                                                  .timeout_ms = call->timeout_ms,
-                                                  .max_reply = REPLY_MAX},
-                              &reply, err);
+        rc = http_client_call(
+            client,
+            &(struct http_call){.method = call->method,
+                                .path = call->path,
+                                .body = call->body,
+                                .body_len = call->body ? strlen(call->body) : 0,
+                                .timeout_ms = call->timeout_ms,
+                                .max_reply = call->max_reply ? call->max_reply : REPLY_MAX},
+            &reply, err);
     }
     if (rc < 0) {
         return ferry_fail(err, FERRY_RETRY, "%s %s: no answer at %s", call->method, call->path,

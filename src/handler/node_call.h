@@ -9,6 +9,7 @@ struct node_call {
     const char *method, *path;
     const char *body; /* JSON, or NULL */
     int timeout_ms;
+    size_t max_reply; /* 0 = 1 MiB */
 };
 
 /* An answer other than 2xx is an error: the message is the answer's own, the class follows from the

@@ -85,6 +85,10 @@ struct api_patch *node_report_metadata(const struct api_object *node, const stru
     made = false;
     put_in_map(p, &meta->annotations, &made, "/metadata/annotations", ANNOTATION_HEARTBEAT,
                ferry_rfc3339(now_ms, now));
+    if (!ferry_str_empty(f->migration_address)) {
+        put_in_map(p, &meta->annotations, &made, "/metadata/annotations",
+                   ANNOTATION_MIGRATION_ADDRESS, f->migration_address);
+    }
     return p;
 }
 
@@ -107,6 +111,20 @@ static void put_addresses(struct api_patch *p, const struct node_facts *f)
         f->address, f->name);
 
     api_patch_add_raw(p, "/status/addresses", json);
+}
+
+/* Where kubelet says the same, so that the API server finds every node's API alike. */
+static void put_endpoint(struct api_patch *p, const struct api_object *node,
+                         const struct node_facts *f)
+{
+    ferry_cleanup_free char *json =
+        ferry_asprintf("{\"kubeletEndpoint\":{\"Port\":%d}}", f->api_port);
+
+    if (f->api_port) {
+        api_patch_add_raw(p, "/status/daemonEndpoints", json);
+    } else if (yyjson_ptr_get((yyjson_val *)node->root, "/status/daemonEndpoints")) {
+        api_patch_remove(p, "/status/daemonEndpoints");
+    }
 }
 
 static void put_info(struct api_patch *p, const struct node_facts *f)
@@ -169,6 +187,7 @@ struct api_patch *node_report_status(const struct api_object *node, const struct
     put_resources(p, f, "/status/capacity");
     put_resources(p, f, "/status/allocatable");
     put_addresses(p, f);
+    put_endpoint(p, node, f);
     put_info(p, f);
     put_ready(p, &node->u.node, now_ms);
     return p;

@@ -9,6 +9,8 @@ struct node_facts {
     const char *name, *address;
     int64_t cpus, memory_bytes, pods;
     const char *kernel, *os_image, *version;
+    const char *migration_address; /* "" = none that could be used */
+    int api_port;                  /* 0 = the node API is not served */
 };
 
 /* Manifest to create the Node with; JSON, the caller's. */

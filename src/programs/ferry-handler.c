@@ -19,6 +19,7 @@
 
 struct settings {
     const char *root, *node, *kubeconfig, *address, *interface;
+    int api_port;
 };
 
 static int check(const struct settings *s, struct ferry_error *err)
@@ -35,6 +36,9 @@ static int check(const struct settings *s, struct ferry_error *err)
         inet_pton(AF_INET6, s->address, &scratch) != 1) {
         return ferry_fail(err, FERRY_INVALID, "--node-address: '%s' is not a numeric address",
                           s->address);
+    }
+    if (s->api_port > 65535) {
+        return ferry_fail(err, FERRY_INVALID, "--api-port: %d is not a port", s->api_port);
     }
     if (*s->root && *s->root != '/') {
         return ferry_fail(err, FERRY_INVALID, "--root: '%s' is not an absolute path", s->root);
@@ -74,6 +78,9 @@ static int run(const struct settings *s, struct ferry_error *err)
     ferry_cleanup_free char *run_dir = ferry_asprintf("%s/run/ferry", s->root);
     ferry_cleanup_free char *pods_dir = ferry_asprintf("%s/pods", run_dir);
     ferry_cleanup_free char *relay = ferry_asprintf("%s/relay.sock", run_dir);
+    ferry_cleanup_free char *socket = ferry_asprintf("%s/handler.sock", run_dir);
+    ferry_cleanup_free char *pki = ferry_asprintf("%s/var/lib/ferry/pki", s->root);
+    ferry_cleanup_free char *records = ferry_asprintf("%s/var/lib/ferry/records", s->root);
     ferry_cleanup_free char *kubeconfig =
         s->kubeconfig ? ferry_strdup(s->kubeconfig)
                       : ferry_asprintf("%s/var/lib/ferry/node.kubeconfig", s->root);
@@ -88,7 +95,11 @@ static int run(const struct settings *s, struct ferry_error *err)
                                                     .address = s->address,
                                                     .migration_interface = s->interface,
                                                     .pods_dir = pods_dir,
-                                                    .relay_socket = relay},
+                                                    .relay_socket = relay,
+                                                    .records_dir = records,
+                                                    .pki_dir = pki,
+                                                    .api_socket = socket,
+                                                    .api_port = s->api_port},
                            stop_asked, &handler, err);
     }
     if (rc < 0) {
@@ -112,6 +123,8 @@ int main(int argc, char **argv)
          "numeric address of this node (required)"},
         {"migration-interface", 0, FERRY_OPTION_STRING, &s.interface, "NAME",
          "moves come in on its address if it exists (default: migration0)"},
+        {"api-port", 0, FERRY_OPTION_INT, &s.api_port, "PORT",
+         "of the node API on that address (default: any; the Node object tells)"},
         {"root", 0, FERRY_OPTION_STRING, &s.root, "DIR", "prefix of all paths (default: none)"},
         {"kubeconfig", 0, FERRY_OPTION_STRING, &s.kubeconfig, "FILE",
          "how to reach the API (default: ROOT/var/lib/ferry/node.kubeconfig)"},

@@ -3,10 +3,13 @@
 pods and hands moves off, and sees what the nodes make of it."""
 import contextlib
 import glob
+import http.client
 import json
 import os
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -118,6 +121,27 @@ class Lab:
     def launcher(self, node, pod_uid):
         return self.control(os.path.join(self.root(node), "run/ferry/pods", pod_uid, "launcher.sock"), "/v1/status")
 
+    def node_api(self, node, what, context=None):
+        """(status, text) of the node API, called by an administrator."""
+        port = self.api.get("nodes", node)["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        with contextlib.closing(connection):
+            raw = socket.create_connection(("127.0.0.1", port), 20)
+            connection.sock = (context or self.api.context).wrap_socket(raw, server_hostname=node)
+            connection.request("GET", what)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def node_context(self, identity):
+        pki = os.path.join(self.root("h2"), "var/lib/ferry/pki")
+        context = ssl.create_default_context(cafile=os.path.join(pki, "ca.crt"))
+        if identity:
+            context.load_cert_chain(os.path.join(pki, identity + ".crt"), os.path.join(pki, identity + ".key"))
+        return context
+
+    def local_api(self, node, what):
+        return self.control(os.path.join(self.root(node), "run/ferry/handler.sock"), what)
+
     # -- the controller's part ---------------------------------------------------------------
 
     def patch(self, *ops):
@@ -184,8 +208,8 @@ class Lab:
         for node in NODES:
             wait_for(f"the relay of {node} to be idle", lambda: (h := self.relay(node, "/healthz")) and
                      h["targets"] == h["sources"] == h["streams"] == 0)
-            left = glob.glob(os.path.join(self.root(node), "run/ferry/pods/*/m/*"))
-            assert not left, left
+            wait_for(f"the sockets on {node} to go",
+                     lambda: not glob.glob(os.path.join(self.root(node), "run/ferry/pods/*/m/*")))
 
 
 def check_alive(lab):
@@ -240,6 +264,33 @@ def moves(lab, vmi):
     lab.delete_pod("pod1")
 
 
+def answers(lab):
+    """The node API: who may call it, figures, the record of a move whose pod is gone, the console."""
+    status, text = lab.node_api("h1", "/v1/records/move-1")
+    assert status == 200 and all(json.loads(line) for line in text.splitlines()) and text, (status, text)
+    assert lab.node_api("h1", "/v1/records/nonesuch")[0] == 404
+    assert lab.node_api("h1", "/v1/records/..%2f..%2fpki%2fnode")[0] == 404
+    status, text = lab.node_api("h2", "/metrics")
+    assert status == 200 and 'ferry_handler_vmis{node="h2",role="owner"} 1' in text and "ferry_relay" in text, text
+    status, text = lab.node_api("h2", "/v1/paths")
+    assert status == 200 and set(json.loads(text)["paths"]) == {"h1"}, text
+    status, text = lab.node_api("h2", "/v1/console/default/vm?tail=2000")
+    assert status == 200 and 0 < len(text) <= 2000, (status, text)
+    assert lab.node_api("h2", "/healthz", lab.node_context(None))[0] == 401
+    assert lab.node_api("h2", "/healthz", lab.node_context("node"))[0] == 403
+    assert lab.local_api("h2", "/v1/paths")["paths"].keys() == {"h1"}
+
+
+def checks(lab, uid):
+    """Both ends of a move under way find nothing wrong, handshakes included."""
+    for node, role in zip(NODES, ("source", "target")):
+        report = lab.local_api(node, "/v1/checks/" + uid)
+        assert report["role"] == role and report["ok"], report
+        names = [c["name"] for c in report["checks"]]
+        assert ("handshake 49152" in names) == (role == "source") and "port map" in names, report
+    assert lab.local_api("h1", "/v1/checks/nonesuch")["code"] == 404
+
+
 def republishes(lab, vmi):
     """The target's relay is restarted before the source begins: the new ports are in the VMI, and the move works."""
     lab.kill("handler-h2")  # the source: nothing begins
@@ -272,6 +323,7 @@ def cancels(lab, vmi):
     uid = lab.create_pod("pod4", "h2", vmi)
     lab.hand_off("move-3", "h1", "pod3", "h2", "pod4", {"bandwidthPerMigration": "1Mi"})
     lab.wait_copying()
+    checks(lab, "move-3")
     lab.patch({"op": "add", "path": "/status/migrationState/abortRequested", "value": True})
     move = lab.wait_move("the move to end", lambda m: m.get("completed"))
     assert move["failed"] and move["abortStatus"] == "Succeeded" and "Aborted" in move["failureReason"], move
@@ -329,6 +381,7 @@ def main():
         registers(lab)
         vmi, _ = starts(lab)
         moves(lab, vmi)
+        answers(lab)
         republishes(lab, vmi)
         goes_on_without_handlers(lab)
         cancels(lab, vmi)

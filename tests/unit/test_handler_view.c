@@ -187,15 +187,18 @@ static void node_words(void **state)
                                             .pods = 110,
                                             .kernel = "6.1",
                                             .os_image = "Debian \"12\"",
-                                            .version = "0.1"};
+                                            .version = "0.1",
+                                            .migration_address = "10.1.1.7",
+                                            .api_port = 10250};
     static const struct {
         const char *name, *meta, *status;
         const char *metadata_words, *status_words;
     } cases[] = {
         {"new", "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"1\"", "",
-         "kubernetes.io~1hostname|kubevirt.io~1schedulable|kubevirt.io~1heartbeat",
+         "kubernetes.io~1hostname|kubevirt.io~1schedulable|kubevirt.io~1heartbeat|"
+         "ferry.io~1migration-address\",\"value\":\"10.1.1.7",
          "/status/capacity|\"cpu\":\"2\"|4194304Ki|InternalIP|Debian \\\"12\\\"|HandlerReady|"
-         "\"path\":\"/status\""},
+         "{\"kubeletEndpoint\":{\"Port\":10250}}|\"path\":\"/status\""},
         {"known and unready",
          "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"2\",\"labels\":{\"mine\":\"x\","
          "\"kubernetes.io/hostname\":\"a\",\"kubernetes.io/os\":\"linux\",\"kubernetes.io/arch\":"

@@ -1,0 +1,397 @@
+#include "handler/node_answers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/json.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "handler/launcher_client.h"
+#include "handler/node_call.h"
+#include "handler/node_checks.h"
+#include "handler/node_metrics.h"
+#include "handler/node_probe.h"
+#include "handler/records.h"
+
+#ifndef FERRY_VERSION
+#define FERRY_VERSION "unknown"
+#endif
+
+enum { QUICK_MS = 5000, CONSOLE_MAX = 1 << 20, CONSOLE_DEFAULT = 64 << 10 };
+
+#define JSON_LINES "application/x-ndjson"
+#define PLAIN_TEXT "text/plain; charset=utf-8"
+
+static char *pod_socket(const struct node_api_config *cfg, const struct api_object *pod)
+{
+    return ferry_asprintf("%s/%s/launcher.sock", cfg->node->pods_dir, pod->meta->uid);
+}
+
+static bool runs(const struct api_object *pod)
+{
+    return ferry_streq(pod->u.pod.phase, "Running");
+}
+
+/* ---- /v1/records/UID --------------------------------------------------------------------------
+ */
+
+static void records(struct http_exchange *x, const struct node_api_config *cfg, const char *uid)
+{
+    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(cfg->node->pods);
+    ferry_cleanup_buf struct ferry_buf kept = {0};
+    struct ferry_error err;
+
+    for (size_t i = 0; i < pods.n; i++) {
+        ferry_cleanup_free char *socket = pod_socket(cfg, pods.items[i]);
+        http_cleanup_reply struct http_reply reply = {0};
+
+        if (runs(pods.items[i]) && launcher_get_record(socket, uid, &reply, NULL) == 0) {
+            http_answer(x, 200, JSON_LINES, reply.body.data, reply.body.len);
+            return;
+        }
+    }
+    if (records_load(cfg->node->records_dir, uid, &kept, &err) < 0) {
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    http_answer(x, 200, JSON_LINES, kept.data, kept.len);
+}
+
+/* ---- /v1/checks/MIGRATION ---------------------------------------------------------------------
+ */
+
+static struct api_object *vmi_of_move(const struct node_api_config *cfg, const char *uid)
+{
+    struct kube_informer *both[] = {cfg->coming, cfg->here};
+
+    for (size_t k = 0; k < 2; k++) {
+        kube_cleanup_snapshot struct kube_snapshot vmis = kube_informer_list(both[k]);
+
+        for (size_t i = 0; i < vmis.n; i++) {
+            const struct api_migration_state *m = &vmis.items[i]->u.vmi.migration;
+
+            if (m->present && ferry_streq(m->uid, uid)) {
+                return api_object_ref(vmis.items[i]);
+            }
+        }
+    }
+    return NULL;
+}
+
+/* What the relay says of the move; its words stay in `doc`. */
+static void ask_relay(const struct node_api_config *cfg, struct check_facts *f, yyjson_doc **doc,
+                      struct ferry_error *err)
+{
+    ferry_cleanup_free char *key = http_escape(f->vmi->meta.uid);
+    ferry_cleanup_free char *path =
+        ferry_asprintf("/v1/%s/%s", f->face == FACE_TARGET ? "targets" : "sources", key);
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = node_call(&(struct node_call){.socket = cfg->node->relay_socket,
+                                           .method = "GET",
+                                           .path = path,
+                                           .timeout_ms = QUICK_MS},
+                       &reply, err);
+
+    if (rc == 0) {
+        rc = api_json_parse(reply.body.data, reply.body.len, doc, err);
+    }
+    if (rc == 0) {
+        f->relay = yyjson_doc_get_root(*doc);
+    } else if (rc == -(int)FERRY_NOT_FOUND) {
+        f->relay_error = err->msg;
+    } else {
+        f->relay_socket_gone = err->msg;
+    }
+}
+
+static void look_for(struct check_facts *f, const char *path)
+{
+    struct stat st;
+
+    f->files[f->n_files++] =
+        (struct check_file){path, lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)};
+}
+
+static void answer_checks(struct http_exchange *x, const struct node_api_config *cfg,
+                          struct look *l)
+{
+    struct check_facts f = {
+        .vmi = &l->vmi->u.vmi, .node = cfg->node->name, .face = l->face, .launcher = l->view};
+    const char *uid = l->vmi->meta->uid;
+    ferry_cleanup_free char *control = l->face == FACE_TARGET
+                                           ? ferry_asprintf("%s/libvirt/libvirt-sock", l->pod_dir)
+                                           : ferry_asprintf("%s/m/%s-source.sock", l->pod_dir, uid);
+    ferry_cleanup_free char *memory = ferry_asprintf("%s/m/%s-49152-source.sock", l->pod_dir, uid);
+    struct node_probe probes[CHECK_PROBES_MAX];
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    struct ferry_error err;
+
+    if (l->face == FACE_SOURCE || l->face == FACE_TARGET) {
+        ask_relay(cfg, &f, &doc, &err);
+    }
+    if (l->pod_dir && f.relay) {
+        look_for(&f, control);
+        /* On the target QEMU makes it when the move begins. */
+        if (l->face == FACE_SOURCE) {
+            look_for(&f, memory);
+        }
+    }
+    if (l->face == FACE_SOURCE && ferry_streq(api_json_str(f.relay, "/tls"), "ferry")) {
+        const struct api_migration_state *m = &f.vmi->migration;
+
+        for (size_t i = 0; i < m->n_ports && i < CHECK_PROBES_MAX; i++) {
+            node_probe(cfg->pki_dir, m->target_node, m->target_address, m->ports[i].port,
+                       &probes[i]);
+            f.probes[f.n_probes++] =
+                (struct check_probe){m->ports[i].logical, probes[i].ok, probes[i].error.msg};
+        }
+    }
+    ferry_cleanup_free char *json = node_checks(&f);
+    http_answer_json(x, 200, json);
+}
+
+static void checks(struct http_exchange *x, const struct node_api_config *cfg, const char *uid)
+{
+    api_cleanup_object struct api_object *vmi = vmi_of_move(cfg, uid);
+    struct look_memory memory = {0};
+
+    if (!vmi) {
+        struct ferry_error err;
+
+        ferry_fail(&err, FERRY_NOT_FOUND, "this node has no part in migration '%.100s'", uid);
+        http_answer_error(x, 404, &err);
+        return;
+    }
+    ferry_cleanup(look_done) struct look l = {.node = cfg->node,
+                                              .memory = &memory,
+                                              .vmi = vmi,
+                                              .face = face_of(&vmi->u.vmi, cfg->node->name)};
+    look_begin(&l);
+    answer_checks(x, cfg, &l);
+}
+
+/* ---- /v1/paths --------------------------------------------------------------------------------
+ */
+
+static int path_to(const struct node_api_config *cfg, const char *node, struct http_reply *ret,
+                   struct ferry_error *err)
+{
+    ferry_cleanup_free char *escaped = http_escape(node);
+    ferry_cleanup_free char *path = ferry_asprintf("/v1/paths/%s", escaped);
+
+    return node_call(&(struct node_call){.socket = cfg->node->relay_socket,
+                                         .method = "GET",
+                                         .path = path,
+                                         .timeout_ms = QUICK_MS},
+                     ret, err);
+}
+
+static void paths(struct http_exchange *x, const struct node_api_config *cfg, const char *only)
+{
+    kube_cleanup_list struct kube_list nodes = {0};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    struct ferry_error err;
+    int rc = kube_client_list(cfg->node->client, kube_ref(API_KIND_NODE, NULL, NULL), NULL, &nodes,
+                              &err);
+    const char *comma = "";
+
+    (void)only;
+    ferry_buf_puts(&out, "{\"paths\":{");
+    for (size_t i = 0; i < nodes.n && rc == 0; i++) {
+        const char *name = nodes.items[i]->meta->name;
+        http_cleanup_reply struct http_reply reply = {0};
+
+        if (ferry_streq(name, cfg->node->name)) {
+            continue;
+        }
+        rc = path_to(cfg, name, &reply, &err);
+        if (rc == 0) {
+            ferry_buf_printf(&out, "%s\"%s\":%.*s", comma, name, (int)reply.body.len,
+                             reply.body.data);
+            comma = ",";
+        }
+    }
+    if (rc < 0) {
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    ferry_buf_puts(&out, "}}");
+    http_answer_json(x, 200, out.data);
+}
+
+/* ---- /metrics ---------------------------------------------------------------------------------
+ */
+
+static void add_launchers(const struct node_api_config *cfg, struct ferry_buf *out)
+{
+    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(cfg->node->pods);
+    struct launcher_status *status = ferry_xcalloc(pods.n + 1, sizeof(*status));
+    struct node_metrics_vm *vms = ferry_xcalloc(pods.n + 1, sizeof(*vms));
+    size_t n = 0;
+
+    for (size_t i = 0; i < pods.n; i++) {
+        const struct api_meta *m = pods.items[i]->meta;
+        ferry_cleanup_free char *socket = pod_socket(cfg, pods.items[i]);
+
+        if (runs(pods.items[i]) && m->n_owners > 0 &&
+            launcher_get_status(socket, &status[n], NULL) == 0) {
+            vms[n] = (struct node_metrics_vm){m->namespace_, m->owners[0].name, &status[n]};
+            n++;
+        }
+    }
+    node_metrics_moves(out, cfg->node->name, vms, n);
+    for (size_t i = 0; i < n; i++) {
+        launcher_status_done(&status[i]);
+    }
+    free(status);
+    free(vms);
+}
+
+static void metrics(struct http_exchange *x, const struct node_api_config *cfg, const char *rest)
+{
+    struct node_metrics m = {.node = cfg->node->name, .version = FERRY_VERSION};
+    kube_cleanup_snapshot struct kube_snapshot here = kube_informer_list(cfg->here);
+    kube_cleanup_snapshot struct kube_snapshot coming = kube_informer_list(cfg->coming);
+    http_cleanup_reply struct http_reply relay = {0};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+
+    (void)rest;
+    for (size_t i = 0; i < here.n; i++) {
+        enum face f = face_of(&here.items[i]->u.vmi, m.node);
+
+        m.faces[f] += f != FACE_TARGET; /* those are in the other list, too */
+    }
+    for (size_t i = 0; i < coming.n; i++) {
+        m.faces[FACE_TARGET] += face_of(&coming.items[i]->u.vmi, m.node) == FACE_TARGET;
+    }
+    node_metrics_begin(&out, &m);
+    add_launchers(cfg, &out);
+    if (node_call(&(struct node_call){.socket = cfg->node->relay_socket,
+                                      .method = "GET",
+                                      .path = "/metrics",
+                                      .timeout_ms = QUICK_MS},
+                  &relay, NULL) == 0) {
+        ferry_buf_append(&out, relay.body.data, relay.body.len);
+    }
+    http_answer(x, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.len);
+}
+
+/* ---- /v1/console/NAMESPACE/NAME ---------------------------------------------------------------
+ */
+
+/* The end of what the guest wrote. The directory is the hypervisor's: the file may be anything. */
+static int read_console(const char *path, size_t max, struct ferry_buf *ret,
+                        struct ferry_error *err)
+{
+    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0) {
+        return ferry_fail_errno(err, errno, "opening the console's log");
+    }
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        return ferry_fail(err, FERRY_PEER, "the console's log is not a file");
+    }
+    off_t from = st.st_size > (off_t)max ? st.st_size - (off_t)max : 0;
+    ferry_buf_reserve(ret, max + 1);
+    ssize_t n = pread(fd, ret->data, max, from);
+    if (n < 0) {
+        return ferry_fail_errno(err, errno, "reading the console's log");
+    }
+    ret->len = (size_t)n;
+    ret->data[n] = '\0';
+    return 0;
+}
+
+static const struct api_object *pod_of_vm(const struct kube_snapshot *pods, const char *ns,
+                                          const char *name)
+{
+    for (size_t i = 0; i < pods->n; i++) {
+        const struct api_meta *m = pods->items[i]->meta;
+
+        if (runs(pods->items[i]) && ferry_streq(m->namespace_, ns) && m->n_owners > 0 &&
+            ferry_streq(m->owners[0].kind, "VirtualMachineInstance") &&
+            ferry_streq(m->owners[0].name, name)) {
+            return pods->items[i];
+        }
+    }
+    return NULL;
+}
+
+static void console(struct http_exchange *x, const struct node_api_config *cfg, const char *vm)
+{
+    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(cfg->node->pods);
+    const char *slash = strchr(vm, '/'), *tail = http_query(x, "tail");
+    ferry_cleanup_free char *ns = slash ? ferry_strndup(vm, (size_t)(slash - vm)) : NULL;
+    const struct api_object *pod = slash ? pod_of_vm(&pods, ns, slash + 1) : NULL;
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    long long max = CONSOLE_DEFAULT;
+    struct ferry_error err;
+    int rc = 0;
+
+    if (!pod) {
+        rc = ferry_fail(&err, FERRY_NOT_FOUND, "no VM '%.200s' (NAMESPACE/NAME) runs on this node",
+                        vm);
+    }
+    if (rc == 0 && tail) {
+        rc = ferry_parse_int(tail, 1, CONSOLE_MAX, &max, &err);
+    }
+    if (rc == 0) {
+        ferry_cleanup_free char *path =
+            ferry_asprintf("%s/%s/console/serial.log", cfg->node->pods_dir, pod->meta->uid);
+
+        rc = read_console(path, (size_t)max, &text, &err);
+    }
+    if (rc < 0) {
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    http_answer(x, 200, PLAIN_TEXT, text.data, text.len);
+}
+
+/* ---- routing ----------------------------------------------------------------------------------
+ */
+
+static void healthz(struct http_exchange *x, const struct node_api_config *cfg, const char *rest)
+{
+    (void)cfg;
+    (void)rest;
+    http_answer(x, 200, PLAIN_TEXT, "ok", 2);
+}
+
+void node_answer(struct http_exchange *x, const struct node_api_config *cfg)
+{
+    static const struct {
+        const char *path; /* with a '/' at its end something must follow, else nothing */
+        void (*answer)(struct http_exchange *x, const struct node_api_config *cfg,
+                       const char *rest);
+    } routes[] = {
+        {"/healthz", healthz},   {"/metrics", metrics},     {"/v1/paths", paths},
+        {"/v1/checks/", checks}, {"/v1/records/", records}, {"/v1/console/", console},
+    };
+    const char *path = http_path(x);
+    struct ferry_error err;
+
+    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+        size_t n = strlen(routes[i].path);
+        bool open = routes[i].path[n - 1] == '/';
+
+        if (strncmp(path, routes[i].path, n) != 0 || open != (path[n] != '\0')) {
+            continue;
+        }
+        if (!ferry_streq(http_method(x), "GET")) {
+            ferry_fail(&err, FERRY_INVALID, "%s: the method is not GET", path);
+            http_answer_error(x, 405, &err);
+            return;
+        }
+        routes[i].answer(x, cfg, path + n);
+        return;
+    }
+    ferry_fail(&err, FERRY_NOT_FOUND, "%.200s: no such call", path);
+    http_answer_error(x, 404, &err);
+}

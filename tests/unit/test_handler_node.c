@@ -1,0 +1,224 @@
+/* Tables: who may call the node API, the checklist of a move, figures, kept records. */
+#include "handler_case.h"
+
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/json.h"
+#include "base/fd.h"
+#include "handler/node_api.h"
+#include "handler/node_checks.h"
+#include "handler/node_metrics.h"
+#include "handler/records.h"
+
+static void callers(void **state)
+{
+    static const struct {
+        const char *name;
+        struct http_peer peer;
+        bool may;
+    } cases[] = {
+        {"root on this host", {.local = true}, true},
+        {"a user on this host", {.local = true, .uid = 61201}, false},
+        {"nobody", {.certificate = false}, false},
+        {"a bad certificate", {.tls_error = "expired"}, false},
+        {"an administrator",
+         {.certificate = true, .common_name = "me", .n_groups = 1, .groups = {"ferry:admins"}},
+         true},
+        {"an administrator by the second group",
+         {.certificate = true, .n_groups = 2, .groups = {"x", "ferry:admins"}},
+         true},
+        {"the API server", {.certificate = true, .common_name = "system:ferry-apiserver"}, true},
+        {"another node",
+         {.certificate = true,
+          .common_name = "system:node:b",
+          .n_groups = 1,
+          .groups = {"system:nodes"}},
+         false},
+        {"a viewer", {.certificate = true, .n_groups = 1, .groups = {"ferry:viewers"}}, false},
+        {"a relay", {.certificate = true, .common_name = "ferry-relay:a"}, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(node_api_refusal(&cases[i].peer) == NULL, cases[i].may);
+    }
+}
+
+#define STATE(more)                                                                                \
+    "\"nodeName\":\"a\",\"migrationState\":{\"migrationUid\":\"move\",\"sourceNode\":\"a\","       \
+    "\"targetNode\":\"b\"" more "}"
+#define PORTS                                                                                      \
+    ",\"targetNodeAddress\":\"10.1.1.2\",\"targetDirectMigrationNodePorts\":{\"4000\":0,\"4001\":" \
+    "49152}"
+#define RELAY(move, address, ports)                                                                \
+    "{\"move\":\"" move "\",\"address\":\"" address "\",\"ports\":{" ports "}}"
+
+static void checklists(void **state)
+{
+    static const struct {
+        const char *name, *status, *launcher;
+        enum face face;
+        const char *relay, *relay_error, *relay_gone;
+        const char *words;
+    } cases[] = {
+        {"target, all well", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
+         FACE_TARGET, RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
+         "\"ok\":true,\"checks\"|\"role\":\"target\"|as in the VMI|listeners|!\"ok\":false"},
+        {"target, no pod", STATE(""), "no-pod", FACE_TARGET, NULL, "unknown key", NULL,
+         "\"ok\":false,\"checks\"|not on this node|unknown key"},
+        {"target, pod over", STATE(""), "ended", FACE_TARGET, NULL, NULL, NULL, "the pod is over"},
+        {"target, pod starting", STATE(""), "starting", FACE_TARGET, NULL, NULL, NULL,
+         "does not run yet"},
+        {"target, launcher silent", STATE(""), "silent", FACE_TARGET, NULL, NULL, NULL,
+         "does not answer"},
+        {"target, not prepared", STATE(""), DOMAIN("none", ""), FACE_TARGET, NULL, NULL, NULL,
+         "the launcher is not prepared"},
+        {"target, failed", STATE(""),
+         MIGRATION("none", "", "target", "failed", ",\"failureReason\":\"no memory\""), FACE_TARGET,
+         NULL, NULL, NULL, "failed: no memory"},
+        {"no relay", STATE(PORTS), DOMAIN("running", "booted"), FACE_SOURCE, NULL, NULL,
+         "no answer", "\"name\":\"relay\",\"ok\":false|no answer"},
+        {"listeners of another move", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
+         FACE_TARGET, RELAY("old", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
+         "belong to another move"},
+        {"not published", STATE(""), MIGRATION("none", "", "target", "prepared", ""), FACE_TARGET,
+         RELAY("move", "10.1.1.2", "\"4000\":0"), NULL, NULL, "has not published"},
+        {"other ports", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""), FACE_TARGET,
+         RELAY("move", "10.1.1.2", "\"4002\":0,\"4001\":49152"), NULL, NULL,
+         "not those that the VMI names"},
+        {"one port more", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
+         FACE_TARGET, RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152,\"4002\":49153"), NULL,
+         NULL, "not those that the VMI names"},
+        {"other address", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
+         FACE_TARGET, RELAY("move", "10.1.1.9", "\"4000\":0,\"4001\":49152"), NULL, NULL,
+         "address 10.1.1.9, the VMI 10.1.1.2"},
+        {"source waits", STATE(""), DOMAIN("running", "booted"), FACE_SOURCE, NULL, NULL, NULL,
+         "has not begun|the target has published nothing"},
+        {"source, all well", STATE(PORTS), DOMAIN("running", "booted"), FACE_SOURCE,
+         RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
+         "\"ok\":true,\"checks\"|sockets"},
+        {"over: nothing of the relay is asked", STATE(",\"completed\":true"),
+         DOMAIN("running", "booted"), FACE_OWNER, NULL, NULL, NULL,
+         "\"ok\":true,\"checks\"|!relay"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, cases[i].status);
+        launcher_cleanup_status struct launcher_status status;
+        api_cleanup_doc yyjson_doc *doc = NULL;
+        struct check_facts f = {.vmi = &o->u.vmi,
+                                .node = "a",
+                                .face = cases[i].face,
+                                .launcher = case_launcher(cases[i].launcher, &status),
+                                .relay_error = cases[i].relay_error,
+                                .relay_socket_gone = cases[i].relay_gone};
+
+        if (cases[i].relay) {
+            assert_int_equal(api_json_parse(cases[i].relay, strlen(cases[i].relay), &doc, NULL), 0);
+            f.relay = yyjson_doc_get_root(doc);
+        }
+        ferry_cleanup_free char *json = node_checks(&f);
+        case_check_words(cases[i].name, json, cases[i].words);
+    }
+}
+
+static void files_and_probes(void **state)
+{
+    api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, STATE(PORTS));
+    launcher_cleanup_status struct launcher_status status;
+    struct check_facts f = {.vmi = &o->u.vmi,
+                            .node = "a",
+                            .face = FACE_OWNER,
+                            .launcher = case_launcher(DOMAIN("running", "booted"), &status),
+                            .files = {{"/m/x", true}, {"/m/y", false}},
+                            .n_files = 2,
+                            .probes = {{0, true, NULL}, {49152, false, "refused"}},
+                            .n_probes = 2};
+
+    (void)state;
+    ferry_cleanup_free char *json = node_checks(&f);
+    case_check_words("files and probes", json,
+                     "\"ok\":false,\"checks\"|\"message\":\"/m/x\"|missing: /m/y|handshake "
+                     "0|\"name\":\"handshake 49152\",\"ok\":false,\"message\":\"refused\"");
+}
+
+/* facts 496 */
+static void figures(void **state)
+{
+    launcher_cleanup_status struct launcher_status full, bare, idle;
+    ferry_cleanup_buf struct ferry_buf out = {0};
+
+    (void)state;
+    case_launcher(MIGRATION("running", "booted", "source", "running",
+                            ",\"sample\":{\"totalBytes\":100,\"remainingBytes\":40,"
+                            "\"processedBytes\":60,\"dirtyBytesPerS\":7,\"bytesPerS\":9}"),
+                  &full);
+    case_launcher(
+        MIGRATION("running", "booted", "source", "running", ",\"sample\":{\"totalBytes\":5}"),
+        &bare);
+    case_launcher(DOMAIN("running", "booted"), &idle);
+    node_metrics_begin(&out,
+                       &(struct node_metrics){.node = "a", .version = "1", .faces = {0, 3, 2, 1}});
+    node_metrics_moves(&out, "a",
+                       (struct node_metrics_vm[]){
+                           {"ns", "full", &full}, {"ns", "bare", &bare}, {"ns", "idle", &idle}},
+                       3);
+    case_check_words(
+        "figures", out.data,
+        "ferry_handler_vmis{node=\"a\",role=\"owner\"} 3|role=\"source\"} 2|role=\"target\"} 1|"
+        "migration_data_bytes_total{namespace=\"ns\",name=\"full\",node=\"a\"} 100|"
+        "data_remaining_bytes{namespace=\"ns\",name=\"full\",node=\"a\"} 40|"
+        "data_processed_bytes{namespace=\"ns\",name=\"full\",node=\"a\"} 60|"
+        "dirty_memory_rate_bytes{namespace=\"ns\",name=\"full\",node=\"a\"} 7|"
+        "memory_transfer_rate_bytes{namespace=\"ns\",name=\"full\",node=\"a\"} 9|"
+        "data_bytes_total{namespace=\"ns\",name=\"bare\",node=\"a\"} 5|"
+        "!remaining_bytes{namespace=\"ns\",name=\"bare\"|!idle");
+}
+
+static void kept_records(void **state)
+{
+    char dir[] = "/tmp/ferry-records-XXXXXX";
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    struct ferry_error err;
+    size_t left = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    ferry_cleanup_free char *sub = ferry_asprintf("%s/records", dir);
+    assert_int_equal(records_save(sub, "../evil", "x", 1, &err), -(int)FERRY_INVALID);
+    assert_int_equal(records_load(sub, "../../etc/passwd", &text, &err), -(int)FERRY_NOT_FOUND);
+    assert_int_equal(records_load(sub, "move", &text, &err), -(int)FERRY_NOT_FOUND);
+    for (int i = 0; i < RECORDS_KEPT + 5; i++) {
+        ferry_cleanup_free char *uid = ferry_asprintf("move-%d", i);
+        ferry_cleanup_free char *path = ferry_asprintf("%s/%s.jsonl", sub, uid);
+        struct timespec at[2] = {{.tv_sec = 1000 + i}, {.tv_sec = 1000 + i}};
+
+        assert_int_equal(records_save(sub, uid, "{}\n", 3, &err), 0);
+        assert_int_equal(utimensat(0, path, at, 0), 0);
+    }
+    for (int i = 0; i < RECORDS_KEPT + 5; i++) {
+        ferry_cleanup_free char *uid = ferry_asprintf("move-%d", i);
+
+        left += records_have(sub, uid);
+    }
+    assert_int_equal(left, RECORDS_KEPT);
+    assert_false(records_have(sub, "move-0"));
+    assert_int_equal(records_load(sub, "move-204", &text, &err), 0);
+    assert_string_equal(text.data, "{}\n");
+    assert_int_equal(ferry_remove_tree(dir, &err), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(callers),          cmocka_unit_test(checklists),
+        cmocka_unit_test(files_and_probes), cmocka_unit_test(figures),
+        cmocka_unit_test(kept_records),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
