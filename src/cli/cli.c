@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/object.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "cli/suggest.h"
@@ -15,7 +16,11 @@ static const struct cli_verb verbs[] = {
     {"vm", "create, list and delete virtual machines", verb_vm, false},
     {"migrate", "move a virtual machine to another node", verb_migrate, false},
     {"list", "list moves", verb_list, false},
+    {"watch", "show how moves go", verb_watch, false},
+    {"show", "show all that is known of a move", verb_show, false},
+    {"why", "say why a move does not go on, and what to do", verb_why, false},
     {"cancel", "cancel a move", verb_cancel, false},
+    {"events", "list what happened", verb_events, false},
     {"supervise", "keep a site's programs running", verb_supervise, true},
     {0},
 };
@@ -95,6 +100,66 @@ int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
                           name, s->ns);
     }
     return rc < 0 ? session_explain(err) : 0;
+}
+
+static bool is_over(const struct api_migration *m)
+{
+    return ferry_streq(m->phase, "Succeeded") || ferry_streq(m->phase, "Failed");
+}
+
+/* Whether `a` is rather meant than `b`. */
+static bool more_likely(const struct api_migration *a, const struct api_migration *b)
+{
+    if (is_over(a) != is_over(b)) {
+        return is_over(b);
+    }
+    return a->meta.created_ms >= b->meta.created_ms;
+}
+
+int cli_get_move(struct session *s, const char *word, struct api_object **ret,
+                 struct ferry_error *err)
+{
+    kube_cleanup_list struct kube_list list = {0};
+    int rc = kube_client_get(s->client, kube_ref(API_KIND_MIGRATION, s->ns, word), ret, err);
+
+    if (rc == 0) {
+        return 0;
+    }
+    if (rc != -(int)FERRY_NOT_FOUND ||
+        kube_client_list(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), NULL, &list, err) <
+            0) {
+        return session_explain(err);
+    }
+    struct api_object *best = NULL;
+    for (size_t i = 0; i < list.n; i++) {
+        const struct api_migration *m = &list.items[i]->u.migration;
+
+        if (ferry_streq(m->vmi_name, word) && (!best || more_likely(m, &best->u.migration))) {
+            best = list.items[i];
+        }
+    }
+    if (!best) {
+        return ferry_fail(err, FERRY_NOT_FOUND,
+                          "there is no move called '%s' nor of a virtual machine of that name in "
+                          "namespace '%s'; 'ferry list' shows moves",
+                          word, s->ns);
+    }
+    *ret = api_object_ref(best);
+    return 0;
+}
+
+int cli_outcome_code(enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_SUCCEEDED:
+        return FERRY_EXIT_OK;
+    case OUTCOME_CANCELLED:
+        return CLI_EXIT_CANCELLED;
+    case OUTCOME_GOING:
+    case OUTCOME_FAILED:
+        break;
+    }
+    return FERRY_EXIT_FAILED;
 }
 
 int cli_exit_code(const struct ferry_error *err)

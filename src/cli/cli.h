@@ -5,11 +5,13 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "cli/outcome.h"
 #include "cli/session.h"
 
 /* Exit codes beyond those that every program shares. */
 enum {
     CLI_EXIT_CANCELLED = 3,     /* the move was cancelled */
+    CLI_EXIT_BROKEN = 4,        /* why: a link of the chain is broken */
     CLI_EXIT_INTERRUPTED = 130, /* by Ctrl-C */
 };
 
@@ -39,6 +41,14 @@ int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry
 int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
                struct ferry_error *err);
 
+/* The move that `word` names: itself, or of the VM of that name the one under way, else the latest.
+ * NOT_FOUND, with an error that says so, when there is none. */
+int cli_get_move(struct session *s, const char *word, struct api_object **ret,
+                 struct ferry_error *err);
+
+/* Exit code of a verb that waited for a move. Pure. */
+int cli_outcome_code(enum outcome outcome);
+
 int verb_up(int argc, char **argv, struct ferry_error *err);
 int verb_down(int argc, char **argv, struct ferry_error *err);
 int verb_supervise(int argc, char **argv, struct ferry_error *err);
@@ -46,3 +56,7 @@ int verb_vm(int argc, char **argv, struct ferry_error *err);
 int verb_migrate(int argc, char **argv, struct ferry_error *err);
 int verb_list(int argc, char **argv, struct ferry_error *err);
 int verb_cancel(int argc, char **argv, struct ferry_error *err);
+int verb_watch(int argc, char **argv, struct ferry_error *err);
+int verb_why(int argc, char **argv, struct ferry_error *err);
+int verb_show(int argc, char **argv, struct ferry_error *err);
+int verb_events(int argc, char **argv, struct ferry_error *err);

@@ -110,13 +110,25 @@ void output_yaml(const yyjson_val *v, struct ferry_buf *out)
 
 /* ---- lists --------------------------------------------------------------------------------- */
 
+static const struct api_resource *resource_of(const struct api_object *o)
+{
+    const char *kind = api_json_str(o->root, "/kind");
+
+    for (const struct api_resource *r = api_resources(); kind && r->plural; r++) {
+        if (ferry_streq(r->kind_name, kind)) {
+            return r;
+        }
+    }
+    return api_resource_of_kind(o->kind);
+}
+
 static void put_names(struct api_object *const *items, size_t n, struct ferry_buf *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const struct api_resource *r = api_resource_of_kind(items[i]->kind);
+        const struct api_resource *r = resource_of(items[i]);
 
-        ferry_buf_printf(out, "%s%s%s/%s\n", r->singular, r->group[0] ? "." : "", r->group,
-                         items[i]->meta->name);
+        ferry_buf_printf(out, "%s%s%s/%s\n", r ? r->singular : "object",
+                         r && r->group[0] ? "." : "", r ? r->group : "", items[i]->meta->name);
     }
 }
 
@@ -148,4 +160,18 @@ void output_objects(struct api_object *const *items, size_t n, enum output_forma
         yyjson_doc_free(plain);
     }
     yyjson_mut_doc_free(doc);
+}
+
+void output_object(struct api_object *o, enum output_format format, struct ferry_buf *out)
+{
+    if (format == OUTPUT_NAME) {
+        put_names(&o, 1, out);
+    } else if (format == OUTPUT_JSON) {
+        ferry_cleanup_free char *text =
+            yyjson_val_write((yyjson_val *)o->root, YYJSON_WRITE_PRETTY, NULL);
+
+        ferry_buf_printf(out, "%s\n", text ? text : "null");
+    } else {
+        output_yaml(o->root, out);
+    }
 }

@@ -27,5 +27,8 @@ int output_parse(const char *text, enum output_format *ret, struct ferry_error *
 void output_objects(struct api_object *const *items, size_t n, enum output_format format,
                     struct ferry_buf *out);
 
+/* One object in one of these formats. */
+void output_object(struct api_object *o, enum output_format format, struct ferry_buf *out);
+
 /* One JSON value as YAML, ends with a newline. */
 void output_yaml(const yyjson_val *v, struct ferry_buf *out);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <yyjson.h>
 
-enum { BAR = 20, FULL_LINE = 120 };
+enum { BAR = 20, FULL_LINE = 150 };
 
 static int64_t number(yyjson_val *root, const char *key, int64_t absent)
 {
@@ -83,21 +83,23 @@ int progress_parse_result(const char *json, size_t len, struct progress_result *
     return 0;
 }
 
-int64_t progress_eta_s(const struct progress_sample *s)
+struct progress_band progress_eta(const struct progress_sample *s)
 {
     if (s->remaining_bytes == 0) {
-        return 0;
+        return (struct progress_band){0, 0};
     }
     if (s->bytes_per_s == 0) {
-        return PROGRESS_ETA_UNKNOWN;
+        return (struct progress_band){PROGRESS_ETA_UNKNOWN, PROGRESS_ETA_UNKNOWN};
     }
-    /* In the first round the rest shrinks at the full rate: what is dirtied waits for the next
-     * one. After that only the difference counts. */
-    int64_t net = s->iteration <= 1 ? s->bytes_per_s : s->bytes_per_s - s->dirty_bytes_per_s;
-    if (net <= 0) {
-        return PROGRESS_ETA_NEVER;
-    }
-    return (s->remaining_bytes + net - 1) / net;
+    /* What the guest dirties waits for the next round, and what it dirties meanwhile for the one
+     * after: a geometric series, whose sum is the rest over the difference of the rates. In the
+     * other modes nothing is sent twice. */
+    bool again = ferry_str_empty(s->mode) || ferry_streq(s->mode, "PreCopy");
+    int64_t net = again ? s->bytes_per_s - s->dirty_bytes_per_s : s->bytes_per_s;
+    int64_t low = (s->remaining_bytes + s->bytes_per_s - 1) / s->bytes_per_s;
+
+    return (struct progress_band){low, net <= 0 ? PROGRESS_ETA_NEVER
+                                                : (s->remaining_bytes + net - 1) / net};
 }
 
 /* ---- words --------------------------------------------------------------------------------- */
@@ -164,26 +166,66 @@ static void put_bar(const struct progress_sample *s, struct ferry_buf *out)
     ferry_buf_puts(out, "]");
 }
 
-static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
+static void put_seconds(int64_t s, struct ferry_buf *out)
 {
-    int64_t eta = progress_eta_s(s);
     char text[PROGRESS_TEXT];
 
-    if (eta == PROGRESS_ETA_NEVER) {
-        ferry_buf_puts(out, "  ETA none at this rate");
-    } else if (eta == PROGRESS_ETA_UNKNOWN) {
-        ferry_buf_puts(out, "  ETA ...");
-    } else if (eta < 60) {
-        ferry_buf_printf(out, "  ETA %" PRId64 " s", eta);
+    if (s < 60) {
+        ferry_buf_printf(out, "%" PRId64 " s", s);
     } else {
-        ferry_buf_printf(out, "  ETA %s", progress_duration(eta * 1000, text));
+        ferry_buf_puts(out, progress_duration(s * 1000, text));
+    }
+}
+
+static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
+{
+    struct progress_band eta = progress_eta(s);
+
+    if (eta.low_s == PROGRESS_ETA_UNKNOWN) {
+        ferry_buf_puts(out, "  ETA ...");
+    } else if (eta.high_s == PROGRESS_ETA_NEVER && s->iteration > 1) {
+        ferry_buf_puts(out, "  ETA none at this rate");
+    } else if (eta.high_s == PROGRESS_ETA_NEVER) {
+        ferry_buf_puts(out, "  ETA over ");
+        put_seconds(eta.low_s, out);
+    } else if (eta.low_s == eta.high_s) {
+        ferry_buf_puts(out, "  ETA ");
+        put_seconds(eta.low_s, out);
+    } else {
+        ferry_buf_puts(out, "  ETA ");
+        put_seconds(eta.low_s, out);
+        ferry_buf_puts(out, " to ");
+        put_seconds(eta.high_s, out);
+    }
+}
+
+/* What matters most comes first: a narrow terminal cuts the end off. */
+static void put_sample(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "  remaining %s of %s", progress_bytes(s->remaining_bytes, a),
+                     progress_bytes(s->total_bytes, b));
+    put_eta(s, out);
+    ferry_buf_printf(out, "  rate %s/s", progress_bytes(s->bytes_per_s, a));
+    ferry_buf_printf(out, "  dirty %s/s", progress_bytes(s->dirty_bytes_per_s, a));
+    if (s->iteration) {
+        ferry_buf_printf(out, "  round %" PRId64, s->iteration);
+    }
+    if (s->expected_downtime_ms) {
+        ferry_buf_printf(out, "  downtime %s", progress_duration(s->expected_downtime_ms, a));
+    }
+    if (s->throttle_percent) {
+        ferry_buf_printf(out, "  throttled %" PRId64 "%%", s->throttle_percent);
+    }
+    if (!ferry_str_empty(s->mode) && !ferry_streq(s->mode, "PreCopy")) {
+        ferry_buf_printf(out, "  %s", s->mode);
     }
 }
 
 void progress_line(const char *phase, const struct progress_sample *s, int width,
                    struct ferry_buf *out)
 {
-    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
     size_t begin = out->len;
 
     ferry_buf_printf(out, "%-15s", ferry_str_empty(phase) ? "Pending" : phase);
@@ -191,17 +233,7 @@ void progress_line(const char *phase, const struct progress_sample *s, int width
         if (width >= FULL_LINE) {
             put_bar(s, out);
         }
-        ferry_buf_printf(out, "  remaining %s of %s", progress_bytes(s->remaining_bytes, a),
-                         progress_bytes(s->total_bytes, b));
-        ferry_buf_printf(out, "  rate %s/s", progress_bytes(s->bytes_per_s, a));
-        ferry_buf_printf(out, "  dirty %s/s", progress_bytes(s->dirty_bytes_per_s, a));
-        put_eta(s, out);
-        if (s->throttle_percent) {
-            ferry_buf_printf(out, "  throttled %" PRId64 "%%", s->throttle_percent);
-        }
-        if (!ferry_str_empty(s->mode) && !ferry_streq(s->mode, "PreCopy")) {
-            ferry_buf_printf(out, "  %s", s->mode);
-        }
+        put_sample(s, out);
     }
     while (out->len > begin && out->data[out->len - 1] == ' ') {
         out->data[--out->len] = '\0';

@@ -26,11 +26,14 @@ struct progress_result {
 int progress_parse_result(const char *json, size_t len, struct progress_result *ret,
                           struct ferry_error *err);
 
-/* Seconds until nothing remains, from the rate at which the rest shrinks; rounded up.
- * PROGRESS_ETA_UNKNOWN before there is a rate, PROGRESS_ETA_NEVER when memory is dirtied as fast as
- * it is sent. */
+/* Seconds until nothing remains, as a band: `low` when the guest dirtied nothing more, `high` when
+ * it goes on as now. Rounded up. PROGRESS_ETA_UNKNOWN before there is a rate; `high` is
+ * PROGRESS_ETA_NEVER when memory is dirtied as fast as it is sent. */
 enum { PROGRESS_ETA_UNKNOWN = -1, PROGRESS_ETA_NEVER = -2 };
-int64_t progress_eta_s(const struct progress_sample *s);
+struct progress_band {
+    int64_t low_s, high_s;
+};
+struct progress_band progress_eta(const struct progress_sample *s);
 
 enum { PROGRESS_TEXT = 32 };
 /* "34.2 MiB"; returns `buf`. */

@@ -15,20 +15,6 @@
 #include "cli/table.h"
 #include "cli/watch.h"
 
-static int exit_code_of(enum outcome outcome)
-{
-    switch (outcome) {
-    case OUTCOME_SUCCEEDED:
-        return FERRY_EXIT_OK;
-    case OUTCOME_CANCELLED:
-        return CLI_EXIT_CANCELLED;
-    case OUTCOME_GOING:
-    case OUTCOME_FAILED:
-        break;
-    }
-    return FERRY_EXIT_FAILED;
-}
-
 /* ---- migrate ------------------------------------------------------------------------------- */
 
 /* What can be known before the object is created is said now, in one sentence, rather than by a
@@ -71,7 +57,7 @@ static int migrate(struct session *s, const char *vm, const char *to, bool watch
         return FERRY_EXIT_OK;
     }
     rc = watch_migration(s, made->meta->name, false, &outcome, err);
-    return rc < 0 ? rc : exit_code_of(outcome);
+    return rc < 0 ? rc : cli_outcome_code(outcome);
 }
 
 int verb_migrate(int argc, char **argv, struct ferry_error *err)

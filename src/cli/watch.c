@@ -1,15 +1,13 @@
 #include "cli/watch.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "api/object.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli/progress.h"
+#include "cli/moveline.h"
 
 enum { STEP_MS = 200, API_AWAY_S = 60 };
 
@@ -68,55 +66,16 @@ static int refresh(struct watch *w, struct ferry_error *err)
 
 /* ---- showing ------------------------------------------------------------------------------- */
 
-static int terminal_width(void)
-{
-    struct winsize size;
-
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
-/* What the annotation tells may still be about an earlier move. */
-static bool current_sample(const struct watch *w, struct progress_sample *ret)
-{
-    const struct api_migration *m = &w->migration->u.migration;
-    const struct api_vmi *v = w->vmi ? &w->vmi->u.vmi : NULL;
-    const char *text = v ? api_map_get(&v->meta.annotations, "ferry.io/progress") : NULL;
-
-    return text && ferry_streq(m->phase, "Running") &&
-           progress_parse(text, strlen(text), ret, NULL) == 0 &&
-           ferry_streq(ret->uid, m->meta.uid) && ret->total_bytes > 0;
-}
-
-static void put_waiting(const struct api_migration *m, struct ferry_buf *out)
-{
-    const char *text = api_map_get(&m->meta.annotations, "ferry.io/queue");
-    yyjson_doc *doc = NULL;
-
-    if (!text || api_json_parse(text, strlen(text), &doc, NULL) < 0) {
-        return;
-    }
-    const char *message = api_json_str(yyjson_doc_get_root(doc), "/message");
-    if (!ferry_str_empty(message)) {
-        ferry_buf_printf(out, "  waits: %s", message);
-    }
-    yyjson_doc_free(doc);
-}
-
 static void show(struct watch *w)
 {
     ferry_cleanup_buf struct ferry_buf line = {0};
     const struct api_migration *m = &w->migration->u.migration;
-    struct progress_sample sample;
-    bool has_sample = current_sample(w, &sample);
 
     if (w->quiet) {
         return;
     }
-    progress_line(m->phase, has_sample ? &sample : NULL, w->terminal ? terminal_width() - 1 : 0,
-                  &line);
-    if (!has_sample) {
-        put_waiting(m, &line);
-    }
+    moveline_put(m, w->vmi ? &w->vmi->u.vmi : NULL, w->terminal ? moveline_terminal_width() - 1 : 0,
+                 &line);
     if (ferry_streq(line.data, w->last_line)) {
         return;
     }
@@ -138,50 +97,14 @@ static void clear_line(const struct watch *w)
     }
 }
 
-static void say_success(const struct watch *w, const char *vm)
-{
-    const struct api_migration *m = &w->migration->u.migration;
-    const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
-    const char *node = w->vmi ? w->vmi->u.vmi.node_name : NULL;
-    struct progress_result r = {-1, -1, -1};
-    char buf[PROGRESS_TEXT];
-
-    if (text) {
-        progress_parse_result(text, strlen(text), &r, NULL);
-    }
-    printf("%s moved from %s to %s", vm, w->source ? w->source : "?", node ? node : "?");
-    if (r.total_ms >= 0) {
-        printf(" in %s", progress_duration(r.total_ms, buf));
-    }
-    if (r.downtime_ms >= 0) {
-        printf("; it stood still for %s", progress_duration(r.downtime_ms, buf));
-    }
-    if (r.transferred_bytes >= 0) {
-        printf("; %s sent", progress_bytes(r.transferred_bytes, buf));
-    }
-    printf("\n");
-}
-
 static void say_end(const struct watch *w, enum outcome outcome)
 {
-    const struct api_migration *m = &w->migration->u.migration;
-    const struct api_vmi *v = w->vmi ? &w->vmi->u.vmi : NULL;
+    ferry_cleanup_buf struct ferry_buf text = {0};
 
     clear_line(w);
-    if (outcome == OUTCOME_SUCCEEDED) {
-        say_success(w, m->vmi_name);
-    } else if (outcome == OUTCOME_CANCELLED) {
-        printf("The move of %s was cancelled", m->vmi_name);
-    } else {
-        printf("%s did not move: %s", m->vmi_name, outcome_reason(m, v));
-    }
-    if (outcome != OUTCOME_SUCCEEDED) {
-        if (v && ferry_streq(v->phase, "Running")) {
-            printf("; it runs on %s\n", v->node_name);
-        } else {
-            printf("; the VM is %s\n", v ? v->phase : "gone");
-        }
-    }
+    moveline_end(&w->migration->u.migration, w->vmi ? &w->vmi->u.vmi : NULL, w->source, outcome,
+                 &text);
+    printf("%s\n", text.data);
     fflush(stdout);
 }
 

@@ -43,28 +43,33 @@ static void sizes_and_times(void **state)
 static void time_left(void **state)
 {
     static const struct {
-        int64_t remaining, rate, dirty, iteration, eta;
+        int64_t remaining, rate, dirty;
+        const char *mode;
+        int64_t low, high;
     } cases[] = {
-        {0, 0, 0, 1, 0},
-        {100 * MIB, 0, 0, 1, PROGRESS_ETA_UNKNOWN},
-        {100 * MIB, 10 * MIB, 0, 1, 10},
-        {100 * MIB + 1, 10 * MIB, 0, 1, 11},
-        {100 * MIB, 10 * MIB, 20 * MIB, 1, 10}, /* first round: what is dirtied waits */
-        {100 * MIB, 10 * MIB, 5 * MIB, 2, 20},
-        {100 * MIB, 10 * MIB, 10 * MIB, 2, PROGRESS_ETA_NEVER},
-        {100 * MIB, 10 * MIB, 11 * MIB, 9, PROGRESS_ETA_NEVER},
+        {0, 0, 0, "PreCopy", 0, 0},
+        {100 * MIB, 0, 0, "PreCopy", PROGRESS_ETA_UNKNOWN, PROGRESS_ETA_UNKNOWN},
+        {100 * MIB, 10 * MIB, 0, "PreCopy", 10, 10},
+        {100 * MIB + 1, 10 * MIB, 0, "", 11, 11},
+        {100 * MIB, 10 * MIB, 5 * MIB, "PreCopy", 10, 20},
+        {100 * MIB, 10 * MIB, 10 * MIB, "PreCopy", 10, PROGRESS_ETA_NEVER},
+        {100 * MIB, 10 * MIB, 11 * MIB, "", 10, PROGRESS_ETA_NEVER},
+        {100 * MIB, 10 * MIB, 11 * MIB, "PostCopy", 10, 10}, /* nothing is sent twice */
+        {100 * MIB, 10 * MIB, 11 * MIB, "Paused", 10, 10},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const struct progress_sample s = {
+        struct progress_sample s = {
             .remaining_bytes = cases[i].remaining,
             .bytes_per_s = cases[i].rate,
             .dirty_bytes_per_s = cases[i].dirty,
-            .iteration = cases[i].iteration,
         };
+        strcpy(s.mode, cases[i].mode);
+        struct progress_band band = progress_eta(&s);
 
-        assert_int_equal(progress_eta_s(&s), cases[i].eta);
+        assert_int_equal(band.low_s, cases[i].low);
+        assert_int_equal(band.high_s, cases[i].high);
     }
 }
 
@@ -101,14 +106,25 @@ static void progress_lines(void **state)
                                          .bytes_per_s = 32 * MIB,
                                          .dirty_bytes_per_s = 4 * MIB,
                                          .iteration = 1,
+                                         .expected_downtime_ms = 300,
                                          .mode = "PreCopy"};
+    const struct progress_sample late = {.total_bytes = 128 * MIB,
+                                         .remaining_bytes = 64 * MIB,
+                                         .bytes_per_s = 4 * MIB,
+                                         .dirty_bytes_per_s = 4 * MIB,
+                                         .mode = "PostCopy"};
+    const struct progress_sample early = {.total_bytes = 128 * MIB,
+                                          .remaining_bytes = 64 * MIB,
+                                          .bytes_per_s = 4 * MIB,
+                                          .dirty_bytes_per_s = 8 * MIB,
+                                          .iteration = 1};
     const struct progress_sample stuck = {.total_bytes = 128 * MIB,
                                           .remaining_bytes = 64 * MIB,
                                           .bytes_per_s = 4 * MIB,
                                           .dirty_bytes_per_s = 4 * MIB,
                                           .iteration = 3,
                                           .throttle_percent = 20,
-                                          .mode = "PostCopy"};
+                                          .mode = "PreCopy"};
     const struct {
         const char *phase;
         const struct progress_sample *sample;
@@ -120,15 +136,21 @@ static void progress_lines(void **state)
         {"Scheduling", NULL, 80, "Scheduling"},
         {"PreparingTarget", NULL, 0, "PreparingTarget"},
         {"Running", &half, 0,
-         "Running          remaining 64.0 MiB of 128.0 MiB  rate 32.0 MiB/s  dirty 4.0 MiB/s  ETA "
-         "2 s"},
+         "Running          remaining 64.0 MiB of 128.0 MiB  ETA 2 s to 3 s  rate 32.0 MiB/s  dirty "
+         "4.0 MiB/s  round 1  downtime 300 ms"},
         {"Running", &stuck, 0,
-         "Running          remaining 64.0 MiB of 128.0 MiB  rate 4.0 MiB/s  dirty 4.0 MiB/s  ETA "
-         "none at this rate  throttled 20%  PostCopy"},
+         "Running          remaining 64.0 MiB of 128.0 MiB  ETA none at this rate  rate 4.0 MiB/s  "
+         "dirty 4.0 MiB/s  round 3  throttled 20%"},
+        {"Running", &late, 0,
+         "Running          remaining 64.0 MiB of 128.0 MiB  ETA 16 s  rate 4.0 MiB/s  dirty 4.0 "
+         "MiB/s  PostCopy"},
+        {"Running", &early, 0,
+         "Running          remaining 64.0 MiB of 128.0 MiB  ETA over 16 s  rate 4.0 MiB/s  dirty "
+         "8.0 MiB/s  round 1"},
         {"Running", &half, 40, "Running          remaining 64.0 MiB of 1"},
-        {"Running", &half, 120,
-         "Running          [==========>         ]  remaining 64.0 MiB of 128.0 MiB  rate 32.0 "
-         "MiB/s  dirty 4.0 MiB/s  ETA 2 s"},
+        {"Running", &half, 150,
+         "Running          [==========>         ]  remaining 64.0 MiB of 128.0 MiB  ETA 2 s to 3 s"
+         "  rate 32.0 MiB/s  dirty 4.0 MiB/s  round 1  downtime 300 ms"},
     };
 
     (void)state;

@@ -1,0 +1,22 @@
+/* One line about a move, from its objects. Pure, but for the width of the terminal. */
+#pragma once
+
+#include "api/kinds.h"
+#include "base/str.h"
+#include "cli/outcome.h"
+#include "cli/progress.h"
+
+/* The sample of this very move, while it runs; `vmi` may be NULL. */
+bool moveline_sample(const struct api_migration *m, const struct api_vmi *vmi,
+                     struct progress_sample *ret);
+
+/* Phase and figures, or what it waits for; see progress_line() for `width`. */
+void moveline_put(const struct api_migration *m, const struct api_vmi *vmi, int width,
+                  struct ferry_buf *out);
+
+/* How it ended; `source` is the node that the VM was on before, or NULL. */
+void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, const char *source,
+                  enum outcome outcome, struct ferry_buf *out);
+
+/* Columns of the terminal on standard output, 80 when it does not say. */
+int moveline_terminal_width(void);

@@ -1,0 +1,481 @@
+/* Verbs that look at moves: watch, why, show, events. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/object.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "cli/board.h"
+#include "cli/cli.h"
+#include "cli/events.h"
+#include "cli/moveline.h"
+#include "cli/output.h"
+#include "cli/table.h"
+#include "cli/watch.h"
+#include "cli/why.h"
+
+enum { SAMPLES_APART_MS = 2500 };
+
+/* Reads what a person asked for in another form than text; the buffer goes to standard output. */
+static void print_object(struct api_object *o, enum output_format format)
+{
+    ferry_cleanup_buf struct ferry_buf out = {0};
+
+    output_object(o, format, &out);
+    fputs(out.data, stdout);
+}
+
+static int missing_name(const char *verb, struct ferry_error *err)
+{
+    return ferry_fail(err, FERRY_INVALID,
+                      "the name of a move or of a virtual machine is missing (see %s --help)",
+                      verb);
+}
+
+/* ---- watch --------------------------------------------------------------------------------- */
+
+int verb_watch(int argc, char **argv, struct ferry_error *err)
+{
+    struct session_options so = {0};
+    struct board_options board = {0};
+    const struct ferry_option options[] = {
+        {"all-namespaces", 'A', FERRY_OPTION_FLAG, &board.all_namespaces, NULL,
+         "moves of every namespace"},
+        {"until-idle", 0, FERRY_OPTION_FLAG, &board.until_idle, NULL,
+         "return when no move goes on"},
+        {"once", 0, FERRY_OPTION_FLAG, &board.once, NULL, "show what goes on now and return"},
+        SESSION_OPTION_ROWS(&so),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry watch",
+        .usage = "[OPTION]... [MIGRATION|VM]",
+        .summary = "Shows how moves go: all that are under way, one line each, or one until it is\n"
+                   "over.",
+        .options = options,
+        .epilogue = "Exit codes for one move: 0 it moved, 1 it did not, 3 the move was cancelled.\n"
+                    "130: the watching was interrupted (moves go on).",
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    session_cleanup struct session s = {0};
+    struct board_counts counts;
+
+    if (first < 0 || (rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0) {
+        return first < 0 ? first : rc;
+    }
+    if ((rc = session_open(&so, &s, err)) < 0) {
+        return rc;
+    }
+    ferry_signals_block();
+    if (first == argc) {
+        rc = board_watch(&s, &board, &counts, err);
+        return rc < 0 ? rc : FERRY_EXIT_OK;
+    }
+    api_cleanup_object struct api_object *o = NULL;
+    enum outcome outcome = OUTCOME_GOING;
+    if ((rc = cli_get_move(&s, argv[first], &o, err)) < 0 ||
+        (rc = watch_migration(&s, o->meta->name, false, &outcome, err)) < 0) {
+        return rc;
+    }
+    return cli_outcome_code(outcome);
+}
+
+/* ---- why ----------------------------------------------------------------------------------- */
+
+struct reading {
+    struct api_object *migration, *vmi, *pod, *lease;
+    struct kube_list nodes;
+};
+
+static void reading_done(struct reading *r)
+{
+    api_object_unref(r->migration);
+    api_object_unref(r->vmi);
+    api_object_unref(r->pod);
+    api_object_unref(r->lease);
+    kube_list_done(&r->nodes);
+}
+#define reading_cleanup ferry_cleanup(reading_done)
+
+static int get_vmi(struct session *s, const char *name, struct api_object **ret,
+                   struct ferry_error *err)
+{
+    int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, name), ret, err);
+
+    return rc < 0 && rc != -(int)FERRY_NOT_FOUND ? session_explain(err) : 0;
+}
+
+/* The move that `word` names, or the VM of that name when it has none. */
+static int read_subject(struct session *s, const char *word, struct reading *r,
+                        struct ferry_error *err)
+{
+    int rc = cli_get_move(s, word, &r->migration, err);
+
+    if (rc == 0) {
+        return get_vmi(s, r->migration->u.migration.vmi_name, &r->vmi, err);
+    }
+    if (rc != -(int)FERRY_NOT_FOUND) {
+        return rc;
+    }
+    struct ferry_error not_there = *err;
+    rc = get_vmi(s, word, &r->vmi, err);
+    if (rc == 0 && !r->vmi) {
+        *err = not_there;
+        return -(int)FERRY_NOT_FOUND;
+    }
+    return rc;
+}
+
+static int read_pod(struct session *s, struct reading *r, struct ferry_error *err)
+{
+    kube_cleanup_list struct kube_list pods = {0};
+    ferry_cleanup_free char *selector =
+        ferry_asprintf("kubevirt.io/migrationJobUID=%s", r->migration->meta->uid);
+
+    if (kube_client_list(s->client, kube_ref(API_KIND_POD, s->ns, NULL),
+                         &(struct kube_list_options){.label_selector = selector}, &pods, err) < 0) {
+        return session_explain(err);
+    }
+    r->pod = pods.n > 0 ? api_object_ref(pods.items[0]) : NULL;
+    return 0;
+}
+
+/* The second sample, some seconds after the first: whether a transfer moves is seen by looking
+ * twice. */
+static int read_again(struct session *s, struct reading *r, struct why_view *view,
+                      struct ferry_error *err)
+{
+    if (view->n_samples == 0) {
+        return 0;
+    }
+    if (ferry_signals_wait(ferry_now_ns() + SAMPLES_APART_MS * FERRY_NS_PER_MS)) {
+        return ferry_fail(err, FERRY_CANCELLED, "interrupted");
+    }
+    api_object_unref(r->vmi);
+    r->vmi = NULL;
+    int rc = cli_get_vm(s, r->migration->u.migration.vmi_name, &r->vmi, err);
+    if (rc < 0) {
+        return rc;
+    }
+    view->vmi = &r->vmi->u.vmi;
+    view->n_samples += moveline_sample(view->migration, view->vmi, &view->samples[1]);
+    return 0;
+}
+
+static int read_all(struct session *s, const char *word, struct reading *r, struct why_view *view,
+                    struct ferry_error *err)
+{
+    int rc = read_subject(s, word, r, err);
+
+    if (rc < 0 || (r->migration && (rc = read_pod(s, r, err)) < 0)) {
+        return rc;
+    }
+    /* Who may not see nodes or leases gets the rest of the answer. */
+    bool nodes =
+        kube_client_list(s->client, kube_ref(API_KIND_NODE, NULL, NULL), NULL, &r->nodes, err) == 0;
+    rc = kube_client_get(s->client, kube_ref(API_KIND_LEASE, "kube-system", "ferry-controller"),
+                         &r->lease, err);
+    *view = (struct why_view){
+        .migration = r->migration ? &r->migration->u.migration : NULL,
+        .vmi = r->vmi ? &r->vmi->u.vmi : NULL,
+        .target_pod = r->pod ? &r->pod->u.pod : NULL,
+        .nodes = nodes ? r->nodes.items : NULL,
+        .n_nodes = r->nodes.n,
+        .lease_known = rc == 0 || rc == -(int)FERRY_NOT_FOUND,
+        .lease = r->lease ? &r->lease->u.lease : NULL,
+        .now_ms = ferry_now_unix_ms(),
+    };
+    if (!view->migration) {
+        return 0;
+    }
+    view->n_samples = moveline_sample(view->migration, view->vmi, &view->samples[0]);
+    return read_again(s, r, view, err);
+}
+
+static void print_answer(const struct why_answer *a, const struct why_view *view,
+                         enum output_format format)
+{
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    const struct why_link *first = why_first(a);
+
+    if (format == OUTPUT_JSON || format == OUTPUT_YAML) {
+        why_output(a, format == OUTPUT_YAML, &out);
+    } else if (format == OUTPUT_NAME) {
+        ferry_buf_printf(&out, "%s\n", first ? first->name : "");
+    } else {
+        if (view->migration) {
+            ferry_buf_printf(&out, "%s, move of %s: %s\n", view->migration->meta.name,
+                             view->migration->vmi_name,
+                             view->migration->phase[0] ? view->migration->phase : "new");
+        }
+        why_render(a, &out);
+    }
+    fputs(out.data, stdout);
+}
+
+int verb_why(int argc, char **argv, struct ferry_error *err)
+{
+    struct session_options so = {0};
+    const char *output = NULL;
+    enum output_format format;
+    const struct ferry_option options[] = {
+        OUTPUT_OPTION_ROW(&output),
+        SESSION_OPTION_ROWS(&so),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry why",
+        .usage = "[OPTION]... MIGRATION|VM",
+        .summary =
+            "Says why a move does not go on: walks from its request to its end and names the\n"
+            "first link that does not hold, with what to do about it.",
+        .options = options,
+        .epilogue = "Exit codes: 0 nothing is broken, 4 a link is.",
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    session_cleanup struct session s = {0};
+    reading_cleanup struct reading r = {0};
+    struct why_view view;
+    struct why_answer answer;
+
+    if (first < 0) {
+        return first;
+    }
+    if (first == argc) {
+        return missing_name(cmd.name, err);
+    }
+    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
+        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+        return rc;
+    }
+    ferry_signals_block();
+    if ((rc = read_all(&s, argv[first], &r, &view, err)) < 0) {
+        return rc;
+    }
+    why_walk(&view, &answer);
+    print_answer(&answer, &view, format);
+    const struct why_link *broken = why_first(&answer);
+    return broken && broken->state == WHY_BROKEN ? CLI_EXIT_BROKEN : FERRY_EXIT_OK;
+}
+
+/* ---- show ---------------------------------------------------------------------------------- */
+
+static void put_field(struct ferry_buf *out, const char *name, const char *value)
+{
+    if (!ferry_str_empty(value)) {
+        ferry_buf_printf(out, "%-10s %s\n", name, value);
+    }
+}
+
+static void put_phases(const struct api_migration *m, struct ferry_buf *out)
+{
+    char when[FERRY_RFC3339_SIZE], took[PROGRESS_TEXT];
+
+    if (m->n_phase_times > 0) {
+        ferry_buf_puts(out, "\nPhases:\n");
+    }
+    for (size_t i = 0; i < m->n_phase_times; i++) {
+        const struct api_phase_time *p = &m->phase_times[i];
+
+        ferry_buf_printf(out, "  %s  ", ferry_rfc3339(p->at_ms, when));
+        if (i + 1 == m->n_phase_times) {
+            ferry_buf_puts(out, p->phase);
+        } else { /* the times are whole seconds */
+            int64_t ms = m->phase_times[i + 1].at_ms - p->at_ms;
+
+            ferry_buf_printf(out, "%-16s for %s", p->phase,
+                             ms < 1000 ? "under 1 s" : progress_duration(ms, took));
+        }
+        ferry_buf_puts(out, "\n");
+    }
+}
+
+static void put_result(const struct api_migration *m, struct ferry_buf *out)
+{
+    const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
+    struct progress_result r = {-1, -1, -1};
+    char buf[PROGRESS_TEXT];
+
+    if (!text || progress_parse_result(text, strlen(text), &r, NULL) < 0) {
+        return;
+    }
+    if (r.total_ms >= 0) {
+        put_field(out, "took", progress_duration(r.total_ms, buf));
+    }
+    if (r.downtime_ms >= 0) {
+        put_field(out, "stood", progress_duration(r.downtime_ms, buf));
+    }
+    if (r.transferred_bytes >= 0) {
+        put_field(out, "sent", progress_bytes(r.transferred_bytes, buf));
+    }
+}
+
+static void put_conditions(const struct api_migration *m, struct ferry_buf *out)
+{
+    if (m->conditions.n > 0) {
+        ferry_buf_puts(out, "\nConditions:\n");
+    }
+    for (size_t i = 0; i < m->conditions.n; i++) {
+        const struct api_condition *c = &m->conditions.items[i];
+
+        ferry_buf_printf(out, "  %s=%s", c->type ? c->type : "?", c->status ? c->status : "?");
+        ferry_buf_printf(out, "%s%s", ferry_str_empty(c->reason) ? "" : "  ",
+                         c->reason ? c->reason : "");
+        ferry_buf_printf(out, "%s%s\n", ferry_str_empty(c->message) ? "" : ": ",
+                         c->message ? c->message : "");
+    }
+}
+
+static bool about_move(const struct api_object *event, void *ctx)
+{
+    const struct api_migration *m = ctx;
+    const char *uid = api_json_str(event->root, "/involvedObject/uid");
+    const char *name = api_json_str(event->root, "/involvedObject/name");
+    int64_t when = events_time_ms(event);
+
+    return ferry_streq(uid, m->meta.uid) ||
+           (ferry_streq(name, m->vmi_name) && when >= m->meta.created_ms &&
+            (!m->state.end_ms || when <= m->state.end_ms + 10000));
+}
+
+static int show(struct session *s, struct api_object *o, struct ferry_error *err)
+{
+    const struct api_migration *m = &o->u.migration;
+    const struct api_migration_state *st = &m->state;
+    api_cleanup_object struct api_object *vmi = NULL;
+    kube_cleanup_list struct kube_list events = {0};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    int rc = get_vmi(s, m->vmi_name, &vmi, err);
+
+    if (rc < 0 || (rc = events_list(s, s->ns, &events, err)) < 0) {
+        return rc;
+    }
+    const struct api_vmi *v = vmi ? &vmi->u.vmi : NULL;
+    /* The VM's account is the fresher one while the move goes on. */
+    if (v && v->migration.present && ferry_streq(v->migration.uid, m->meta.uid)) {
+        st = &v->migration;
+    }
+    put_field(&out, "name", m->meta.name);
+    put_field(&out, "vm", m->vmi_name);
+    put_field(&out, "phase", m->phase[0] ? m->phase : "Pending");
+    put_field(&out, "from", st->source_node);
+    put_field(&out, "to", st->target_node);
+    put_field(&out, "mode", st->mode);
+    put_field(&out, "policy", api_json_str(o->root, "/status/migrationState/migrationPolicyName"));
+    put_field(&out, "failed", st->failure_reason);
+    put_result(m, &out);
+    if (outcome_of(m, false, v) == OUTCOME_GOING) {
+        ferry_buf_printf(&out, "%-10s ", "now");
+        moveline_put(m, v, 0, &out);
+        ferry_buf_puts(&out, "\n");
+    }
+    put_phases(m, &out);
+    put_conditions(m, &out);
+    ferry_cleanup_buf struct ferry_buf table = {0};
+    if (events_render(&events, about_move, (void *)m, false, ferry_now_unix_ms(), &table)) {
+        ferry_buf_printf(&out, "\nEvents:\n%s", table.data);
+    }
+    fputs(out.data, stdout);
+    return FERRY_EXIT_OK;
+}
+
+int verb_show(int argc, char **argv, struct ferry_error *err)
+{
+    struct session_options so = {0};
+    const char *output = NULL;
+    enum output_format format;
+    const struct ferry_option options[] = {
+        OUTPUT_OPTION_ROW(&output),
+        SESSION_OPTION_ROWS(&so),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry show",
+        .usage = "[OPTION]... MIGRATION|VM",
+        .summary = "Shows all that is known of one move: where from and to, its phases with their\n"
+                   "times, figures, conditions and events. Of a VM it shows the latest move.",
+        .options = options,
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    session_cleanup struct session s = {0};
+    api_cleanup_object struct api_object *o = NULL;
+
+    if (first < 0) {
+        return first;
+    }
+    if (first == argc) {
+        return missing_name(cmd.name, err);
+    }
+    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
+        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0 ||
+        (rc = cli_get_move(&s, argv[first], &o, err)) < 0) {
+        return rc;
+    }
+    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
+        print_object(o, format);
+        return FERRY_EXIT_OK;
+    }
+    return show(&s, o, err);
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static bool about_name(const struct api_object *event, void *ctx)
+{
+    return ferry_streq(api_json_str(event->root, "/involvedObject/name"), ctx);
+}
+
+int verb_events(int argc, char **argv, struct ferry_error *err)
+{
+    struct session_options so = {0};
+    const char *output = NULL;
+    enum output_format format;
+    bool all = false;
+    const struct ferry_option options[] = {
+        {"all-namespaces", 'A', FERRY_OPTION_FLAG, &all, NULL, "of every namespace"},
+        OUTPUT_OPTION_ROW(&output),
+        SESSION_OPTION_ROWS(&so),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry events",
+        .usage = "[OPTION]... [NAME]",
+        .summary =
+            "Lists events, the oldest first: all, or those about one move, virtual machine,\n"
+            "pod or node.",
+        .options = options,
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    session_cleanup struct session s = {0};
+    kube_cleanup_list struct kube_list list = {0};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+
+    if (first < 0 || (rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0) {
+        return first < 0 ? first : rc;
+    }
+    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0 ||
+        (rc = events_list(&s, all ? NULL : s.ns, &list, err)) < 0) {
+        return rc;
+    }
+    char *name = first < argc ? argv[first] : NULL;
+    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < list.n; i++) {
+            if (!name || about_name(list.items[i], name)) {
+                struct api_object *kept = list.items[i];
+
+                list.items[i] = list.items[n];
+                list.items[n++] = kept;
+            }
+        }
+        output_objects(list.items, n, format, &out);
+    } else if (!events_render(&list, name ? about_name : NULL, name, all, ferry_now_unix_ms(),
+                              &out)) {
+        fprintf(stderr, "No events%s%s.\n", name ? " about " : "", name ? name : "");
+    }
+    fputs(out.data ? out.data : "", stdout);
+    return FERRY_EXIT_OK;
+}
