@@ -15,7 +15,9 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
+#include "programs/ferry-relay-alone.h"
 #include "relay/control.h"
+#include "relay/endpoint.h"
 #include "relay/manager.h"
 #include "tls/credentials.h"
 #include "tls/pki.h"
@@ -25,7 +27,8 @@ static const char program[] = "ferry-relay";
 static const char default_user[] = "ferry-relay";
 
 struct serve_options {
-    const char *root, *node, *control, *ca, *cert, *key, *user;
+    const char *root, *node, *control, *ca, *cert, *key, *client_cert, *client_key, *user, *rate;
+    uint64_t bytes_per_s;
     struct ferry_log_options log;
 };
 
@@ -149,8 +152,8 @@ static void serve_until_told(struct relay_manager *m)
     }
 }
 
-static int serve_with(struct tls_credentials *credentials, int control_fd,
-                      const struct serve_options *o, const struct identity *id,
+static int serve_with(struct tls_credentials *credentials, struct tls_credentials *client,
+                      int control_fd, const struct serve_options *o, const struct identity *id,
                       struct ferry_error *err)
 {
     struct relay_manager *m = NULL;
@@ -159,7 +162,8 @@ static int serve_with(struct tls_credentials *credentials, int control_fd,
     int rc;
 
     if ((rc = drop_privileges(id, err)) < 0 || (rc = tls_credentials_load(credentials, err)) < 0 ||
-        (rc = relay_manager_new(credentials, credentials, 0, &m, err)) < 0) {
+        (client != credentials && (rc = tls_credentials_load(client, err)) < 0) ||
+        (rc = relay_manager_new(credentials, client, o->bytes_per_s, &m, err)) < 0) {
         return rc;
     }
     rc = relay_control_start(ferry_take_fd(&fd), m, &server, err);
@@ -182,8 +186,14 @@ static int serve_run(struct serve_options *o)
     const struct tls_credentials_files files = {.ca = o->ca ? o->ca : ca,
                                                 .cert = o->cert ? o->cert : cert,
                                                 .key = o->key ? o->key : key,
-                                                .node = o->node};
-    struct tls_credentials *credentials = NULL;
+                                                .node = o->node,
+                                                .server_only = o->client_cert != NULL};
+    const struct tls_credentials_files client_files = {.ca = files.ca,
+                                                       .cert = o->client_cert,
+                                                       .key = o->client_key,
+                                                       .node = o->node,
+                                                       .client_only = true};
+    struct tls_credentials *credentials = NULL, *client = NULL;
     struct ferry_error err;
     struct identity id = {0};
 
@@ -194,12 +204,17 @@ static int serve_run(struct serve_options *o)
     umask(0); /* the mode of each file is given where it is made */
     ferry_signals_block();
     raise_descriptor_limit();
-    if (tls_credentials_new(&files, &credentials, &err) < 0) {
-        return failed(&err);
+    int rc = tls_credentials_new(&files, &credentials, &err);
+    if (rc == 0 && o->client_cert) {
+        rc = tls_credentials_new(&client_files, &client, &err);
     }
-    int fd = open_control(o->control, &id, &err);
-    int rc = fd < 0 ? fd : serve_with(credentials, fd, o, &id, &err);
+    if (rc == 0) {
+        int fd = open_control(o->control, &id, &err);
+
+        rc = fd < 0 ? fd : serve_with(credentials, client ? client : credentials, fd, o, &id, &err);
+    }
     tls_credentials_free(credentials);
+    tls_credentials_free(client);
     if (rc < 0) {
         return failed(&err);
     }
@@ -219,6 +234,11 @@ static int serve(int argc, char **argv)
          "the site's CA (ROOT/var/lib/ferry/pki/ca.crt)"},
         {"cert", 0, FERRY_OPTION_STRING, &o.cert, "FILE", "certificate (.../pki/relay.crt)"},
         {"key", 0, FERRY_OPTION_STRING, &o.key, "FILE", "its key (.../pki/relay.key)"},
+        {"client-cert", 0, FERRY_OPTION_STRING, &o.client_cert, "FILE",
+         "certificate for dialling, if it is another one"},
+        {"client-key", 0, FERRY_OPTION_STRING, &o.client_key, "FILE", "its key"},
+        {"rate", 0, FERRY_OPTION_STRING, &o.rate, "BYTES",
+         "limit per second of all moves together (K, M, G); none"},
         {"user", 0, FERRY_OPTION_STRING, &o.user, "USER",
          "name or UID:GID to run as when started as root"},
         FERRY_LOG_OPTION_ROWS(&o.log),
@@ -254,7 +274,12 @@ static int serve(int argc, char **argv)
                    o.control);
         return usage_error(&err);
     }
-    if (ferry_log_options_apply(program, &o.log, &err) < 0) {
+    if (!o.client_cert != !o.client_key) {
+        ferry_fail(&err, FERRY_INVALID, "--client-cert and --client-key go together");
+        return usage_error(&err);
+    }
+    if ((o.rate && relay_endpoint_bytes("--rate", o.rate, &o.bytes_per_s, &err) < 0) ||
+        ferry_log_options_apply(program, &o.log, &err) < 0) {
         return usage_error(&err);
     }
     return serve_run(&o);
@@ -272,7 +297,25 @@ static int pki_init(const char *dir, struct ferry_error *err)
     return rc;
 }
 
-static int pki_node(const char *dir, const char *node, struct ferry_error *err)
+/* As KubeVirt's proxy knows its peers: by the common names of separate certificates. */
+static int pki_kubevirt(const struct pki_ca *ca, const char *dir, const char *node, bool server,
+                        struct ferry_error *err)
+{
+    const char *side = server ? "server" : "client";
+    ferry_cleanup_free char *cert = ferry_asprintf("%s/%s-%s.crt", dir, node, side);
+    ferry_cleanup_free char *key = ferry_asprintf("%s/%s-%s.key", dir, node, side);
+    ferry_cleanup_free char *uri = pki_node_uri(node);
+    const char *const uris[] = {uri, NULL};
+    const struct pki_leaf leaf = {.common_name = server ? "kubevirt.io:system:node:virt-handler"
+                                                        : "kubevirt.io:system:client:migration",
+                                  .uris = uris,
+                                  .client = !server,
+                                  .server = server};
+
+    return pki_issue_files(ca, &leaf, cert, key, err);
+}
+
+static int pki_node(const char *dir, const char *node, bool kubevirt, struct ferry_error *err)
 {
     ferry_cleanup_free char *cert = ferry_asprintf("%s/%s.crt", dir, node);
     ferry_cleanup_free char *key = ferry_asprintf("%s/%s.key", dir, node);
@@ -282,6 +325,10 @@ static int pki_node(const char *dir, const char *node, struct ferry_error *err)
     if (rc == 0) {
         rc = pki_issue_relay_files(ca, node, cert, key, err);
     }
+    if (rc == 0 && kubevirt) {
+        (void)((rc = pki_kubevirt(ca, dir, node, true, err)) < 0 ||
+               (rc = pki_kubevirt(ca, dir, node, false, err)) < 0);
+    }
     pki_ca_free(ca);
     return rc;
 }
@@ -289,13 +336,16 @@ static int pki_node(const char *dir, const char *node, struct ferry_error *err)
 static int pki(int argc, char **argv)
 {
     const char *dir = NULL;
+    bool kubevirt = false;
     const struct ferry_option options[] = {
         {"dir", 0, FERRY_OPTION_STRING, &dir, "DIR", "where the files are (required)"},
+        {"kubevirt-names", 0, FERRY_OPTION_FLAG, &kubevirt, NULL,
+         "also NAME-server.* and NAME-client.* with KubeVirt's common names"},
         {0},
     };
     const struct ferry_command cmd = {
         .name = "ferry-relay pki",
-        .usage = "init --dir DIR | node NAME --dir DIR",
+        .usage = "init --dir DIR | node NAME --dir DIR [--kubevirt-names]",
         .summary =
             "Makes certificates for tests and small sites: 'init' a CA (ca.crt, ca.key) unless\n"
             "it is there, 'node' the certificate and key of a node's relay (NAME.crt, NAME.key).",
@@ -316,7 +366,7 @@ static int pki(int argc, char **argv)
         ferry_fail(&err, FERRY_INVALID, "usage: %s %s", cmd.name, cmd.usage);
         return usage_error(&err);
     }
-    rc = init ? pki_init(dir, &err) : pki_node(dir, node, &err);
+    rc = init ? pki_init(dir, &err) : pki_node(dir, node, kubevirt, &err);
     return rc < 0 ? failed(&err) : FERRY_EXIT_OK;
 }
 
@@ -328,9 +378,11 @@ int main(int argc, char **argv)
     const struct ferry_option none[] = {{0}};
     const struct ferry_command cmd = {
         .name = program,
-        .usage = "serve|pki [OPTION]...",
+        .usage = "serve|source|target|pki [OPTION]...",
         .summary = "The encrypted path of a live migration between two nodes.\n\n"
                    "  serve   run the relay of a node\n"
+                   "  source  lead a unix socket to a target elsewhere, without a node agent\n"
+                   "  target  lead what comes from a source to a unix socket, likewise\n"
                    "  pki     make certificates for tests and small sites",
         .options = none,
         .epilogue = "Exit status: 0 success, 1 it did not work, 2 the call itself is wrong.",
@@ -339,6 +391,9 @@ int main(int argc, char **argv)
 
     if (argc > 1 && ferry_streq(argv[1], "serve")) {
         return serve(argc - 1, argv + 1);
+    }
+    if (argc > 1 && (ferry_streq(argv[1], "source") || ferry_streq(argv[1], "target"))) {
+        return ferry_relay_alone(ferry_streq(argv[1], "source"), argc - 1, argv + 1);
     }
     if (argc > 1 && ferry_streq(argv[1], "pki")) {
         return pki(argc - 1, argv + 1);

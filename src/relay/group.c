@@ -29,6 +29,7 @@ enum {
     UNIX_BACKLOG = 64,
     /* Whoever reaches the directory may connect; the directory is the gate (docs/contracts.md). */
     SOCKET_MODE = 0666,
+    OWN_SOCKET_MODE = 0660, /* where an operator named the path there is no such gate */
     STACK_BYTES = 1024 * 1024,
     PAUSE_MS = 100,
 };
@@ -262,7 +263,8 @@ static int listen_unix(struct relay_group *g, const struct relay_channel *channe
     ferry_cleanup_free char *path = channel->unix_path
                                         ? ferry_strdup(channel->unix_path)
                                         : ferry_asprintf("/proc/self/fd/%d/%s", g->dirfd, name);
-    ferry_cleanup_fd int fd = ferry_unix_listen(path, SOCKET_MODE, UNIX_BACKLOG, err);
+    ferry_cleanup_fd int fd = ferry_unix_listen(
+        path, channel->unix_path ? OWN_SOCKET_MODE : SOCKET_MODE, UNIX_BACKLOG, err);
     if (fd < 0) {
         return ferry_wrap(err, "%s", shown);
     }

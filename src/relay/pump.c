@@ -290,10 +290,14 @@ static int wait_for_more(struct state *s, bool at_once, struct ferry_error *err)
      * is left out once that is known. */
     bool watch_unix = s->want_unix || (s->out.eof && !s->local_hup);
     short rdhup = s->in.eof && !s->peer_rdhup ? POLLRDHUP : 0;
+    /* Without TLS both sides may have sent FIN with bytes still to be read here: that is no failure,
+     * but poll() would report it for ever. */
+    short broken = s->p->plain ? POLLERR : POLLERR | POLLHUP;
+    bool watch_tcp = !s->p->plain || s->want_tcp;
     struct pollfd p[3] = {
         {.fd = s->p->stop_fd, .events = POLLIN},
         {.fd = watch_unix ? s->p->unix_fd : -1, .events = s->want_unix},
-        {.fd = s->p->tcp_fd, .events = (short)(s->want_tcp | rdhup)},
+        {.fd = watch_tcp ? s->p->tcp_fd : -1, .events = (short)(s->want_tcp | rdhup)},
     };
     int64_t until = s->rate_ns > 0 && s->rate_ns < s->path_look_ns ? s->rate_ns : s->path_look_ns;
     int timeout = at_once ? 0 : ferry_ms_left(until) + 1;
@@ -306,7 +310,7 @@ static int wait_for_more(struct state *s, bool at_once, struct ferry_error *err)
     }
     s->local_hup = s->local_hup || (p[1].revents & POLLHUP && s->out.eof);
     s->peer_rdhup = s->peer_rdhup || (p[2].revents & POLLRDHUP);
-    if (p[2].revents & (POLLERR | POLLHUP)) {
+    if (p[2].revents & broken) {
         int e = relay_net_error(s->p->tcp_fd);
 
         return ferry_fail_errno(err, e ? e : ECONNRESET, "connection to the peer");

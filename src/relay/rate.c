@@ -4,9 +4,10 @@
  * move that has read waits until that time has come, for its own limit and for the relay's. A
  * little of unused time may be made up for (BURST).
  *
- * Fairness: each move also has the point in time for its even share of the relay's limit. While the
- * relay is busy, a move that is ahead of its share waits longer than one that is behind, up to
- * PATIENCE: so the one behind catches up, and time that it does not want is not lost. */
+ * Fairness: each move also has the point in time for its even share of the relay's limit, and while
+ * the relay is busy it waits for the later of the two. The limit is shared among moves that want
+ * more than they get, which shows in that they read again as soon as they may; others take the
+ * little that they want and leave the rest. */
 #include "relay/rate.h"
 
 #include <pthread.h>
@@ -17,7 +18,8 @@
 
 #define BURST (10 * FERRY_NS_PER_MS)
 #define PATIENCE (50 * FERRY_NS_PER_MS)
-#define ACTIVE (500 * FERRY_NS_PER_MS) /* a move that read within this shares the limit */
+#define PROMPT (3 * FERRY_NS_PER_MS)   /* after a wait: it had been held up */
+#define ACTIVE (100 * FERRY_NS_PER_MS) /* a move that was held up within this shares the limit */
 enum { SMALL = 4096 };
 
 struct relay_rate {
@@ -25,7 +27,8 @@ struct relay_rate {
     struct relay_rate *next;   /* sibling */
     atomic_uint_fast64_t limit;
     int64_t own_ns, share_ns; /* sent until then; under the relay's lock */
-    int64_t spent_ns;         /* last time it read */
+    int64_t until_ns;         /* the last wait that was asked for */
+    int64_t held_ns;          /* when it last read at the end of one */
     /* Of the relay only: */
     pthread_mutex_t lock;
     struct relay_rate *children;
@@ -103,7 +106,7 @@ static unsigned count_active(const struct relay_rate *relay, int64_t now)
     unsigned n = 0;
 
     for (const struct relay_rate *c = relay->children; c; c = c->next) {
-        n += c->spent_ns > 0 && now - c->spent_ns < ACTIVE;
+        n += c->held_ns > 0 && now - c->held_ns < ACTIVE;
     }
     return n > 0 ? n : 1;
 }
@@ -135,13 +138,16 @@ int64_t relay_rate_spend(struct relay_rate *r, size_t n, int64_t now)
         return 0;
     }
     pthread_mutex_lock(&relay->lock);
-    r->spent_ns = now;
+    if (r->until_ns > 0 && now - r->until_ns < PROMPT) {
+        r->held_ns = now;
+    }
     int64_t until = spend_shared(relay, r, n, now);
     uint64_t own = r == relay ? 0 : atomic_load(&r->limit);
     if (own > 0) {
         r->own_ns = advance(r->own_ns, now, cost_ns(n, (double)own));
         until = r->own_ns > until ? r->own_ns : until;
     }
+    r->until_ns = until;
     pthread_mutex_unlock(&relay->lock);
     return n <= SMALL || until <= now ? 0 : until;
 }

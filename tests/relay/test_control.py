@@ -7,7 +7,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import ADDRESSES, Lab, Move, UnixHTTP, ended, need_root, wait_for  # noqa: E402
+from lab import UnixHTTP, ADDRESSES, Lab, Move, UnixHTTP, ended, need_root, wait_for  # noqa: E402
 
 CONNECT_AS = """
 import os, socket, sys
@@ -173,6 +173,37 @@ class Control(unittest.TestCase):
         self.assertTrue(ended(near))
         self.b.wait_log("stream not opened", f"key={move.key}", "No such file or directory", move.paths[49152])
         self.a.wait_log("stream not opened", f"key={move.key}", " warning ", "No such file or directory")
+
+    def test_rate_is_set_without_touching_streams(self):
+        move = Move(self.lab, self.a, self.b)
+        near, far = move.connect()
+        url = f"/v1/sources/{move.key}"
+        self.assertEqual(self.a.must("PUT", url, dict(move.source_body, rateBytesPerS=12345))["rateBytesPerS"], 12345)
+        self.assertEqual(self.a.must("GET", url)["rateBytesPerS"], 12345)
+        near.sendall(b"goes on")
+        self.assertEqual(far.recv(16), b"goes on")
+        self.a.must("PUT", url, move.source_body)
+        self.assertEqual(self.a.must("PUT", "/v1/rate", {"bytesPerS": 1 << 30}), {"bytesPerS": 1 << 30})
+        self.assertEqual(self.a.call("PUT", "/v1/rate", {"bytesPerS": "fast"})[0], 400)
+        self.assertEqual(self.a.call("PUT", "/v1/rate", {})[0], 400)
+        self.a.must("PUT", "/v1/rate", {"bytesPerS": 0})
+
+    def test_metrics(self):
+        move = Move(self.lab, self.a, self.b)
+        near, far = move.connect()
+        near.sendall(b"x" * 1000)
+        while far.recv(1000) == b"":
+            pass
+        c = UnixHTTP(self.a.control)
+        c.request("GET", "/metrics")
+        reply = c.getresponse()
+        text = reply.read().decode()
+        c.close()
+        self.assertTrue(reply.getheader("Content-Type").startswith("text/plain"))
+        values = dict(l.rsplit(" ", 1) for l in text.splitlines() if not l.startswith("#"))
+        self.assertGreaterEqual(int(values['ferry_relay_streams_open{role="source"}']), 1)
+        self.assertGreaterEqual(int(values['ferry_relay_bytes_out{role="source"}']), 1000)
+        self.assertEqual(values["ferry_relay_draining"], "0")
 
     def test_full_backlog_is_waited_for(self):
         """QEMU's backlog is tiny: more connections than it holds must still get through."""

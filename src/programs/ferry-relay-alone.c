@@ -1,0 +1,204 @@
+/* ferry-relay source and ferry-relay target: their options. */
+#include "programs/ferry-relay-alone.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/str.h"
+#include "relay/alone.h"
+#include "relay/endpoint.h"
+#include "relay/protocol.h"
+
+static const char program[] = "ferry-relay";
+
+struct alone_options {
+    const char *listen, *connect, *ca, *cert, *key, *node, *peer_node, *peer_cn, *move, *protocol,
+        *peer_address, *rate, *interface;
+    int channel, resume_window;
+    bool plain;
+    struct ferry_log_options log;
+};
+
+/* ---- checking ---------------------------------------------------------------------------------
+ */
+
+static int missing(const char *option, struct ferry_error *err)
+{
+    return ferry_fail(err, FERRY_INVALID, "%s is missing (see --help)", option);
+}
+
+static int check_mode(const struct alone_options *o, bool source, struct relay_spec *s,
+                      struct ferry_error *err)
+{
+    bool raw = ferry_streq(o->protocol, "raw");
+
+    if (!raw && !ferry_streq(o->protocol, "ferry")) {
+        return ferry_fail(err, FERRY_INVALID, "--protocol: '%s' is neither ferry nor raw",
+                          o->protocol);
+    }
+    s->mode = o->plain ? RELAY_PLAIN : raw ? RELAY_RAW : RELAY_FERRY;
+    if (o->plain && !source && !o->peer_address) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--plain needs --peer-address: the only one that may connect");
+    }
+    if (o->plain) {
+        s->peer_address = ferry_strdup(source ? NULL : o->peer_address);
+        return 0;
+    }
+    if (!o->ca || !o->cert || !o->key) {
+        return missing(!o->ca ? "--ca" : !o->cert ? "--cert" : "--key", err);
+    }
+    if (!o->peer_node && !o->peer_cn) {
+        return missing("--peer-node", err);
+    }
+    return s->mode == RELAY_FERRY && !o->move ? missing("--move", err) : 0;
+}
+
+static int check_sizes(const struct alone_options *o, struct relay_spec *s, struct ferry_error *err)
+{
+    int most = (int)(PROTOCOL_RESUME_MAX / FERRY_NS_PER_S);
+
+    if (o->resume_window > most) {
+        return ferry_fail(err, FERRY_INVALID, "--resume-window: at most %d s", most);
+    }
+    if (o->channel > 65535 || (o->move && strlen(o->move) > FRAME_MOVE_MAX)) {
+        return ferry_fail(err, FERRY_INVALID,
+                          o->channel > 65535 ? "--channel: at most 65535"
+                                             : "--move: at most 64 bytes");
+    }
+    s->resume_window_ns = o->resume_window * FERRY_NS_PER_S;
+    return o->rate ? relay_endpoint_bytes("--rate", o->rate, &s->rate, err) : 0;
+}
+
+static int check_ends(const struct alone_options *o, bool source, struct relay_spec *s,
+                      struct ferry_error *err)
+{
+    char host[RELAY_HOST_SIZE];
+    const char *path = NULL;
+    int port = 0, rc;
+
+    if (!o->listen || !o->connect) {
+        return missing(o->listen ? "--connect" : "--listen", err);
+    }
+    if (source) {
+        (void)((rc = relay_endpoint_unix("--listen", o->listen, &path, err)) < 0 ||
+               (rc = relay_endpoint_tcp("--connect", o->connect, host, &port, err)) < 0);
+    } else {
+        (void)((rc = relay_endpoint_tcp("--listen", o->listen, host, &port, err)) < 0 ||
+               (rc = relay_endpoint_unix("--connect", o->connect, &path, err)) < 0 ||
+               (rc = o->interface ? relay_endpoint_interface(o->interface, host, err) : 0) < 0);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    s->address = ferry_strdup(host);
+    s->channels[0] = (struct relay_channel){
+        .logical = o->channel, .port = port, .unix_path = ferry_strdup(path)};
+    s->n_channels = 1;
+    return 0;
+}
+
+static int make_spec(const struct alone_options *o, bool source, struct relay_spec *s,
+                     struct ferry_error *err)
+{
+    int rc;
+
+    s->role = source ? RELAY_SOURCE : RELAY_TARGET;
+    s->key = ferry_strdup("standalone");
+    s->move = ferry_strdup(o->move ? o->move : "standalone");
+    s->peer_node = ferry_strdup(o->peer_node);
+    s->peer_cn = ferry_strdup(o->peer_cn);
+    if ((rc = check_ends(o, source, s, err)) < 0 || (rc = check_mode(o, source, s, err)) < 0) {
+        return rc;
+    }
+    return check_sizes(o, s, err);
+}
+
+/* ---- running ----------------------------------------------------------------------------------
+ */
+
+static int run(const struct alone_options *o, bool source, struct relay_spec *spec_take)
+{
+    const struct tls_credentials_files files = {.ca = o->ca,
+                                                .cert = o->cert,
+                                                .key = o->key,
+                                                .node = o->node,
+                                                .client_only = source,
+                                                .server_only = !source};
+    ferry_cleanup(relay_spec_freep) struct relay_spec *spec = spec_take;
+    struct tls_credentials *credentials = NULL;
+    struct ferry_error err;
+    int rc = 0;
+
+    umask(0); /* the mode of each file is given where it is made */
+    ferry_signals_block();
+    if (!o->plain) {
+        rc = tls_credentials_new(&files, &credentials, &err);
+        rc = rc < 0 ? rc : tls_credentials_load(credentials, &err);
+    }
+    if (rc == 0) {
+        rc = relay_alone_run(ferry_take_ptr(spec), credentials, &err);
+    }
+    tls_credentials_free(credentials);
+    return rc < 0 ? ferry_die(program, FERRY_EXIT_FAILED, &err) : FERRY_EXIT_OK;
+}
+
+int ferry_relay_alone(bool source, int argc, char **argv)
+{
+    struct alone_options o = {.protocol = "ferry", .channel = RELAY_MEMORY, .resume_window = 240};
+    const struct ferry_option options[] = {
+        {"listen", 0, FERRY_OPTION_STRING, &o.listen, source ? "unix:PATH" : "HOST:PORT",
+         source ? "socket to make" : "address to listen on; port 0 = a random one"},
+        {"connect", 0, FERRY_OPTION_STRING, &o.connect, source ? "HOST:PORT" : "unix:PATH",
+         source ? "where the target listens" : "socket to lead connections to"},
+        {"bind-interface", 0, FERRY_OPTION_STRING, &o.interface, "NAME",
+         "target: listen on this interface's address"},
+        {"ca", 0, FERRY_OPTION_STRING, &o.ca, "FILE", "CA certificates"},
+        {"cert", 0, FERRY_OPTION_STRING, &o.cert, "FILE", "certificate of this side"},
+        {"key", 0, FERRY_OPTION_STRING, &o.key, "FILE", "its key"},
+        {"node", 0, FERRY_OPTION_STRING, &o.node, "NAME", "node that the certificate must name"},
+        {"peer-node", 0, FERRY_OPTION_STRING, &o.peer_node, "NAME",
+         "node that the peer's certificate must name"},
+        {"peer-cn", 0, FERRY_OPTION_STRING, &o.peer_cn, "NAME",
+         "common name that it must have, for KubeVirt's certificates"},
+        {"move", 0, FERRY_OPTION_STRING, &o.move, "UID", "of the move; the same on both sides"},
+        {"channel", 0, FERRY_OPTION_INT, &o.channel, "N", "0 control, 49152 memory (default)"},
+        {"protocol", 0, FERRY_OPTION_STRING, &o.protocol, "ferry|raw",
+         "ferry/1 (default), or plain bytes in TLS as KubeVirt has them"},
+        {"plain", 0, FERRY_OPTION_FLAG, &o.plain, NULL, "TCP without TLS"},
+        {"peer-address", 0, FERRY_OPTION_STRING, &o.peer_address, "ADDRESS",
+         "with --plain: the only address that may connect"},
+        {"rate", 0, FERRY_OPTION_STRING, &o.rate, "BYTES", "per second at most (K, M, G)"},
+        {"resume-window", 0, FERRY_OPTION_INT, &o.resume_window, "SECONDS",
+         "how long a stream is held without a connection (240)"},
+        FERRY_LOG_OPTION_ROWS(&o.log),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = source ? "ferry-relay source" : "ferry-relay target",
+        .usage = source ? "--listen unix:PATH --connect HOST:PORT [OPTION]..."
+                        : "--listen HOST:PORT --connect unix:PATH [OPTION]...",
+        .summary = source ? "Leads connections to a unix socket to a ferry-relay target elsewhere."
+                          : "Leads connections from a ferry-relay source to a unix socket here.",
+        .options = options,
+        .epilogue =
+            "The first line printed is 'listening' and the address. SIGTERM ends it when no\n"
+            "stream is left, a second one at once.",
+    };
+    struct relay_spec *spec = ferry_xcalloc(1, sizeof(*spec));
+    struct ferry_error err;
+    int first = ferry_options_parse(&cmd, argc, argv, &err);
+
+    if (first >= 0 && first < argc) {
+        first = ferry_fail(&err, FERRY_INVALID, "%s takes no argument '%s'", cmd.name, argv[first]);
+    }
+    if (first < 0 || make_spec(&o, source, spec, &err) < 0 ||
+        ferry_log_options_apply(program, &o.log, &err) < 0) {
+        relay_spec_free(spec);
+        return ferry_die(program, FERRY_EXIT_USAGE, &err);
+    }
+    return run(&o, source, spec);
+}

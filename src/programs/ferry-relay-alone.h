@@ -1,0 +1,7 @@
+/* The verbs of ferry-relay that work without a node agent. */
+#pragma once
+
+#include <stdbool.h>
+
+/* `argv[0]` is the verb. Returns the exit status. */
+int ferry_relay_alone(bool source, int argc, char **argv);

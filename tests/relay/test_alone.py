@@ -1,0 +1,272 @@
+"""ferry-relay source and target without a node agent, on the loopback."""
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import DEADLINE_S, RELAY, Lab, ended, read_all, run, wait_for  # noqa: E402
+
+SIZE = 3 * 1024 * 1024 + 77
+PROXY = pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers" / "kubevirt-proxy"
+
+
+class Program:
+    """A relay, or what stands for one, and what it wrote."""
+
+    def __init__(self, lab, name, *argv):
+        self.log_path = os.path.join(lab.dir, f"{name}-{len(lab.relays)}.log")
+        self.log_file = open(self.log_path, "wb")
+        self.process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=self.log_file, text=True)
+        lab.relays.append(self)
+
+    def first_line(self):
+        line = self.process.stdout.readline().strip()
+        if not line.startswith("listening "):
+            raise AssertionError(f"'{line}'\n{self.log()}")
+        return line[len("listening "):]
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def wait_log(self, *words):
+        try:
+            wait_for(f"{words}", lambda: any(all(w in l for w in words) for l in self.log().splitlines()))
+        except AssertionError as e:
+            raise AssertionError(f"{e}\n{self.log()}") from None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(DEADLINE_S)
+        self.process.stdout.close()
+
+    def stop(self):
+        while self.process.poll() is None:
+            self.process.terminate()
+            time.sleep(0.1)
+        self.log_file.close()
+        if any(word in self.log() for word in ("Sanitizer", "runtime error:")):
+            raise AssertionError(self.log())
+
+
+class Alone(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Lab(namespaces=False)
+        for node in "ab":
+            cls.lab.pki.good(node)
+            run(RELAY, "pki", "node", node, "--dir", cls.lab.pki.dir, "--kubevirt-names")
+        cls.count = 0
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.close()
+
+    def papers(self, me, other, name=None):
+        path = self.lab.pki.path
+        return ["--ca", path("ca.crt"), "--cert", path(f"{name or me}.crt"), "--key", path(f"{name or me}.key"),
+                "--node", me, "--peer-node", other, "--move", "m1"]
+
+    def paths(self):
+        Alone.count += 1
+        return (os.path.join(self.lab.dir, f"in-{Alone.count}.sock"), os.path.join(self.lab.dir, f"out-{Alone.count}.sock"))
+
+    def target(self, out, *more, listen="127.0.0.1:0", papers=None):
+        p = Program(self.lab, "target", RELAY, "target", "--listen", listen, "--connect", f"unix:{out}",
+                    *(papers if papers is not None else self.papers("b", "a")), *more)
+        return p, p.first_line()
+
+    def source(self, into, where, *more, papers=None):
+        p = Program(self.lab, "source", RELAY, "source", "--listen", f"unix:{into}", "--connect", where,
+                    *(papers if papers is not None else self.papers("a", "b")), *more)
+        self.assertEqual(p.first_line(), f"unix:{into}")
+        return p
+
+    def pair(self, source=(), target=(), both=(), listen="127.0.0.1:0"):
+        self.into, out = self.paths()
+        self.listener = self.lab.listen(out)
+        t, self.where = self.target(out, *both, *target, listen=listen)
+        return self.source(self.into, self.where, *both, *source), t
+
+    def connect(self):
+        near = self.lab.connect(self.into)
+        far, _ = self.listener.accept()
+        far.settimeout(DEADLINE_S)
+        self.lab.sockets.append(far)
+        return near, far
+
+    def both_ways(self, near, far):
+        data = os.urandom(SIZE)
+        t = threading.Thread(target=lambda: (near.sendall(data), near.shutdown(socket.SHUT_WR)))
+        t.start()
+        self.assertTrue(read_all(far) == data)
+        t.join()
+        t = threading.Thread(target=lambda: (far.sendall(data), far.shutdown(socket.SHUT_WR)))
+        t.start()
+        self.assertTrue(read_all(near) == data)
+        t.join()
+
+    def test_every_way(self):
+        plain = ["--plain", "--peer-address", "127.0.0.1"]
+        for name, both in (("ferry", []), ("raw", ["--protocol", "raw"]), ("plain", plain)):
+            with self.subTest(name):
+                source, target = self.pair(both=both)
+                self.both_ways(*self.connect())
+                for p in (source, target):
+                    p.process.send_signal(signal.SIGTERM)
+                    self.assertEqual(p.process.wait(DEADLINE_S), 0, p.log())
+                self.assertFalse(os.path.exists(self.into))
+
+    def test_ipv6_and_interface(self):
+        source, _ = self.pair(listen="[::1]:0")
+        self.assertRegex(self.where, r"^\[::1\]:\d+$")
+        self.both_ways(*self.connect())
+        self.pair(listen="*:0", target=["--bind-interface", "lo"])
+        self.assertTrue(self.where.startswith("127.0.0.1:"), self.where)
+        self.both_ways(*self.connect())
+
+    def test_plain_from_elsewhere(self):
+        into, out = self.paths()
+        self.lab.listen(out)
+        target, where = self.target(out, "--plain", "--peer-address", "127.0.0.9", papers=[])
+        target.wait_log("without TLS", " warning ")
+        s = socket.create_connection(where.split(":"), timeout=DEADLINE_S)
+        self.assertTrue(ended(s))
+        s.close()
+        target.wait_log("only 127.0.0.9 may connect without TLS")
+
+    def test_other_move(self):
+        self.into, out = self.paths()
+        self.listener = self.lab.listen(out)
+        target, where = self.target(out, "--move", "m2")
+        source = self.source(self.into, where)
+        self.assertTrue(ended(self.lab.connect(self.into)))
+        source.wait_log("stream not opened", "move m1 is not known here")
+        target.wait_log("connection refused", "move m1 is not known here")
+
+    def test_target_started_anew(self):
+        """What it knew of the stream is gone: both ends are closed, and the reason is told."""
+        source, target = self.pair()
+        near, far = self.connect()
+        near.sendall(b"x")
+        self.assertEqual(far.recv(1), b"x")
+        target.kill()
+        self.assertTrue(ended(far))
+        again, _ = self.target(os.path.join(self.lab.dir, f"out-{Alone.count}.sock"), listen=self.where)
+        self.assertTrue(ended(near))
+        source.wait_log("stream closed", "state lost", "stream is not known here")
+        again.wait_log("connection refused", "stream is not known here")
+        near, far = self.connect()  # and the next stream is a good one
+        self.both_ways(near, far)
+
+    def test_rate(self):
+        self.pair(source=["--rate", "4M"])
+        near, far = self.connect()
+        t = threading.Thread(target=lambda: (near.sendall(bytes(6 << 20)), near.shutdown(socket.SHUT_WR)))
+        begin = time.monotonic()
+        t.start()
+        self.assertEqual(len(read_all(far)), 6 << 20)
+        took = time.monotonic() - begin
+        t.join()
+        self.assertGreater(took, 1.0)
+
+    def test_kubevirt_names(self):
+        """Raw TLS with the certificates that KubeVirt's proxy checks, by common name."""
+        server, client = "kubevirt.io:system:node:virt-handler", "kubevirt.io:system:client:migration"
+        path = self.lab.pki.path
+        def papers(name, cn):
+            return ["--ca", path("ca.crt"), "--cert", path(f"{name}.crt"), "--key", path(f"{name}.key"), "--peer-cn", cn,
+                    "--protocol", "raw"]
+        into, out = self.paths()
+        self.listener, self.into = self.lab.listen(out), into
+        _, where = self.target(out, papers=papers("b-server", client))
+        self.source(into, where, papers=papers("a-client", server))
+        self.both_ways(*self.connect())
+        other, _ = self.paths()
+        wrong = self.source(other, where, papers=papers("a-client", client))
+        self.assertTrue(ended(self.lab.connect(other)))
+        wrong.wait_log("stream not opened", f"wrong common name ('{server}', expected '{client}')")
+
+    def proxy(self):
+        if not shutil.which("go"):
+            self.skipTest("no Go toolchain")
+        exe = os.path.join(self.lab.dir, "kubevirt-proxy")
+        try:
+            built = subprocess.run(["go", "build", "-mod=mod", "-o", exe, "."], cwd=PROXY, capture_output=True, timeout=60)
+        except subprocess.TimeoutExpired:
+            self.skipTest("KubeVirt's proxy is not built yet")
+        if built.returncode != 0:
+            self.skipTest("KubeVirt's proxy cannot be built here")
+        return exe
+
+    def test_kubevirt_proxy(self):
+        """KubeVirt's own proxy at the other end. It has no half-close: the first end ends all."""
+        exe = self.proxy()
+        path = self.lab.pki.path
+        port = 30000 + os.getpid() % 20000
+        into, out = self.paths()
+        self.listener, self.into = self.lab.listen(out), into
+        p = Program(self.lab, "kubevirt", exe, "target", "127.0.0.1", port, out, path("ca.crt"), path("b.crt"), path("b.key"))
+        wait_for(f"KubeVirt's proxy listens\n{p.log()}", lambda: self.listens(port))
+        source = self.source(into, f"127.0.0.1:{port}", "--protocol", "raw")
+        self.one_way(*self.connect())
+        ferry, _ = self.paths()
+        wrong = self.source(ferry, f"127.0.0.1:{port}")
+        self.assertTrue(ended(self.lab.connect(ferry)))
+        wrong.wait_log("stream not opened", "does not speak ferry/1")
+        self.into, out = self.paths()
+        self.listener = self.lab.listen(out)
+        _, where = self.target(out, "--protocol", "raw")
+        Program(self.lab, "kubevirt", exe, "source", self.into, where, path("ca.crt"), path("a.crt"), path("a.key"))
+        wait_for("its socket is there", lambda: os.path.exists(self.into))
+        self.one_way(*self.connect())
+        source.process.terminate()
+
+    @staticmethod
+    def listens(port):
+        """Without connecting: KubeVirt's proxy dials the hypervisor's side for anybody."""
+        with open("/proc/net/tcp") as f:
+            return any(l.split()[1] == f"0100007F:{port:04X}" and l.split()[3] == "0A" for l in f)
+
+    def one_way(self, near, far):
+        data = os.urandom(SIZE)
+        t = threading.Thread(target=lambda: near.sendall(data))
+        t.start()
+        got = b""
+        while len(got) < SIZE:
+            got += far.recv(1 << 16)
+        t.join()
+        self.assertTrue(got == data)
+        far.sendall(b"thanks")
+        self.assertEqual(near.recv(16), b"thanks")
+
+    def test_wrong_calls(self):
+        ends = ["--listen", "unix:/tmp/x", "--connect", "127.0.0.1:1"]
+        good = [*ends, *self.papers("a", "b")]
+        for words, argv in (
+                ("--listen is missing", []), ("is not unix:", ["--listen", "x", "--connect", "y:1"]),
+                ("is not HOST:PORT", ["--listen", "unix:/tmp/x", "--connect", "::1:99"]),
+                ("--ca is missing", ends), ("neither ferry nor raw", [*good, "--protocol", "morse"]),
+                ("--rate: 'fast'", [*good, "--rate", "fast"]), ("--resume-window: at most 240", [*good, "--resume-window", "999"]),
+                ("takes no argument 'now'", [*good, "now"])):
+            with self.subTest(words):
+                done = subprocess.run([RELAY, "source", *argv], capture_output=True, text=True, timeout=DEADLINE_S)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(words, done.stderr)
+        done = subprocess.run([RELAY, "target", "--listen", "127.0.0.1:0", "--connect", "unix:/x", "--plain"],
+                              capture_output=True, text=True, timeout=DEADLINE_S)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--plain needs --peer-address", done.stderr)
+        for verb in ("source", "target"):
+            self.assertIn(f"Usage: ferry-relay {verb}", run(RELAY, verb, "--help"))
+
+
+unittest.main(verbosity=2)
