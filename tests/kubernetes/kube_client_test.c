@@ -114,6 +114,12 @@ static void check_resource(const struct api_resource *r, yyjson_val *list)
     }
 }
 
+/* Kinds of projects that a cluster may be without. */
+static bool is_of_others(const struct api_resource *r)
+{
+    return ferry_streq(r->group, "cdi.kubevirt.io") || ferry_streq(r->group, "k8s.cni.cncf.io");
+}
+
 static void test_resources(void **state)
 {
     (void)state;
@@ -129,6 +135,9 @@ static void test_resources(void **state)
                  &(struct http_call){.method = "GET", .path = path, .accept = "application/json"},
                  &reply, &err),
              &err);
+        if (reply.status == 404 && is_of_others(r)) {
+            continue;
+        }
         assert_int_equal(reply.status, 200);
         yyjson_doc *doc = yyjson_read(reply.body.data, reply.body.len, 0);
         check_resource(r, yyjson_obj_get(yyjson_doc_get_root(doc), "resources"));
