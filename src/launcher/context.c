@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "launcher/disk_image.h"
 #include "launcher/status.h"
 
 void context_publish_migration(const struct context *c, const struct sample *sample)
@@ -41,6 +42,12 @@ int context_domain(const struct context *c, const struct api_vmi *vmi, char **re
 
     if (rc < 0 || (rc = domain_xml_kernel(vmi, &c->domain, &kernel, err)) < 0) {
         return rc;
+    }
+    struct disks disks;
+    struct disks_sizes sizes;
+    if (disks_decode(vmi, &disks, err) < 0 ||
+        disk_image_sizes(&disks, c->domain.disk_dir, false, &sizes, err) < 0) {
+        return -(int)FERRY_INVALID;
     }
     if (kernel && access(kernel, R_OK) < 0) {
         ferry_fail_errno(err, errno, "spec.domain.firmware.kernelBoot.container.kernelPath: %s",

@@ -1,5 +1,6 @@
 #include "launcher/control.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
+#include "launcher/disk_image.h"
 #include "launcher/metrics.h"
 #include "launcher/migrate_call.h"
 #include "launcher/planner.h"
@@ -140,6 +142,61 @@ static void delete_vm(struct control *c, struct http_exchange *x, const char *ui
     }
 }
 
+/* The answer to PUT /v1/target/UID: where the sockets are, and how large the images. */
+static int target_text(const struct context *ctx, const struct api_vmi *vmi, char **ret,
+                       struct ferry_error *err)
+{
+    ferry_cleanup_free char *memory =
+        migrate_socket_path(ctx->migration_dir, ctx->uid, MIGRATE_CHANNEL_MEMORY);
+    ferry_cleanup_free char *socket =
+        migrate_socket_path(ctx->migration_dir, ctx->uid, MIGRATE_CHANNEL_DISKS);
+    struct disks disks;
+    struct disks_sizes sizes;
+    int rc = disks_decode(vmi, &disks, err);
+
+    if (rc < 0 || (rc = disk_image_sizes(&disks, ctx->domain.disk_dir, true, &sizes, err)) < 0) {
+        return rc;
+    }
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_str(doc, o, "controlSocket", ctx->libvirt_socket);
+    yyjson_mut_obj_add_str(doc, o, "memorySocket", memory);
+    for (size_t i = 0; i < sizes.n; i++) {
+        yyjson_mut_val *d = yyjson_mut_arr_add_obj(doc, list);
+
+        yyjson_mut_obj_add_str(doc, d, "name", sizes.list[i].name);
+        yyjson_mut_obj_add_int(doc, d, "bytes", sizes.list[i].bytes);
+    }
+    if (sizes.n) {
+        yyjson_mut_obj_add_str(doc, o, "diskSocket", socket);
+        yyjson_mut_obj_add_val(doc, o, "disks", list);
+    }
+    *ret = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return 0;
+}
+
+/* The optional member "targetDisks" of a request: what the target answered as "disks". */
+static int read_target_disks(const struct body *b, struct disks_sizes *ret, struct ferry_error *err)
+{
+    yyjson_val *list = yyjson_obj_get((yyjson_val *)(uintptr_t)b->root, "targetDisks"), *item;
+    yyjson_arr_iter it = yyjson_arr_iter_with(list);
+
+    *ret = (struct disks_sizes){0};
+    while ((item = yyjson_arr_iter_next(&it))) {
+        const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
+
+        if (ret->n == DISKS_MAX || ferry_str_empty(name) || strlen(name) >= DISKS_NAME_SIZE) {
+            return ferry_fail(err, FERRY_INVALID, "targetDisks: each needs a name, at most %d",
+                              DISKS_MAX);
+        }
+        snprintf(ret->list[ret->n].name, DISKS_NAME_SIZE, "%s", name);
+        ret->list[ret->n++].bytes = yyjson_get_sint(yyjson_obj_get(item, "bytes"));
+    }
+    return 0;
+}
+
 static void put_target(struct control *c, struct http_exchange *x, const char *uid)
 {
     const struct context *ctx = c->parts.context;
@@ -150,14 +207,11 @@ static void put_target(struct control *c, struct http_exchange *x, const char *u
     if (rc == 0) {
         rc = target_prepare(c->parts.target, uid, &b.vmi->u.vmi, &err);
     }
-    if (rc < 0) {
+    ferry_cleanup_free char *text = NULL;
+    if (rc < 0 || target_text(ctx, &b.vmi->u.vmi, &text, &err) < 0) {
         http_answer_error(x, 0, &err);
         return;
     }
-    ferry_cleanup_free char *memory =
-        migrate_socket_path(ctx->migration_dir, ctx->uid, MIGRATE_CHANNEL_MEMORY);
-    ferry_cleanup_free char *text = ferry_asprintf(
-        "{\"controlSocket\":\"%s\",\"memorySocket\":\"%s\"}", ctx->libvirt_socket, memory);
     http_answer_json(x, 200, text);
 }
 
@@ -165,15 +219,16 @@ static void put_migration(struct control *c, struct http_exchange *x, const char
 {
     cleanup_body struct body b = {0};
     struct migrate_options options;
+    struct disks_sizes disks;
     struct ferry_error err;
     int rc = read_body(x, true, &b, &err);
 
-    if (rc == 0) {
+    if (rc == 0 && (rc = read_target_disks(&b, &disks, &err)) == 0) {
         rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
                                     &options, &err);
     }
     if (rc == 0) {
-        rc = migrate_start(c->parts.migrate, uid, &b.vmi->u.vmi, &options, &err);
+        rc = migrate_start(c->parts.migrate, uid, &b.vmi->u.vmi, &options, &disks, &err);
     }
     answer(c, x, rc, &err);
 }

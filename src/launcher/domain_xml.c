@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "launcher/disks.h"
 
 #define BUILTIN_IMAGE "ferry.io/builtin"
 #define MACHINE_PC "pc-i440fx-10.0"
@@ -22,7 +23,6 @@ static const struct {
     const char *pointer; /* below spec */
     const char *why;     /* NULL: not supported yet */
 } refused[] = {
-    {"/domain/devices/disks", NULL},
     {"/domain/devices/interfaces", NULL},
     {"/domain/devices/filesystems", NULL},
     {"/domain/devices/hostDevices", NULL},
@@ -302,7 +302,7 @@ static int write_size(struct xml *x, const struct api_vmi *vmi, struct ferry_err
 }
 
 static int write_os(struct xml *x, const yyjson_val *spec, const struct domain_xml_options *opt,
-                    struct ferry_error *err)
+                    bool bootable, struct ferry_error *err)
 {
     const char *machine = NULL, *image = NULL, *args = NULL;
     ferry_cleanup_free char *kernel = NULL;
@@ -319,12 +319,13 @@ static int write_os(struct xml *x, const yyjson_val *spec, const struct domain_x
                    &initrd, err) < 0) {
         return -(int)FERRY_INVALID;
     }
-    if (!image || !kernel) {
-        return fail_field(err, "/domain/firmware/kernelBoot",
-                          "container.image and container.kernelPath are needed: disks are not "
-                          "supported yet, so there is nothing else to boot from");
+    if (!kernel && !bootable) {
+        return fail_field(
+            err, "/domain/firmware/kernelBoot",
+            "container.image and container.kernelPath are needed: without disks there "
+            "is nothing else to boot from");
     }
-    if (!ferry_streq(image, BUILTIN_IMAGE)) {
+    if (kernel && !ferry_streq(image, BUILTIN_IMAGE)) {
         return fail_field(err, "/domain/firmware/kernelBoot/container/image",
                           "must be " BUILTIN_IMAGE ": other images are not supported yet");
     }
@@ -334,11 +335,13 @@ static int write_os(struct xml *x, const yyjson_val *spec, const struct domain_x
     attribute(x, "machine", machine);
     note(x, xmlTextWriterWriteString(x->writer, BAD_CAST "hvm"));
     element_end(x);
-    text_element(x, "kernel", kernel);
-    if (initrd) {
+    if (kernel) {
+        text_element(x, "kernel", kernel);
+    }
+    if (kernel && initrd) {
         text_element(x, "initrd", initrd);
     }
-    if (args) {
+    if (kernel && args) {
         text_element(x, "cmdline", args);
     }
     element_end(x);
@@ -420,7 +423,33 @@ static int write_cpu(struct xml *x, const struct api_vmi *vmi, bool kvm, struct 
     return rc;
 }
 
-static void write_devices(struct xml *x, const yyjson_val *spec,
+static void write_disk(struct xml *x, const struct disk *d, const char *dir)
+{
+    ferry_cleanup_free char *path = disks_path(dir, d->name);
+    ferry_cleanup_free char *alias = ferry_asprintf("ua-%s", d->name);
+
+    element_start(x, "disk");
+    attribute(x, "type", "file");
+    attribute(x, "device", "disk");
+    /* a full or broken disk stops the guest, which is better than an error it cannot handle */
+    LEAF(x, "driver", "name", "qemu", "type", d->format, "cache", d->cache, "error_policy", "stop",
+         "discard", "unmap");
+    LEAF(x, "source", "file", path);
+    LEAF(x, "target", "dev", d->dev, "bus", d->bus);
+    if (d->boot_order > 0) {
+        element_start(x, "boot");
+        attribute_number(x, "order", d->boot_order);
+        element_end(x);
+    }
+    if (d->readonly) {
+        element_start(x, "readonly");
+        element_end(x);
+    }
+    LEAF(x, "alias", "name", alias);
+    element_end(x);
+}
+
+static void write_devices(struct xml *x, const yyjson_val *spec, const struct disks *disks,
                           const struct domain_xml_options *opt)
 {
     ferry_cleanup_free char *socket = ferry_asprintf("%s/serial.sock", opt->console_dir);
@@ -428,6 +457,9 @@ static void write_devices(struct xml *x, const yyjson_val *spec,
 
     element_start(x, "devices");
     text_element(x, "emulator", opt->emulator);
+    for (size_t i = 0; i < disks->n; i++) {
+        write_disk(x, &disks->list[i], opt->disk_dir);
+    }
     LEAF(x, "controller", "type", "usb", "model", "none");
     if (!yyjson_is_false(at(spec, "/domain/devices/autoattachSerialConsole"))) {
         element_start(x, "serial");
@@ -456,14 +488,14 @@ static void write_monitor(struct xml *x, const char *path)
     element_end(x);
 }
 
-static int write_domain(struct xml *x, const struct api_vmi *vmi,
+static int write_domain(struct xml *x, const struct api_vmi *vmi, const struct disks *disks,
                         const struct domain_xml_options *opt, struct ferry_error *err)
 {
     element_start(x, "domain");
     attribute(x, "type", opt->kvm ? "kvm" : "qemu");
     attribute(x, "xmlns:qemu", "http://libvirt.org/schemas/domain/qemu/1.0");
     if (write_identity(x, vmi, err) < 0 || write_size(x, vmi, err) < 0 ||
-        write_os(x, vmi->spec, opt, err) < 0) {
+        write_os(x, vmi->spec, opt, disks->n > 0, err) < 0) {
         return -(int)FERRY_INVALID;
     }
     element_start(x, "features");
@@ -479,7 +511,7 @@ static int write_domain(struct xml *x, const struct api_vmi *vmi,
     text_element(x, "on_poweroff", "destroy");
     text_element(x, "on_reboot", "restart");
     text_element(x, "on_crash", "destroy");
-    write_devices(x, vmi->spec, opt);
+    write_devices(x, vmi->spec, disks, opt);
     write_monitor(x, opt->qmp_path);
     element_end(x);
     return 0;
@@ -500,7 +532,9 @@ char *domain_xml_name(const char *namespace_, const char *name)
 int domain_xml(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret_xml,
                struct ferry_error *err)
 {
-    if (check_refused(vmi->spec, err) < 0) {
+    struct disks disks;
+
+    if (check_refused(vmi->spec, err) < 0 || disks_decode(vmi, &disks, err) < 0) {
         return -(int)FERRY_INVALID;
     }
     xmlBufferPtr buffer = xmlBufferCreate();
@@ -513,7 +547,7 @@ int domain_xml(const struct api_vmi *vmi, const struct domain_xml_options *opt, 
     }
     xmlTextWriterSetIndent(x.writer, 1);
     xmlTextWriterSetIndentString(x.writer, BAD_CAST "  ");
-    rc = write_domain(&x, vmi, opt, err);
+    rc = write_domain(&x, vmi, &disks, opt, err);
     xmlFreeTextWriter(x.writer); /* flushes into the buffer */
     if (rc == 0 && x.failed) {
         rc = ferry_fail(err, FERRY_INVALID, "the VMI holds text that XML cannot carry");

@@ -148,6 +148,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
                                             .emulator = cfg->emulator,
                                             .guest_dir = cfg->guest_dir,
                                             .console_dir = cfg->console_dir,
+                                            .disk_dir = cfg->disk_dir,
                                             .qmp_path = l->qmp_path};
     c->events = events_new();
     ferry_cleanup_free char *uri =

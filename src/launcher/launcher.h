@@ -7,7 +7,7 @@
 
 struct launcher_config {
     const char *namespace_, *name, *uid; /* of the VMI */
-    const char *guest_dir, *console_dir, *migration_dir, *libvirt_dir, *state_dir;
+    const char *guest_dir, *console_dir, *disk_dir, *migration_dir, *libvirt_dir, *state_dir;
     const char *emulator, *libvirtd;
     bool kvm;
     int control_fd; /* listening unix socket; taken */

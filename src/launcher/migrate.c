@@ -8,7 +8,6 @@
  * error that says nothing about the move; the runner then asks the (new) libvirtd. */
 #include "launcher/migrate.h"
 
-#include <libvirt/virterror.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,20 +16,14 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "launcher/migrate_call.h"
+#include "launcher/disk_image.h"
 #include "launcher/monitor.h"
 #include "launcher/record.h"
+#include "launcher/request.h"
 #include "launcher/result.h"
 #include "launcher/sample.h"
 
 enum { LOOK_AGAIN_MS = 200 };
-
-/* What libvirt's call came back with. */
-struct call_result {
-    bool known, ok;
-    int code;
-    char text[512];
-};
 
 struct migrate {
     const struct context *c;
@@ -44,6 +37,8 @@ struct migrate {
     /* Of the current migration; set before its threads start. */
     char uid[STATE_UID_SIZE];
     bool make_call, paused;
+    struct disks disks;              /* with make_call only */
+    struct disks_sizes target_disks; /* likewise; empty = not known */
     struct migrate_options options;
     int64_t guest_bytes, started_ns;
     struct record *record;
@@ -85,77 +80,6 @@ void migrate_sample(struct migrate *m, struct sample *ret)
 /* ---- the runner --------------------------------------------------------------------------------
  */
 
-/* How libvirt is to be called, and whether a device keeps the guest from post-copy. */
-static int prepare_call(struct migrate *m, virDomainPtr d, struct migrate_call *ret)
-{
-    unsigned long version = 0;
-
-    if (virConnectGetVersion(virDomainGetConnect(d), &version) < 0) {
-        return -1;
-    }
-    migrate_call_make(&m->options,
-                      &(struct migrate_call_input){.dir = m->c->migration_dir,
-                                                   .key = m->c->uid,
-                                                   .paused = m->paused,
-                                                   .qemu_version = version},
-                      ret);
-    if (ret->note) {
-        record_note(m->record, "note", ret->note);
-        ferry_warn("migration differs from what was asked for", F_STR("why", ret->note));
-    }
-    return 0;
-}
-
-static void add_parameters(const struct migrate_call *call, virTypedParameterPtr *params, int *n)
-{
-    int max = 0;
-
-    virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_URI, call->memory_uri);
-    if (call->bandwidth_mib_per_s) {
-        virTypedParamsAddULLong(params, n, &max, VIR_MIGRATE_PARAM_BANDWIDTH,
-                                call->bandwidth_mib_per_s);
-    }
-    if (call->switchover_mib_per_s) {
-        virTypedParamsAddULLong(params, n, &max, VIR_MIGRATE_PARAM_BANDWIDTH_AVAIL_SWITCHOVER,
-                                call->switchover_mib_per_s);
-    }
-    if (call->connections) {
-        virTypedParamsAddInt(params, n, &max, VIR_MIGRATE_PARAM_PARALLEL_CONNECTIONS,
-                             call->connections);
-    }
-    if (call->zstd) {
-        virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_COMPRESSION, "zstd");
-    }
-}
-
-static void call_libvirt(struct migrate *m, struct call_result *ret)
-{
-    struct ferry_error err;
-    struct migrate_call call = {0};
-    virTypedParameterPtr params = NULL;
-    int n = 0;
-
-    *ret = (struct call_result){.known = true};
-    virt_cleanup_domain virDomainPtr d = virt_domain(m->c->virt, &err);
-    if (!d) {
-        snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
-        return;
-    }
-    if (prepare_call(m, d, &call) == 0) {
-        add_parameters(&call, &params, &n);
-        ret->ok =
-            virDomainMigrateToURI3(d, call.destination_uri, params, (unsigned)n, call.flags) == 0;
-    }
-    if (!ret->ok) {
-        virErrorPtr e = virGetLastError();
-
-        ret->code = e ? e->code : 0;
-        snprintf(ret->text, sizeof(ret->text), "%s", e && e->message ? e->message : "");
-    }
-    virTypedParamsFree(params, n);
-    migrate_call_done(&call);
-}
-
 /* Lets the guest run here again: it was stopped by the switch-over, or by us. */
 static void resume_source(struct migrate *m, const char *why)
 {
@@ -189,12 +113,13 @@ static int stop_source(struct migrate *m, struct ferry_error *err)
 
 /* Looks until it is clear where the guest is. There is no deadline: a wrong answer would be worse
  * than a late one, and the migration's own deadlines are the monitor's. */
-static void settle(struct migrate *m, const struct call_result *call, struct result *ret)
+static void settle(struct migrate *m, const struct request_result *call, struct result *ret)
 {
     for (;;) {
         struct result_input in = {.call_known = call->known,
                                   .call_ok = call->ok,
                                   .libvirt_code = call->code,
+                                  .too_small = call->too_small,
                                   .text = call->text};
         struct state_values v;
         struct sample s;
@@ -298,11 +223,17 @@ static void clean_up(struct migrate *m, const struct result *r)
 static void *run_migration(void *ctx)
 {
     struct migrate *m = ctx;
-    struct call_result call = {0};
+    struct request_result call = {0};
     struct result result;
 
     if (m->make_call) {
-        call_libvirt(m, &call);
+        request_make(&(struct request){.c = m->c,
+                                       .options = &m->options,
+                                       .paused = m->paused,
+                                       .disks = &m->disks,
+                                       .target_disks = &m->target_disks,
+                                       .record = m->record},
+                     &call);
         record_note(m->record, "call", call.ok ? "ok" : call.text);
     }
     settle(m, &call, &result);
@@ -373,7 +304,7 @@ static void start_threads(struct migrate *m, const struct state_values *v, bool 
     struct monitor_config watch = {.c = m->c,
                                    .uid = m->uid,
                                    .options = m->options,
-                                   .data_bytes = m->guest_bytes,
+                                   .data_bytes = m->guest_bytes + v->migration.disk_bytes,
                                    .started_ns = m->started_ns,
                                    .vfio = has_host_device(m->c),
                                    .record = m->record};
@@ -410,7 +341,7 @@ static int check_begin(const struct state_values *v, const char *uid, bool *ret_
 }
 
 static int begin(struct migrate *m, const char *uid, const struct migrate_options *options,
-                 struct ferry_error *err)
+                 int64_t disk_bytes, struct ferry_error *err)
 {
     struct view now;
     struct state_values copy;
@@ -434,6 +365,7 @@ static int begin(struct migrate *m, const char *uid, const struct migrate_option
                                     .phase = STATE_PHASE_RUNNING,
                                     .start_ms = ferry_now_unix_ms(),
                                     .downtime_ms = -1,
+                                    .disk_bytes = disk_bytes,
                                     .options = *options};
     snprintf(fresh.uid, sizeof(fresh.uid), "%s", uid);
     state_begin_migration(v, &fresh);
@@ -448,12 +380,30 @@ static int begin(struct migrate *m, const char *uid, const struct migrate_option
     return 0;
 }
 
-int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
-                  const struct migrate_options *options, struct ferry_error *err)
+/* Sum of the images that are copied. */
+static int copied_bytes(const struct migrate *m, const struct disks *disks, int64_t *ret,
+                        struct ferry_error *err)
 {
+    struct disks_sizes sizes;
+    int rc = disk_image_sizes(disks, m->c->domain.disk_dir, true, &sizes, err);
+
+    *ret = 0;
+    for (size_t i = 0; rc == 0 && i < sizes.n; i++) {
+        *ret += sizes.list[i].bytes;
+    }
+    return rc;
+}
+
+int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
+                  const struct migrate_options *options, const struct disks_sizes *target_disks,
+                  struct ferry_error *err)
+{
+    struct disks disks;
+    int64_t disk_bytes;
     int rc = context_check_vmi(m->c, vmi, err);
 
-    if (rc < 0) {
+    if (rc < 0 || (rc = disks_decode(vmi, &disks, err)) < 0 ||
+        (rc = copied_bytes(m, &disks, &disk_bytes, err)) < 0) {
         return rc;
     }
     pthread_mutex_lock(&m->lock);
@@ -462,7 +412,11 @@ int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
     if (m->busy && !ferry_streq(v.migration.uid, uid)) {
         rc = ferry_fail(err, FERRY_RETRY, "migration %s is not over yet", v.migration.uid);
     } else {
-        rc = begin(m, uid, options, err);
+        if (!m->busy) {
+            m->disks = disks;
+            m->target_disks = *target_disks;
+        }
+        rc = begin(m, uid, options, disk_bytes, err);
     }
     pthread_mutex_unlock(&m->lock);
     return rc;

@@ -3,6 +3,7 @@
 
 #include "api/outcome.h"
 #include "launcher/context.h"
+#include "launcher/disks.h"
 
 struct migrate;
 
@@ -11,9 +12,11 @@ struct migrate *migrate_new(const struct context *c);
 void migrate_free(struct migrate *m);
 
 /* Starts migration `uid`. Again while it runs: fine. After its end, or while another runs: class
- * CONFLICT. */
+ * CONFLICT. `target_disks`: how large the images of the disks that are copied are over
+ * there; empty when that is not known. */
 int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
-                  const struct migrate_options *options, struct ferry_error *err);
+                  const struct migrate_options *options, const struct disks_sizes *target_disks,
+                  struct ferry_error *err);
 /* Asks for an abort. NOT_FOUND for an unknown UID, CONFLICT when it is over. */
 int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err);
 /* The transport bridges an outage, or no longer does: the monitor's clocks stand still meanwhile.

@@ -49,6 +49,13 @@ void migrate_call_make(const struct migrate_options *o, const struct migrate_cal
         .bandwidth_mib_per_s = mib_per_s(o->bandwidth_bytes_per_s),
         .switchover_mib_per_s = mib_per_s(o->path_bytes_per_s),
     };
+    if (in->copies_disks) {
+        ferry_cleanup_free char *disks =
+            migrate_socket_path(in->dir, in->key, MIGRATE_CHANNEL_DISKS);
+
+        ret->flags |= VIR_MIGRATE_NON_SHARED_INC;
+        ret->disks_uri = ferry_asprintf("unix://%s", disks);
+    }
     if (o->parallel_connections == 0) {
         return;
     }
@@ -68,5 +75,6 @@ void migrate_call_done(struct migrate_call *c)
 {
     free(c->destination_uri);
     free(c->memory_uri);
+    free(c->disks_uri);
     *c = (struct migrate_call){0};
 }

@@ -12,16 +12,22 @@
 
 #include "launcher/migrate_options.h"
 
-enum migrate_channel { MIGRATE_CHANNEL_CONTROL = 0, MIGRATE_CHANNEL_MEMORY = 49152 };
+enum migrate_channel {
+    MIGRATE_CHANNEL_CONTROL = 0,
+    MIGRATE_CHANNEL_MEMORY = 49152,
+    MIGRATE_CHANNEL_DISKS = 49153,
+};
 
-/* KubeVirt's name of the socket of a channel: DIR/KEY[-49152]-source.sock. Owned by the caller. */
+/* KubeVirt's name of the socket of a channel: DIR/KEY[-49152|-49153]-source.sock. Owned by the
+ * caller. */
 char *migrate_socket_path(const char *dir, const char *key, enum migrate_channel channel);
 
 /* What the call depends on beside the options. */
 struct migrate_call_input {
-    const char *dir;            /* the pod's migration directory */
-    const char *key;            /* the VMI's UID */
-    bool paused;                /* the guest is paused by its user and must stay so */
+    const char *dir; /* the pod's migration directory */
+    const char *key; /* the VMI's UID */
+    bool paused;     /* the guest is paused by its user and must stay so */
+    bool copies_disks;
     unsigned long qemu_version; /* as libvirt counts: 10000000 is 10.0.0 */
 };
 
@@ -29,6 +35,7 @@ struct migrate_call {
     unsigned flags;        /* virDomainMigrateFlags */
     char *destination_uri; /* the target's libvirtd */
     char *memory_uri;
+    char *disks_uri;                         /* NULL: no disk is copied */
     unsigned long long bandwidth_mib_per_s;  /* 0 = leave the parameter out */
     unsigned long long switchover_mib_per_s; /* likewise */
     int connections;                         /* likewise */

@@ -17,6 +17,7 @@ struct result_input {
     bool call_known; /* the call's return was seen; false after a restart of the launcher */
     bool call_ok;
     int libvirt_code; /* virErrorNumber when it failed */
+    bool too_small;   /* it was not made: an image at the destination is too small */
     const char *text; /* its message, or NULL */
     enum state_abort abort;
     const char *abort_detail;

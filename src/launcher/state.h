@@ -56,6 +56,7 @@ struct state_migration {
     enum strategy_mode mode;       /* source only; written before libvirt is asked */
     bool suspended;                /* we paused the guest so that the move ends */
     int64_t recoveries;            /* of a broken post-copy */
+    int64_t disk_bytes;            /* source only: of the disks that are copied */
     bool incoming_seen, finalized; /* target only */
     char failure_reason[512];
     char reason_code[40];

@@ -44,8 +44,8 @@ struct target *target_new(const struct context *c)
  * pod was a source. */
 static void remove_sockets(struct target *t)
 {
-    static const enum migrate_channel channels[] = {MIGRATE_CHANNEL_CONTROL,
-                                                    MIGRATE_CHANNEL_MEMORY};
+    static const enum migrate_channel channels[] = {MIGRATE_CHANNEL_CONTROL, MIGRATE_CHANNEL_MEMORY,
+                                                    MIGRATE_CHANNEL_DISKS};
 
     for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
         ferry_cleanup_free char *path =

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
     struct launcher_config cfg = {
         .guest_dir = "/var/run/ferry-guest",
         .console_dir = "/var/run/ferry-console",
+        .disk_dir = "/var/run/kubevirt-private/vmi-disks",
         .migration_dir = "/var/run/kubevirt/migrationproxy",
         .libvirt_dir = "/var/run/ferry-libvirt",
         .state_dir = "/var/run/ferry-state",
@@ -61,6 +62,8 @@ int main(int argc, char **argv)
          "kernels of image ferry.io/builtin"},
         {"console-dir", 0, FERRY_OPTION_STRING, &cfg.console_dir, "DIR",
          "where serial.sock and serial.log go"},
+        {"disk-dir", 0, FERRY_OPTION_STRING, &cfg.disk_dir, "DIR",
+         "images of disks: VOLUME/disk.img"},
         {"migration-dir", 0, FERRY_OPTION_STRING, &cfg.migration_dir, "DIR",
          "where the sockets of moves are"},
         {"libvirt-dir", 0, FERRY_OPTION_STRING, &cfg.libvirt_dir, "DIR", "where libvirt-sock goes"},

@@ -153,6 +153,14 @@ static void results(void **state)
          "the destination volume is smaller than the source volume and cannot hold its data: The "
          "sum of offset (0) "
          "and size (9) has to be smaller or equal to the actual size of the containing file (8)"},
+        {"destination too small, found before anything was sent",
+         {.domain = RUNNING, .call_known = true, .too_small = true, .text = "volume a"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "DestinationTooSmall",
+         "the destination volume is smaller than the source volume and cannot hold its data: "
+         "volume a"},
         {"success is said, the guest is here",
          {.domain = RUNNING, .call_known = true, .call_ok = true},
          true,
@@ -500,6 +508,12 @@ static void options_and_calls(void **state)
     migrate_call_make(
         &both, &(struct migrate_call_input){.dir = "/d", .key = "k", .qemu_version = 10001000}, &c);
     assert_int_equal(c.flags, always | VIR_MIGRATE_PARALLEL | VIR_MIGRATE_POSTCOPY); /* 205 */
+    migrate_call_done(&c);
+    migrate_call_make(&(struct migrate_options){0},
+                      &(struct migrate_call_input){.dir = "/d", .key = "k", .copies_disks = true},
+                      &c); /* 206; 207 are the others */
+    assert_int_equal(c.flags, always | VIR_MIGRATE_NON_SHARED_INC);
+    assert_string_equal(c.disks_uri, "unix:///d/k-49153-source.sock");
     migrate_call_done(&c);
     struct migrate_options defaults;
     assert_int_equal(migrate_options_decode(NULL, &defaults, NULL), 0);

@@ -6,12 +6,14 @@
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "launcher/disks.h"
 #include "launcher/domain_xml.h"
 
 static const struct domain_xml_options options = {
     .emulator = "/usr/bin/qemu-system-x86_64",
     .guest_dir = "/var/run/ferry-guest",
     .console_dir = "/var/run/ferry-console",
+    .disk_dir = "/var/run/kubevirt-private/vmi-disks",
     .qmp_path = "/var/run/ferry-state/qmp.sock",
 };
 
@@ -47,6 +49,7 @@ static void golden_files(void **state)
     same_as_golden("full", "full", false);
     same_as_golden("full", "full-kvm", true);
     same_as_golden("quiet", "quiet", false);
+    same_as_golden("disks", "disks", false);
 }
 
 #define KERNEL                                                                                     \
@@ -60,7 +63,15 @@ static void refusals(void **state)
         const char *message;
     } cases[] = {
         {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a'}]}",
-         "spec.domain.devices.disks: not supported yet"},
+         "spec.domain.devices.disks[a]: there is no volume of that name"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'../a'}]}",
+         "spec.domain.devices.disks: each needs a name of lower-case letters, digits and dashes"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','cdrom':{}}]}",
+         "spec.domain.devices.disks[a]: only plain disks are supported yet"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','disk':{'bus':'ide'}}]}",
+         "spec.domain.devices.disks[a]: bus: must be virtio or sata"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','cache':'unsafe'}]}",
+         "spec.domain.devices.disks[a]: cache: must be none, writethrough or writeback"},
         {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'a'}]}",
          "spec.domain.devices.interfaces: not supported yet"},
         {MEMORY "," KERNEL ",'devices':{'hostDevices':[{'name':'a'}]}",
@@ -86,7 +97,7 @@ static void refusals(void **state)
         {MEMORY "," KERNEL ",'cpu':{'sockets':300}", "spec.domain.cpu: 300 CPUs, must be 1 to 255"},
         {KERNEL, "spec.domain.memory.guest: the guest needs at least 1Mi of memory"},
         {MEMORY, "spec.domain.firmware.kernelBoot: container.image and container.kernelPath are "
-                 "needed: disks are not supported yet, so there is nothing else to boot from"},
+                 "needed: without disks there is nothing else to boot from"},
         {MEMORY ",'firmware':{'kernelBoot':{'container':{'image':'quay.io/x','kernelPath':'/a'}}}",
          "spec.domain.firmware.kernelBoot.container.image: must be ferry.io/builtin: other images "
          "are not supported yet"},
@@ -119,6 +130,71 @@ static void refusals(void **state)
         assert_null(xml);
         assert_string_equal(err.msg, cases[i].message);
     }
+}
+
+/* Which disks are copied; the numbers are those of KubeVirt's tests. */
+static void copied_disks(void **state)
+{
+    static const struct {
+        const char *name, *volume, *disk, *status;
+        bool copied;
+    } cases[] = {
+        {"200 a claim", "'persistentVolumeClaim':{'claimName':'c'}", "", "", false},
+        {"200 an ephemeral disk", "'emptyDisk':{'capacity':'1Gi'}", "", "", true},
+        {"200 a shared host disk", "'hostDisk':{'path':'/x','shared':true}", "", "", false},
+        {"180 a shared host disk that is migrated", "'hostDisk':{'path':'/x','shared':true}", "",
+         "'migratedVolumes':[{'volumeName':'a'}]", true},
+        {"a host disk", "'hostDisk':{'path':'/x'}", "", "", true},
+        {"a read-only host disk", "'hostDisk':{'path':'/x'}", ",'disk':{'readonly':true}", "",
+         false},
+        {"a claim that is migrated", "'dataVolume':{'name':'c'}", "",
+         "'migratedVolumes':[{'volumeName':'b'},{'volumeName':'a'}]", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf(
+            "{'metadata':{'namespace':'d','name':'v','uid':'6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01',"
+            "'annotations':{'ferry.io/qcow2':'b,a'}},'spec':{'volumes':[{'name':'a',%s}],"
+            "'domain':{'devices':{'disks':[{'name':'a'%s}]}}},'status':{%s}}",
+            cases[i].volume, cases[i].disk, cases[i].status);
+        api_cleanup_object struct api_object *vmi = NULL;
+        struct disks disks;
+        struct ferry_error err = {0};
+
+        for (char *p = json; *p; p++) {
+            *p = *p == '\'' ? '"' : *p;
+        }
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, &err), 0);
+        if (disks_decode(&vmi->u.vmi, &disks, &err) < 0 || disks.n != 1 ||
+            disks.list[0].copied != cases[i].copied) {
+            fail_msg("%s: %s", cases[i].name, err.msg);
+        }
+        assert_string_equal(disks.list[0].format, "qcow2");
+        assert_string_equal(disks.list[0].dev, "vda");
+    }
+}
+
+/* 283, 284 */
+static void slices(void **state)
+{
+    static const char xml[] =
+        "<domain><devices><disk><source file='/a'/><target dev='vda'/></disk><disk><source "
+        "file='/b'>"
+        "<slices><slice type='storage' offset='0' size='3'/></slices></source><target dev='vdb'/>"
+        "</disk><disk><source file='/c'/><target dev='vdc'/></disk></devices></domain>";
+    static const char *const devs[] = {"vda", "vdb"};
+    static const int64_t bytes[] = {7, 9};
+    ferry_cleanup_free char *out = NULL;
+
+    (void)state;
+    assert_int_equal(disks_add_slices(xml, devs, bytes, 2, &out, NULL), 0);
+    assert_non_null(strstr(out, "<source file=\"/a\"><slices><slice type=\"storage\" offset=\"0\" "
+                                "size=\"7\"/></slices></source>"));
+    assert_non_null(strstr(out, "size=\"3\""));
+    assert_null(strstr(out, "size=\"9\""));
+    assert_non_null(strstr(out, "<source file=\"/c\"/>"));
+    assert_int_equal(disks_add_slices("<x", devs, bytes, 2, &out, NULL), -FERRY_FATAL);
 }
 
 static void paths_stay_in_the_guest_directory(void **state)
@@ -181,6 +257,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_files),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(copied_disks),
+        cmocka_unit_test(slices),
         cmocka_unit_test(paths_stay_in_the_guest_directory),
         cmocka_unit_test(identity_is_checked),
     };

@@ -76,18 +76,37 @@ def vmi(name, uid, memory="64Mi", args="ws=16 rate=4 hb=50 fill=rand", grace=10)
 class Pod:
     """A launcher in its sandbox on a node."""
 
-    def __init__(self, node, name, owner):
+    def __init__(self, node, name, owner, images=None):
+        """`images`: volume name -> content, or size, of a disk that the guest has."""
         self.node = node
         self.uid = str(uuid.uuid4())
         self.dir = os.path.join(node.root, "run/ferry/pods", self.uid)
         self.control = os.path.join(self.dir, "launcher.sock")
         meta = owner["metadata"]
         node.lab.testpod("start", node.root, node.lab.bin, node.lab.guest, self.uid, name,
-                         "--namespace", meta["namespace"], "--name", meta["name"], "--uid", meta["uid"])
+                         "--namespace", meta["namespace"], "--name", meta["name"], "--uid", meta["uid"],
+                         "--disk-dir", "/var/run/ferry-state/disks")
+        for volume, content in (images or {}).items():
+            self.make_image(volume, content)
         info = json.load(open(os.path.join(self.dir, "sandbox.json")))
         self.pid1 = info["child-pid"]
         node.lab.pods.append(self)
         self.wait_ready()
+
+    def image(self, volume):
+        """Where its image is on the host."""
+        return os.path.join(self.dir, "state/disks", volume, "disk.img")
+
+    def make_image(self, volume, content):
+        path = self.image(volume)
+        os.makedirs(os.path.dirname(path))
+        with open(path, "wb") as f:
+            if isinstance(content, int):
+                f.truncate(content)
+            else:
+                f.write(content)
+        for p in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
+            os.chown(p, VM_USER, VM_USER)
 
     def wait_ready(self, seconds=30):
         wait_for("the launcher's status", lambda: self.call("GET", "/v1/status")[0] == 200, seconds)
@@ -254,15 +273,17 @@ class Move:
         lab.moves.append(self)
         self.sockets = target.ok("PUT", f"/v1/target/{self.uid}", {"vmi": guest})
         self.connect(1)
-        source.ok("PUT", f"/v1/migrations/{self.uid}", {"vmi": guest, "options": options or {}})
+        source.ok("PUT", f"/v1/migrations/{self.uid}", {
+            "vmi": guest, "options": options or {}, "targetDisks": self.sockets.get("disks", [])})
 
     def connect(self, generation):
         """Sockets in the source pod that lead to those of the target pod."""
+        channels = {0: "controlSocket", 49152: "memorySocket", 49153: "diskSocket"}
         answer = self.target.node.relay_ok("PUT", f"/v1/targets/{self.key}", {
             "move": self.uid, "generation": generation, "sourceNode": self.source.node.name,
             "bind": self.target.node.address, "tls": "raw", "channels": [
-                {"logical": 0, "unix": self.target.on_host(self.sockets["controlSocket"])},
-                {"logical": 49152, "unix": self.target.on_host(self.sockets["memorySocket"])}]})
+                {"logical": n, "unix": self.target.on_host(self.sockets[name])}
+                for n, name in channels.items() if name in self.sockets]})
         self.source.node.relay_ok("PUT", f"/v1/sources/{self.key}", {
             "move": self.uid, "generation": generation, "targetNode": self.target.node.name,
             "address": answer["address"], "ports": answer["ports"], "dir": os.path.join(self.source.dir, "m"),
@@ -393,10 +414,17 @@ class Lab:
         return pages
 
 
+def new_guest(**kwargs):
+    return vmi("vm-" + uuid.uuid4().hex[:6], str(uuid.uuid4()), **kwargs)
+
+
 def start(made, node=0, **kwargs):
     """A running guest: (VMI, pod)."""
-    guest = vmi("vm-" + uuid.uuid4().hex[:6], str(uuid.uuid4()), **kwargs)
-    pod = Pod(made.nodes[node], "virt-launcher-1", guest)
+    return start_guest(made, new_guest(**kwargs), node=node)
+
+
+def start_guest(made, guest, images=None, node=0):
+    pod = Pod(made.nodes[node], "virt-launcher-1", guest, images)
     answer = pod.ok("PUT", "/v1/vm", {"vmi": guest})
     assert answer["domain"]["state"] == "running", answer
     made.share_cache(pod)

@@ -1,0 +1,12 @@
+/* Image files of disks. Any thread. */
+#pragma once
+
+#include "launcher/disks.h"
+
+/* Size of the image as the guest sees it. NOT_FOUND when there is none; INVALID when it is not what
+ * `format` says. */
+int disk_image_size(const char *path, const char *format, int64_t *ret, struct ferry_error *err);
+/* That of all disks of a VMI below `dir`; `only_copied`: of those that a move copies. A missing
+ * image is class INVALID here, with the name of its volume. */
+int disk_image_sizes(const struct disks *disks, const char *dir, bool only_copied,
+                     struct disks_sizes *ret, struct ferry_error *err);

@@ -1,0 +1,50 @@
+/* Disks of a VMI: which there are, where their images lie, and which of them a move must copy.
+ * Pure.
+ *
+ * A disk's image is the file DIR/VOLUME/disk.img in the pod, as KubeVirt has it for host disks and
+ * for claims with a file system. It is raw unless the VMI's annotation ferry.io/qcow2 names the
+ * volume (names separated by commas): an image is never probed, because its content is the guest's.
+ *
+ * Copied are host disks that are not shared, empty disks, and every volume that
+ * status.migratedVolumes names; claims are taken for shared otherwise. Read-only ones are not
+ * copied unless they are named there. */
+#pragma once
+
+#include "api/kinds.h"
+#include "base/error.h"
+
+enum { DISKS_MAX = 16, DISKS_NAME_SIZE = 64 };
+
+struct disk {
+    char name[DISKS_NAME_SIZE];       /* of the disk and of its volume */
+    char dev[8];                      /* vda, sda, ... */
+    const char *bus, *format, *cache; /* static */
+    int64_t boot_order;               /* 0 = none */
+    bool readonly, copied;
+};
+
+struct disks {
+    struct disk list[DISKS_MAX];
+    size_t n;
+};
+
+int disks_decode(const struct api_vmi *vmi, struct disks *ret, struct ferry_error *err);
+/* Path of the image of volume `name`; owned by the caller. */
+char *disks_path(const char *dir, const char *name);
+
+/* How large an image is for the guest. */
+struct disks_size {
+    char name[DISKS_NAME_SIZE];
+    int64_t bytes;
+};
+struct disks_sizes {
+    struct disks_size list[DISKS_MAX];
+    size_t n;
+};
+const struct disks_size *disks_size_of(const struct disks_sizes *sizes, const char *name);
+
+/* Adds to each of the named disks of a domain XML the statement that only the first `bytes` of its
+ * image are used, unless it is there: so an image may be larger at the destination. `devs` are
+ * target devices. `*ret` is owned by the caller. */
+int disks_add_slices(const char *xml, const char *const *devs, const int64_t *bytes, size_t n,
+                     char **ret, struct ferry_error *err);

@@ -1,0 +1,152 @@
+#include "launcher/request.h"
+
+#include <libvirt/virterror.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "launcher/migrate_call.h"
+
+/* Compares the images on both sides before a byte is copied. Larger ones at the destination are
+ * used in part: `*ret_xml` gets the domain XML that says so, or NULL. */
+static int check_images(const struct request *r, virDomainPtr d, struct request_result *call,
+                        char **ret_xml)
+{
+    const char *devs[DISKS_MAX];
+    int64_t bytes[DISKS_MAX];
+    size_t n = 0;
+
+    *ret_xml = NULL;
+    for (size_t i = 0; i < r->disks->n; i++) {
+        const struct disk *disk = &r->disks->list[i];
+        const struct disks_size *there = disks_size_of(r->target_disks, disk->name);
+        virDomainBlockInfo here;
+
+        if (!disk->copied || !there) {
+            continue;
+        }
+        if (virDomainGetBlockInfo(d, disk->dev, &here, 0) < 0) {
+            return -1;
+        }
+        int64_t need = (int64_t)here.capacity;
+        if (there->bytes < need) {
+            call->too_small = true;
+            snprintf(call->text, sizeof(call->text),
+                     "volume %s has %lld bytes, its destination %lld", disk->name, (long long)need,
+                     (long long)there->bytes);
+            return -1;
+        }
+        if (there->bytes > need) {
+            devs[n] = disk->dev;
+            bytes[n++] = need;
+        }
+    }
+    ferry_cleanup_free char *xml = n ? virDomainGetXMLDesc(d, VIR_DOMAIN_XML_MIGRATABLE) : NULL;
+    return n == 0 || (xml && disks_add_slices(xml, devs, bytes, n, ret_xml, NULL) == 0) ? 0 : -1;
+}
+
+static bool copies_disks(const struct request *r)
+{
+    for (size_t i = 0; i < r->disks->n; i++) {
+        if (r->disks->list[i].copied) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* How libvirt is to be called. */
+static int prepare_call(const struct request *r, virDomainPtr d, struct migrate_call *ret)
+{
+    unsigned long version = 0;
+
+    if (virConnectGetVersion(virDomainGetConnect(d), &version) < 0) {
+        return -1;
+    }
+    migrate_call_make(r->options,
+                      &(struct migrate_call_input){.dir = r->c->migration_dir,
+                                                   .key = r->c->uid,
+                                                   .paused = r->paused,
+                                                   .copies_disks = copies_disks(r),
+                                                   .qemu_version = version},
+                      ret);
+    if (ret->note) {
+        record_note(r->record, "note", ret->note);
+        ferry_warn("migration differs from what was asked for", F_STR("why", ret->note));
+    }
+    return 0;
+}
+
+static void add_disks(const struct request *r, const struct migrate_call *call, const char *xml,
+                      virTypedParameterPtr *params, int *n, int *max)
+{
+    if (!call->disks_uri) {
+        return;
+    }
+    virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_DISKS_URI, call->disks_uri);
+    for (size_t i = 0; i < r->disks->n; i++) {
+        if (r->disks->list[i].copied) {
+            virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_MIGRATE_DISKS,
+                                    r->disks->list[i].dev);
+        }
+    }
+    if (xml) {
+        virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_DEST_XML, xml);
+        virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_PERSIST_XML, xml);
+    }
+}
+
+static void add_parameters(const struct request *r, const struct migrate_call *call,
+                           const char *xml, virTypedParameterPtr *params, int *n)
+{
+    int max = 0;
+
+    add_disks(r, call, xml, params, n, &max);
+
+    virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_URI, call->memory_uri);
+    if (call->bandwidth_mib_per_s) {
+        virTypedParamsAddULLong(params, n, &max, VIR_MIGRATE_PARAM_BANDWIDTH,
+                                call->bandwidth_mib_per_s);
+    }
+    if (call->switchover_mib_per_s) {
+        virTypedParamsAddULLong(params, n, &max, VIR_MIGRATE_PARAM_BANDWIDTH_AVAIL_SWITCHOVER,
+                                call->switchover_mib_per_s);
+    }
+    if (call->connections) {
+        virTypedParamsAddInt(params, n, &max, VIR_MIGRATE_PARAM_PARALLEL_CONNECTIONS,
+                             call->connections);
+    }
+    if (call->zstd) {
+        virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_COMPRESSION, "zstd");
+    }
+}
+
+void request_make(const struct request *r, struct request_result *ret)
+{
+    struct ferry_error err;
+    struct migrate_call call = {0};
+    virTypedParameterPtr params = NULL;
+    int n = 0;
+
+    *ret = (struct request_result){.known = true};
+    virt_cleanup_domain virDomainPtr d = virt_domain(r->c->virt, &err);
+    if (!d) {
+        snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
+        return;
+    }
+    ferry_cleanup_free char *xml = NULL;
+    if (check_images(r, d, ret, &xml) == 0 && prepare_call(r, d, &call) == 0) {
+        add_parameters(r, &call, xml, &params, &n);
+        ret->ok =
+            virDomainMigrateToURI3(d, call.destination_uri, params, (unsigned)n, call.flags) == 0;
+    }
+    if (!ret->ok && !ret->too_small) {
+        virErrorPtr e = virGetLastError();
+
+        ret->code = e ? e->code : 0;
+        snprintf(ret->text, sizeof(ret->text), "%s", e && e->message ? e->message : "");
+    }
+    virTypedParamsFree(params, n);
+    migrate_call_done(&call);
+}
