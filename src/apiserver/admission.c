@@ -123,7 +123,8 @@ static int update_migration(const struct api_resource *r, const yyjson_val *old,
 
     if (spec_changed(old, doc)) {
         return status_invalid(st, r, name_of(doc), "spec",
-                              "Forbidden: update of Migration object's spec is restricted");
+                              "Invalid value: the spec of a migration cannot be changed (update of "
+                              "Migration object's spec is restricted)");
     }
     if (before && !is_final(api_json_str(old, "/status/phase")) &&
         !ferry_streq(before, text_at(doc, "/metadata/labels/kubevirt.io~1vmi-name"))) {

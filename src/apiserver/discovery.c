@@ -1,9 +1,11 @@
 /* kubectl learns from OpenAPI v3 that the server takes the parameter `fieldValidation` for a kind,
- * and without that refuses to apply: each kind's patch says so here. Schemas are not published. */
+ * and without that refuses to apply: each kind's patch says so here. The schemas are those of the
+ * custom resource definitions; of core kinds only that they exist. */
 #include "apiserver/discovery.h"
 
 #include <string.h>
 
+#include "apiserver/crds.h"
 #include "base/str.h"
 
 #define KUBERNETES_MINOR "32" /* whose behaviour this server follows */
@@ -174,6 +176,42 @@ static void put_operation(struct ferry_buf *b, const char *method, const struct 
         method, r->group, r->version, r->kind_name);
 }
 
+/* "io.kubevirt.v1.VirtualMachine": the group from right to left, as Kubernetes names schemas. */
+static void put_schema_name(struct ferry_buf *b, const struct api_resource *r)
+{
+    const char *end = r->group + strlen(r->group);
+
+    if (!*r->group) {
+        ferry_buf_puts(b, "io.k8s.api.core.");
+    }
+    while (end > r->group) {
+        const char *start = end;
+
+        while (start > r->group && start[-1] != '.') {
+            start--;
+        }
+        ferry_buf_printf(b, "%.*s.", (int)(end - start), start);
+        end = start > r->group ? start - 1 : start;
+    }
+    ferry_buf_printf(b, "%s.%s", r->version, r->kind_name);
+}
+
+/* Of the kinds that have a definition; of the others only that they exist. */
+static void put_schema(struct ferry_buf *b, const struct api_resource *r)
+{
+    const yyjson_val *schema = crds_schema(r);
+    ferry_cleanup_free char *text = schema ? yyjson_val_write(schema, 0, NULL) : NULL;
+
+    ferry_buf_puts(b, "\"");
+    put_schema_name(b, r);
+    ferry_buf_printf(b,
+                     "\":{\"x-kubernetes-group-version-kind\":[{\"group\":\"%s\",\"kind\":\"%s\","
+                     "\"version\":\"%s\"}],%s",
+                     r->group, r->kind_name, r->version,
+                     text ? text + 1
+                          : "\"type\":\"object\",\"x-kubernetes-preserve-unknown-fields\":true}");
+}
+
 static void openapi_group(struct ferry_buf *b, const char *wanted)
 {
     bool first = true;
@@ -198,7 +236,19 @@ static void openapi_group(struct ferry_buf *b, const char *wanted)
         ferry_buf_puts(b, "}");
         first = false;
     }
-    ferry_buf_puts(b, "},\"components\":{\"schemas\":{}}}");
+    ferry_buf_puts(b, "},\"components\":{\"schemas\":{");
+    first = true;
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        ferry_cleanup_buf struct ferry_buf path = {0};
+
+        gv_path(r, &path);
+        if (ferry_streq(path.data, wanted)) {
+            ferry_buf_puts(b, first ? "" : ",");
+            put_schema(b, r);
+            first = false;
+        }
+    }
+    ferry_buf_puts(b, "}}}");
 }
 
 static bool serves_gv(const char *path)

@@ -6,6 +6,8 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "apiserver/crds.h"
+#include "apiserver/schema.h"
 #include "base/clock.h"
 #include "base/str.h"
 
@@ -171,6 +173,7 @@ int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepar
         yyjson_mut_obj_remove_key(root, "status");
     }
     set_defaults(r, doc, root);
+    schema_complete(crds_schema(r), doc);
     return prepare_validate(r, doc, st);
 }
 
@@ -319,6 +322,7 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
     } else if (r->has_status && !r->status_shared) {
         copy_from(doc, root, old, "status");
     }
+    schema_complete(crds_schema(r), doc);
     root = yyjson_mut_doc_get_root(doc);
     if (!same(doc, yyjson_obj_get(old, "spec"), yyjson_mut_obj_get(root, "spec"))) {
         put(doc, yyjson_mut_obj_get(root, "metadata"), "generation",
@@ -407,6 +411,9 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct s
 
     if (!copy) {
         return status_fail(st, 500, "out of memory");
+    }
+    if (schema_validate(crds_schema(r), r, name, yyjson_mut_doc_get_root(doc), st) < 0) {
+        return -1;
     }
     if (api_object_from_val(r->kind, yyjson_doc_get_root(copy), &o, &err) < 0) {
         return wrong_field(r, name, err.msg, st);

@@ -6,6 +6,8 @@
 #include "apiserver/protobuf.h"
 #include "base/clock.h"
 
+enum { WARNING_MAX = 2000 };
+
 bool request_flag(const struct request *r, const char *name)
 {
     const char *v = http_query(r->x, name);
@@ -91,6 +93,21 @@ bool request_wants_table(const struct request *r, enum table_include *ret_includ
         *ret_include = TABLE_NONE;
     }
     return accept && strstr(accept, "as=Table;v=v1;g=meta.k8s.io");
+}
+
+void request_warn(struct request *r, const char *text)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    ferry_buf_puts(&b, "299 - \"");
+    for (; *text && b.len < WARNING_MAX; text++) {
+        if (*text == '"' || *text == '\\') {
+            ferry_buf_puts(&b, "\\");
+        }
+        ferry_buf_append(&b, (unsigned char)*text < 0x20 ? " " : text, 1);
+    }
+    ferry_buf_puts(&b, "\"");
+    http_add_header(r->x, "Warning", b.data);
 }
 
 void request_answer_object(struct request *r, int code, const char *json, size_t len)

@@ -29,6 +29,9 @@ int request_dry_run(struct request *r, bool *ret);
 /* The client wants a Table; `include` says what of each object goes with its row. */
 bool request_wants_table(const struct request *r, enum table_include *ret_include);
 
+/* Sends a Warning header along, as kubectl shows it to its user. */
+void request_warn(struct request *r, const char *text);
+
 /* Answers with an object, as a table when that is wanted. */
 void request_answer_object(struct request *r, int code, const char *json, size_t len);
 void request_answer_status(struct request *r, const struct status *st);

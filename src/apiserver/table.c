@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/crds.h"
+#include "apiserver/jsonpath.h"
 #include "apiserver/jsontext.h"
 
 /* Writes the text of one cell. */
@@ -224,6 +226,49 @@ static void render_event_object(const struct cell *c)
     ferry_buf_printf(c->out, "/%s", text_at(c, "/involvedObject/name"));
 }
 
+/* How far a move is: what its source last said of the bytes, everything once it is over. */
+static void render_migration_progress(const struct cell *c)
+{
+    const char *text = text_at(c, "/metadata/annotations/ferry.io~1progress");
+    api_cleanup_doc yyjson_doc *doc = *text ? yyjson_read(text, strlen(text), 0) : NULL;
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    int64_t total = api_json_int(root, "/totalBytes", 0);
+    int64_t left = api_json_int(root, "/remainingBytes", total);
+
+    if (ferry_streq(text_at(c, "/status/phase"), "Succeeded")) {
+        ferry_buf_puts(c->out, "100%");
+    } else if (total > 0 && left >= 0 && left <= total) {
+        ferry_buf_printf(c->out, "%d%%", (int)(100.0 * (double)(total - left) / (double)total));
+    }
+}
+
+static void render_access_modes(const struct cell *c)
+{
+    static const char *const names[][2] = {{"ReadWriteOnce", "RWO"},
+                                           {"ReadOnlyMany", "ROX"},
+                                           {"ReadWriteMany", "RWX"},
+                                           {"ReadWriteOncePod", "RWOP"}};
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)c->object, "/spec/accessModes"), *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
+            if (ferry_streq(yyjson_get_str(v), names[j][0])) {
+                ferry_buf_printf(c->out, "%s%s", i ? "," : "", names[j][1]);
+            }
+        }
+    }
+}
+
+static void render_pv_claim(const struct cell *c)
+{
+    if (*text_at(c, "/spec/claimRef/name")) {
+        ferry_buf_printf(c->out, "%s/%s", text_at(c, "/spec/claimRef/namespace"),
+                         text_at(c, "/spec/claimRef/name"));
+    }
+}
+
 /* ---- columns -----------------------------------------------------------------------------------
  */
 
@@ -258,7 +303,11 @@ static const struct column migration_columns[] = {
     {"Source", "/status/migrationState/sourceNode", NULL, false, ""},
     {"Target", "/status/migrationState/targetNode", NULL, false, ""},
     {"Mode", "/status/migrationState/mode", NULL, false, ""},
+    {"Progress", NULL, render_migration_progress, false, ""},
+    {"Reason", "/status/migrationState/failureReason", NULL, false, ""},
     AGE,
+    {"Queue", "/metadata/annotations/ferry.io~1queue", NULL, true, ""},
+    {"Result", "/metadata/annotations/ferry.io~1result", NULL, true, ""},
     END,
 };
 static const struct column pod_columns[] = {
@@ -302,8 +351,29 @@ static const struct column secret_columns[] = {NAME,
                                                END};
 static const struct column lease_columns[] = {
     NAME, {"Holder", "/spec/holderIdentity", NULL, false, ""}, AGE, END};
-static const struct column phase_columns[] = {
-    NAME, AGE, {"Phase", "/status/phase", NULL, false, ""}, END};
+static const struct column pv_columns[] = {
+    NAME,
+    {"Capacity", "/spec/capacity/storage", NULL, false, ""},
+    {"Access Modes", NULL, render_access_modes, false, ""},
+    {"Reclaim Policy", "/spec/persistentVolumeReclaimPolicy", NULL, false, ""},
+    {"Status", "/status/phase", NULL, false, ""},
+    {"Claim", NULL, render_pv_claim, false, ""},
+    {"StorageClass", "/spec/storageClassName", NULL, false, ""},
+    AGE,
+    END,
+};
+static const struct column pvc_columns[] = {
+    NAME,
+    {"Status", "/status/phase", NULL, false, ""},
+    {"Volume", "/spec/volumeName", NULL, false, ""},
+    {"Capacity", "/status/capacity/storage", NULL, false, ""},
+    {"Access Modes", NULL, render_access_modes, false, ""},
+    {"StorageClass", "/spec/storageClassName", NULL, false, ""},
+    AGE,
+    END,
+};
+static const struct column storage_class_columns[] = {
+    NAME, {"Provisioner", "/provisioner", NULL, false, ""}, AGE, END};
 static const struct column plain_columns[] = {NAME, AGE, END};
 
 static const struct {
@@ -319,7 +389,9 @@ static const struct {
     {"configmaps", configmap_columns},
     {"secrets", secret_columns},
     {"leases", lease_columns},
-    {"kubevirts", phase_columns},
+    {"persistentvolumes", pv_columns},
+    {"persistentvolumeclaims", pvc_columns},
+    {"storageclasses", storage_class_columns},
 };
 
 static const struct column *columns_of(const struct api_resource *r)
@@ -330,6 +402,65 @@ static const struct column *columns_of(const struct api_resource *r)
         }
     }
     return plain_columns;
+}
+
+/* ---- columns of custom resource definitions ----------------------------------------------------
+ */
+
+/* Kinds that have columns of their own above show more than their definition says. */
+static const yyjson_val *crd_columns_of(const struct api_resource *r)
+{
+    return columns_of(r) == plain_columns ? crds_columns(r) : NULL;
+}
+
+static void put_crd_definitions(struct ferry_buf *b, const yyjson_val *columns)
+{
+    size_t i, max;
+    yyjson_val *c;
+
+    ferry_buf_puts(b, "{\"name\":\"Name\",\"type\":\"string\",\"format\":\"name\",\"description\":"
+                      "\"Name of the object\",\"priority\":0}");
+    yyjson_arr_foreach((yyjson_val *)columns, i, max, c)
+    {
+        const char *name = api_json_str(c, "/name");
+
+        ferry_buf_printf(b,
+                         ",{\"name\":\"%s\",\"type\":\"string\",\"format\":\"\","
+                         "\"description\":\"%s\",\"priority\":%d}",
+                         name, name, (int)api_json_int(c, "/priority", 0));
+    }
+}
+
+static void put_crd_cell(const struct cell *cell, const yyjson_val *column)
+{
+    const char *path = api_json_str(column, "/jsonPath"), *type = api_json_str(column, "/type");
+    const yyjson_val *v = jsonpath_first(cell->object, path ? path : "");
+    const char *text = yyjson_get_str((yyjson_val *)v);
+    ferry_cleanup_free char *written = v && !text ? yyjson_val_write(v, 0, NULL) : NULL;
+
+    if (ferry_streq(type, "date") && text) {
+        render_since(cell, text);
+    } else {
+        ferry_buf_puts(cell->out, text ? text : written ? written : "");
+    }
+}
+
+static void put_crd_cells(struct ferry_buf *b, const yyjson_val *object, const yyjson_val *columns,
+                          int64_t now_ms)
+{
+    const char *name = api_json_str(object, "/metadata/name");
+    size_t i, max;
+    yyjson_val *c;
+
+    jsontext_string(b, name ? name : "");
+    yyjson_arr_foreach((yyjson_val *)columns, i, max, c)
+    {
+        ferry_cleanup_buf struct ferry_buf text = {0};
+
+        put_crd_cell(&(struct cell){.object = object, .now_ms = now_ms, .out = &text}, c);
+        ferry_buf_puts(b, ",");
+        jsontext_string(b, text.data ? text.data : "");
+    }
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------
@@ -350,6 +481,11 @@ void table_begin_list(struct ferry_buf *b, const struct api_resource *r, const c
                      "{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":"
                      "%s,\"columnDefinitions\":[",
                      metadata);
+    if (crd_columns_of(r)) {
+        put_crd_definitions(b, crd_columns_of(r));
+        ferry_buf_puts(b, "],\"rows\":[");
+        return;
+    }
     for (const struct column *c = columns_of(r); c->name; c++) {
         ferry_buf_printf(b,
                          "%s{\"name\":\"%s\",\"type\":\"string\",\"format\":\"%s\","
@@ -375,7 +511,10 @@ void table_row(struct ferry_buf *b, const struct api_resource *r, const yyjson_v
                const char *json, enum table_include include, int64_t now_ms, bool first)
 {
     ferry_buf_puts(b, first ? "{\"cells\":[" : ",{\"cells\":[");
-    for (const struct column *c = columns_of(r); c->name; c++) {
+    if (crd_columns_of(r)) {
+        put_crd_cells(b, object, crd_columns_of(r), now_ms);
+    }
+    for (const struct column *c = columns_of(r); c->name && !crd_columns_of(r); c++) {
         ferry_cleanup_buf struct ferry_buf text = {0};
         struct cell cell = {.object = object, .now_ms = now_ms, .out = &text};
 

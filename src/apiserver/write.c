@@ -10,9 +10,11 @@
 #include "api/json.h"
 #include "api/patch.h"
 #include "apiserver/admission.h"
+#include "apiserver/crds.h"
 #include "apiserver/finish.h"
 #include "apiserver/ident.h"
 #include "apiserver/prepare.h"
+#include "apiserver/schema.h"
 #include "base/clock.h"
 
 enum { GENERATE_TRIES = 8 };
@@ -88,6 +90,29 @@ static int check_namespace(struct request *r)
                                 "unable to create new content in namespace %s because it is being "
                                 "terminated",
                                 r->route.ns);
+    }
+    return 0;
+}
+
+/* fieldValidation: what is told of fields that the kind does not have, which are dropped. */
+static int check_unknown(struct request *r, yyjson_mut_doc *doc)
+{
+    const char *mode = http_query(r->x, "fieldValidation");
+    ferry_cleanup_buf struct ferry_buf unknown = {0};
+
+    if (ferry_streq(mode, "Ignore")) {
+        return 0;
+    }
+    schema_unknown(crds_schema(r->route.resource), yyjson_mut_doc_get_root(doc), &unknown);
+    if (unknown.len && ferry_streq(mode, "Strict")) {
+        return status_fail(&r->st, 400,
+                           "%s in version \"%s\" cannot be handled as a %s: strict "
+                           "decoding error: %.300s",
+                           r->route.resource->kind_name, r->route.resource->version,
+                           r->route.resource->kind_name, unknown.data);
+    }
+    if (unknown.len) {
+        request_warn(r, unknown.data);
     }
     return 0;
 }
@@ -177,7 +202,8 @@ int write_create(struct request *r)
     api_cleanup_mut_doc yyjson_mut_doc *doc = NULL;
     bool dry_run;
 
-    if (request_dry_run(r, &dry_run) < 0 || request_body(r, &doc) < 0) {
+    if (request_dry_run(r, &dry_run) < 0 || request_body(r, &doc) < 0 ||
+        check_unknown(r, doc) < 0) {
         return -1;
     }
     return create_document(r, doc, dry_run);
@@ -214,7 +240,7 @@ static int put_change(struct request *r, const struct entry *e, yyjson_mut_doc *
 static int finish_change(struct request *r, const struct entry *e, const yyjson_val *old,
                          yyjson_mut_doc *doc, bool dry_run)
 {
-    int rc = admit_change(r, old, doc);
+    int rc = check_unknown(r, doc) < 0 ? -1 : admit_change(r, old, doc);
     bool same = false;
 
     if (rc == 0) {
@@ -323,6 +349,9 @@ static int apply_or_create(struct request *r, bool dry_run, yyjson_mut_doc *body
     }
     yyjson_mut_obj_put(meta, yyjson_mut_str(body, "name"), yyjson_mut_strcpy(body, r->route.name));
     r->route.verb = ROUTE_CREATE;
+    if (check_unknown(r, body) < 0) {
+        return -1;
+    }
     if (auth_check(&r->who, &r->route) != AUTH_YES) {
         return status_forbidden(&r->st, r->route.resource, r->route.name,
                                 "User \"%s\" cannot create this object", r->who.user);

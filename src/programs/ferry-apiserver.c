@@ -1,6 +1,7 @@
 /* ferry-apiserver: the embedded engine, a small Kubernetes API on SQLite, and the site's CA. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "apiserver/backup.h"
+#include "apiserver/crds.h"
 #include "apiserver/server.h"
 #include "apiserver/site.h"
 #include "base/clock.h"
@@ -27,7 +29,7 @@ static const char program[] = "ferry-apiserver";
 static const char default_listen[] = "127.0.0.1:6443";
 
 struct options {
-    const char *root, *data;
+    const char *root, *data, *crds;
     struct ferry_option_list listen, san;
     const char *server, *out, *relay_owner;
     struct ferry_log_options log;
@@ -235,6 +237,33 @@ static int listen_all(struct apiserver *server, struct sockets *sockets, struct 
     return 0;
 }
 
+/* Where an installation has them: PREFIX/bin and PREFIX/share/ferry/crds. */
+static char *default_crds(void)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (n <= 0) {
+        return NULL;
+    }
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    *slash = '\0';
+    return ferry_asprintf("%s/../share/ferry/crds", self);
+}
+
+static int load_crds(const struct options *o, struct ferry_error *err)
+{
+    ferry_cleanup_free char *found = o->crds ? ferry_strdup(o->crds) : default_crds();
+
+    if (!o->crds && (!found || access(found, F_OK) < 0)) {
+        ferry_warn("no definitions of the custom kinds: their fields are not checked",
+                   F_STR("dir", found ? found : ""));
+        return 0;
+    }
+    return crds_load(found, err);
+}
+
 static int serve(const struct options *o, struct ferry_error *err)
 {
     ferry_cleanup_free char *data = data_dir(o);
@@ -242,8 +271,9 @@ static int serve(const struct options *o, struct ferry_error *err)
     cleanup_sockets struct sockets sockets = {0};
     cleanup_ca struct pki_ca *ca = NULL;
     struct apiserver *server = NULL;
-    int rc = open_sockets(o, &sockets, err);
+    int rc = load_crds(o, err);
 
+    rc = rc < 0 ? rc : open_sockets(o, &sockets, err);
     rc = rc < 0 ? rc : site_open(data, &ca, err);
     rc = rc < 0 ? rc : start_server(o, &sockets, ca, data, &server, err);
     if (rc < 0) {
@@ -266,6 +296,7 @@ static int serve(const struct options *o, struct ferry_error *err)
         }
     }
     apiserver_stop(server);
+    crds_unload();
     return rc;
 }
 
@@ -279,6 +310,8 @@ static int main_serve(int argc, char **argv)
          "database, CA, admin.kubeconfig (default ROOT/var/lib/ferry)"},
         {"listen", 0, FERRY_OPTION_LIST, &o.listen, "ADDRESS:PORT",
          "where to serve; may be repeated (default 127.0.0.1:6443)"},
+        {"crds", 0, FERRY_OPTION_STRING, &o.crds, "DIR",
+         "definitions of the custom kinds (default ../share/ferry/crds beside the program)"},
         {"san", 0, FERRY_OPTION_LIST, &o.san, "NAME",
          "one more name or address for the serving certificate"},
         FERRY_LOG_OPTION_ROWS(&o.log),

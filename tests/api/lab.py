@@ -14,6 +14,7 @@ import time
 
 BUILD = os.environ.get("FERRY_BUILD", "build-asan")
 PROGRAM = os.path.join(BUILD, "src/programs/ferry-apiserver")
+CRDS = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../deploy/kubernetes/crds"))
 DEADLINE_S = 30
 KUBEVIRT = "/apis/kubevirt.io/v1"
 JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
@@ -135,7 +136,7 @@ class Lab:
     def start(self, listen="127.0.0.1:0"):
         self.log = open(os.path.join(self.dir, "log"), "a", encoding="utf-8")
         self.process = subprocess.Popen(
-            [PROGRAM, "--data", self.data, "--listen", listen, *self.options], stdout=subprocess.PIPE,
+            [PROGRAM, "--data", self.data, "--listen", listen, "--crds", CRDS, *self.options], stdout=subprocess.PIPE,
             stderr=self.log, text=True)
         line = self.process.stdout.readline()
         found = re.match(r"listening https://127\.0\.0\.1:(\d+)\n", line)

@@ -249,7 +249,7 @@ class Objects(unittest.TestCase):
         self.api.ok("POST", vmis(), vmi("adm"))
         self.refused(422, "Invalid", "spec.domain.memory.guest: Required value", "POST", vmis(), {
             "metadata": {"name": "x"}, "spec": {"domain": {}}})
-        self.refused(422, "Invalid", "spec.domain.memory.guest: 'much' is not a quantity", "POST", vmis(), {
+        self.refused(422, "Invalid", "spec.domain.memory.guest: Invalid value: \"much\"", "POST", vmis(), {
             "metadata": {"name": "x"}, "spec": {"domain": {"memory": {"guest": "much"}}}})
         self.refused(422, "Invalid", "spec.vmiName: Required value", "POST", migrations(), {
             "metadata": {"name": "x"}, "spec": {}})

@@ -1,0 +1,72 @@
+"""The custom kinds: what a real kube-apiserver refuses, keeps and drops by their definitions, this one does too."""
+import json
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../kubernetes")]
+from lab import MERGE_PATCH, Lab, migration, migrations, vmi, vmis  # noqa: E402
+from test_crds import KEPT, REFUSED  # noqa: E402  the tables that tests/kubernetes runs against Kubernetes
+
+# Decided before the schema's own rule is reached: moves between clusters are not offered here.
+ELSEWHERE = ("sendTo and receive must have the same migrationID",)
+
+
+class Schemas(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Lab()
+        cls.api = cls.lab.admin
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.close()
+
+    def test_refused_alike(self):
+        for where, body, text in REFUSED:
+            if text not in ELSEWHERE:
+                with self.subTest(text=text):
+                    code, answer = self.api.call("POST", where, body)
+                    self.assertEqual(code, 422, answer)
+                    self.assertIn(text, answer["message"])
+
+    def test_kept_alike(self):
+        for where, body in KEPT:
+            if "sendTo" in body["spec"]:
+                continue
+            with self.subTest(name=body["metadata"]["name"]):
+                made = self.api.ok("POST", where, body)
+                self.assertEqual(made["spec"], body["spec"])
+                if where == vmis():
+                    self.assertEqual(made.get("status"), body.get("status"))
+
+    def test_unknown_fields(self):
+        self.api.ok("POST", vmis(), vmi("u"))
+        with_more = migration("u1", "u", speed="high")
+        code, answer = self.api.call("POST", migrations() + "?fieldValidation=Strict", with_more)
+        self.assertEqual(code, 400)
+        self.assertIn('strict decoding error: unknown field "spec.speed"', answer["message"])
+        connection = self.api.connect()
+        connection.request("POST", migrations() + "?dryRun=All", json.dumps(with_more),
+                           {"Content-Type": "application/json"})
+        warned = connection.getresponse()
+        self.assertEqual(warned.headers["Warning"], '299 - "unknown field \\"spec.speed\\""')
+        connection.close()
+        self.assertNotIn("speed", self.api.ok("POST", migrations(), with_more)["spec"])
+        code, answer = self.api.call("PATCH", migrations("u1"), {"spec": {"vmiName": "v"}}, MERGE_PATCH)
+        self.assertIn("the spec of a migration cannot be changed", answer["message"])
+
+    def test_columns_and_explain(self):
+        self.api.ok("POST", "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies",
+                    {"metadata": {"name": "p"}, "spec": {"selectors": {}, "bandwidthPerMigration": "1Gi",
+                                                         "allowPostCopy": True}})
+        out = self.lab.kubectl("get", "migrationpolicy", "p").split("\n")
+        self.assertEqual(out[0].split(), ["NAME", "BANDWIDTH", "AUTOCONVERGE", "POSTCOPY", "AGE"])
+        self.assertEqual(out[1].split()[:3], ["p", "1Gi", "true"])
+        out = self.lab.kubectl("explain", "vmim.spec")
+        self.assertIn("vmiName\t<string> -required-", out)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
