@@ -206,7 +206,11 @@ static bool take_arrival(struct session *x, int64_t now)
     struct relay_arrival a;
     struct hello_refusal refusal;
 
-    if (!x->live || !relay_live_take(x->live, &a)) {
+    if (!x->live || !x->woken) {
+        return false;
+    }
+    x->woken = false;
+    if (!relay_live_take(x->live, &a)) {
         return false;
     }
     if (protocol_attach(x->p, &a.hello, now, &refusal) < 0) {
@@ -444,6 +448,7 @@ static void wait_for_more(struct session *x, bool at_once)
         x->leave_ns = ferry_now_ns() + LEAVE_NS;
         protocol_cancel(x->p, "ended by its node agent or operator", ferry_now_ns());
     }
+    x->woken |= p[1].revents != 0;
     x->readable |= (p[2].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
     x->writable |= (p[2].revents & (POLLOUT | POLLHUP | POLLERR)) != 0;
     x->hup |= x->eof && (p[2].revents & POLLHUP);

@@ -17,6 +17,7 @@ struct session {
     struct relay_live *live; /* target */
     int unix_fd;             /* -1 when over */
     bool has_slot;
+    bool woken;              /* another connection has arrived */
     bool readable, writable; /* unix: worth trying */
     bool eof;                /* read from the unix side */
     bool deaf;               /* the unix side takes no more */
