@@ -157,9 +157,10 @@ void result_decide(const struct result_input *in, struct result *ret)
     case OUTCOME_LOST:
         if (source != OUTCOME_SOURCE_GONE) {
             lost(ret, in);
-            break;
+        } else if (!in->job_active) {
+            ended(ret, in);
         }
-        /* fall through */
+        break;
     default: /* stopped on its way: libvirt will resume or end it */
         if (source == OUTCOME_SOURCE_GONE && !in->job_active) {
             ended(ret, in);
