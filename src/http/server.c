@@ -148,21 +148,27 @@ static void verify_certificate(struct http_peer *peer, gnutls_session_t session)
     gnutls_x509_crt_deinit(crt);
 }
 
+/* The answer is copied at once: newer versions of the library give every question the same place.
+ */
+static union MHD_ConnectionInfo connection_info(struct MHD_Connection *c,
+                                                enum MHD_ConnectionInfoType what)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, what);
+
+    return info ? *info : (union MHD_ConnectionInfo){0};
+}
+
 static void find_peer(struct http_server *s, struct MHD_Connection *c, struct http_peer *peer)
 {
-    const union MHD_ConnectionInfo *fd =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const union MHD_ConnectionInfo *addr =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    int fd = connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD).connect_fd;
     int family = 0;
     socklen_t len = sizeof(family);
 
-    fill_address(peer, addr ? addr->client_addr : NULL);
-    if (fd && getsockopt(fd->connect_fd, SOL_SOCKET, SO_DOMAIN, &family, &len) == 0 &&
-        family == AF_UNIX) {
+    fill_address(peer, connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS).client_addr);
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &len) == 0 && family == AF_UNIX) {
         struct ferry_peer cred;
 
-        if (ferry_unix_peer(fd->connect_fd, &cred, NULL) == 0) {
+        if (ferry_unix_peer(fd, &cred, NULL) == 0) {
             peer->local = true;
             peer->uid = cred.uid;
             peer->gid = cred.gid;
@@ -171,11 +177,11 @@ static void find_peer(struct http_server *s, struct MHD_Connection *c, struct ht
         snprintf(peer->address, sizeof(peer->address), "unix");
     }
     if (s->tls) {
-        const union MHD_ConnectionInfo *tls =
-            MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        gnutls_session_t session =
+            connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION).tls_session;
 
-        if (tls) {
-            verify_certificate(peer, tls->tls_session);
+        if (session) {
+            verify_certificate(peer, session);
         }
     }
 }
@@ -195,9 +201,8 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **socket_con
 
 static void load_peer(struct http_exchange *x)
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct connection_state *state = info ? info->socket_context : NULL;
+    struct connection_state *state =
+        connection_info(x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT).socket_context;
 
     if (!state) {
         find_peer(x->server, x->connection, &x->peer);
