@@ -10,18 +10,24 @@
 
 enum { MAX_VERBS = 32 };
 
-static const struct cli_verb verbs[] = {
-    {"up", "start a site on this machine: an API server and a few nodes", verb_up, false},
-    {"down", "end the site and remove everything it made", verb_down, false},
-    {"vm", "create, list and delete virtual machines", verb_vm, false},
-    {"migrate", "move a virtual machine to another node", verb_migrate, false},
-    {"list", "list moves", verb_list, false},
-    {"watch", "show how moves go", verb_watch, false},
-    {"show", "show all that is known of a move", verb_show, false},
-    {"why", "say why a move does not go on, and what to do", verb_why, false},
-    {"cancel", "cancel a move", verb_cancel, false},
-    {"events", "list what happened", verb_events, false},
-    {"supervise", "keep a site's programs running", verb_supervise, true},
+const struct cli_verb cli_verbs[] = {
+    {"up", "start a site on this machine: an API server and a few nodes", verb_up},
+    {"down", "end the site and remove everything it made", verb_down},
+    {"vm", "create, list and delete virtual machines", verb_vm, .sub = vm_verbs},
+    {"migrate", "move a virtual machine to another node", verb_migrate, .completes = "vms"},
+    {"list", "list moves", verb_list},
+    {"watch", "show how moves go", verb_watch, .completes = "moves vms"},
+    {"show", "show all that is known of a move", verb_show, .completes = "moves vms"},
+    {"why", "say why a move does not go on, and what to do", verb_why, .completes = "moves vms"},
+    {"cancel", "cancel a move", verb_cancel, .completes = "moves vms"},
+    {"node", "list nodes", verb_node, .sub = node_verbs},
+    {"drain", "empty a node", verb_drain, .completes = "nodes"},
+    {"undrain", "let a node take virtual machines again", verb_undrain, .completes = "nodes"},
+    {"policy", "settings for the moves of some virtual machines", verb_policy, .sub = policy_verbs},
+    {"events", "list what happened", verb_events, .completes = "moves vms"},
+    {"completion", "print a script that completes words in a shell", verb_completion,
+     .completes = "shells"},
+    {"supervise", "keep a site's programs running", verb_supervise, .hidden = true},
     {0},
 };
 
@@ -179,7 +185,7 @@ int cli_main(int argc, char **argv)
     int rc = cli_dispatch("ferry",
                           "Moves running virtual machines between hosts: a site to try it on, "
                           "virtual\nmachines, and their migrations.",
-                          verbs, argc, argv, &err);
+                          cli_verbs, argc, argv, &err);
 
     return rc < 0 ? ferry_die("ferry", cli_exit_code(&err), &err) : rc;
 }

@@ -21,7 +21,10 @@ struct cli_verb {
     const char *name, *summary;
     int (*run)(int argc, char **argv, struct ferry_error *err);
     bool hidden;
+    const char *completes;      /* what its arguments name: "vms", "moves vms", "nodes", ... */
+    const struct cli_verb *sub; /* the verbs below it, or NULL */
 };
+extern const struct cli_verb cli_verbs[], vm_verbs[], policy_verbs[], node_verbs[];
 
 /* Runs the verb that argv names; returns the exit code of the program. */
 int cli_main(int argc, char **argv);
@@ -59,4 +62,9 @@ int verb_cancel(int argc, char **argv, struct ferry_error *err);
 int verb_watch(int argc, char **argv, struct ferry_error *err);
 int verb_why(int argc, char **argv, struct ferry_error *err);
 int verb_show(int argc, char **argv, struct ferry_error *err);
+int verb_drain(int argc, char **argv, struct ferry_error *err);
+int verb_undrain(int argc, char **argv, struct ferry_error *err);
+int verb_node(int argc, char **argv, struct ferry_error *err);
+int verb_policy(int argc, char **argv, struct ferry_error *err);
+int verb_completion(int argc, char **argv, struct ferry_error *err);
 int verb_events(int argc, char **argv, struct ferry_error *err);

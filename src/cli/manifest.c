@@ -127,3 +127,91 @@ char *manifest_migration(const char *vm, const char *node)
     }
     return write_and_free(doc);
 }
+
+char *manifest_evacuation(const char *vm, const char *node)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
+    yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstanceMigration");
+    yyjson_mut_val *meta = put(doc, root, "metadata");
+    yyjson_mut_obj_add_str(doc, meta, "generateName", "kubevirt-evacuation-");
+    yyjson_mut_obj_add_str(doc, put(doc, meta, "annotations"), "kubevirt.io/evacuationMigration",
+                           node);
+    yyjson_mut_obj_add_str(doc, put(doc, root, "spec"), "vmiName", vm);
+    return write_and_free(doc);
+}
+
+static int put_labels(yyjson_mut_doc *doc, yyjson_mut_val *selectors, const char *key,
+                      const char *option, const struct ferry_option_list *labels,
+                      struct ferry_error *err)
+{
+    yyjson_mut_val *to = labels->n > 0 ? put(doc, selectors, key) : NULL;
+
+    for (size_t i = 0; i < labels->n; i++) {
+        const char *eq = strchr(labels->items[i], '=');
+
+        if (!eq || eq == labels->items[i]) {
+            return ferry_fail(err, FERRY_INVALID, "--%s: '%s' is not KEY=VALUE", option,
+                              labels->items[i]);
+        }
+        yyjson_mut_obj_put(
+            to, yyjson_mut_strncpy(doc, labels->items[i], (size_t)(eq - labels->items[i])),
+            yyjson_mut_str(doc, eq + 1));
+    }
+    return 0;
+}
+
+static void put_settings(yyjson_mut_doc *doc, yyjson_mut_val *spec, const struct manifest_policy *p)
+{
+    if (p->auto_converge) {
+        yyjson_mut_obj_add_bool(doc, spec, "allowAutoConverge", true);
+    }
+    if (p->post_copy) {
+        yyjson_mut_obj_add_bool(doc, spec, "allowPostCopy", true);
+    }
+    if (p->disruption) {
+        yyjson_mut_obj_add_bool(doc, spec, "allowWorkloadDisruption", true);
+    }
+    if (p->bandwidth) {
+        yyjson_mut_obj_add_str(doc, spec, "bandwidthPerMigration", p->bandwidth);
+    }
+    if (p->completion_timeout_s >= 0) {
+        yyjson_mut_obj_add_int(doc, spec, "completionTimeoutPerGiB", p->completion_timeout_s);
+    }
+    if (p->max_downtime_ms >= 0) {
+        yyjson_mut_obj_add_int(doc, spec, "maxDowntimeMs", p->max_downtime_ms);
+    }
+}
+
+int manifest_policy(const struct manifest_policy *p, char **ret, struct ferry_error *err)
+{
+    int64_t bytes;
+    int rc = manifest_check_name("policy", p->name, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (p->bandwidth && api_quantity(p->bandwidth, 1, &bytes, err) < 0) {
+        return ferry_wrap(err, "--bandwidth");
+    }
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "apiVersion", "migrations.kubevirt.io/v1alpha1");
+    yyjson_mut_obj_add_str(doc, root, "kind", "MigrationPolicy");
+    yyjson_mut_obj_add_str(doc, put(doc, root, "metadata"), "name", p->name);
+    yyjson_mut_val *spec = put(doc, root, "spec"), *selectors = put(doc, spec, "selectors");
+    put_settings(doc, spec, p);
+    if ((rc = put_labels(doc, selectors, "virtualMachineInstanceSelector", "vm-label",
+                         &p->vm_labels, err)) < 0 ||
+        (rc = put_labels(doc, selectors, "namespaceSelector", "namespace-label",
+                         &p->namespace_labels, err)) < 0) {
+        yyjson_mut_doc_free(doc);
+        return rc;
+    }
+    *ret = write_and_free(doc);
+    return 0;
+}

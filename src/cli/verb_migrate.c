@@ -14,6 +14,7 @@
 #include "cli/session.h"
 #include "cli/table.h"
 #include "cli/watch.h"
+#include "http/client.h"
 
 /* ---- migrate ------------------------------------------------------------------------------- */
 
@@ -36,7 +37,37 @@ static int check_first(struct session *s, const char *vm, const char *to, struct
     return preflight_check(&o->u.vmi, rc < 0 ? NULL : nodes.items, nodes.n, to, err);
 }
 
-static int migrate(struct session *s, const char *vm, const char *to, bool watch,
+/* The API server checks the object as if it were to be created, and forgets it. */
+static int ask_dry(struct session *s, const char *vm, const char *json, struct ferry_error *err)
+{
+    const struct api_resource *r = api_resource_of_kind(API_KIND_MIGRATION);
+    ferry_cleanup_free char *path = api_path(r, s->ns, NULL, NULL);
+    ferry_cleanup_free char *dry = ferry_asprintf("%s?dryRun=All", path);
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = http_client_call(kube_client_http(s->client),
+                              &(struct http_call){.method = "POST",
+                                                  .path = dry,
+                                                  .content_type = "application/json",
+                                                  .accept = "application/json",
+                                                  .body = json,
+                                                  .body_len = strlen(json)},
+                              &reply, err);
+
+    if (rc < 0) {
+        return session_explain(err);
+    }
+    if (reply.status < 200 || reply.status > 299) {
+        kube_status_error(reply.status, reply.body.data, reply.body.len, "trying a migration", err);
+        return session_explain(err);
+    }
+    printf(
+        "%s can be moved: it runs, there is a node for it, and the API server takes the request; "
+        "nothing was changed\n",
+        vm);
+    return FERRY_EXIT_OK;
+}
+
+static int migrate(struct session *s, const char *vm, const char *to, bool watch, bool dry_run,
                    struct ferry_error *err)
 {
     ferry_cleanup_free char *json = manifest_migration(vm, to);
@@ -46,6 +77,9 @@ static int migrate(struct session *s, const char *vm, const char *to, bool watch
 
     if (rc < 0) {
         return rc;
+    }
+    if (dry_run) {
+        return ask_dry(s, vm, json, err);
     }
     if (kube_client_create(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), json, &made, err) <
         0) {
@@ -64,10 +98,11 @@ int verb_migrate(int argc, char **argv, struct ferry_error *err)
 {
     struct session_options so = {0};
     const char *to = NULL;
-    bool watch = false;
+    bool watch = false, dry_run = false;
     const struct ferry_option options[] = {
         {"to", 0, FERRY_OPTION_STRING, &to, "NODE", "move it there (any other node)"},
         {"watch", 'w', FERRY_OPTION_FLAG, &watch, NULL, "show progress until it is over"},
+        {"dry-run", 0, FERRY_OPTION_FLAG, &dry_run, NULL, "only say whether it could be moved"},
         SESSION_OPTION_ROWS(&so),
         {0},
     };
@@ -95,7 +130,7 @@ int verb_migrate(int argc, char **argv, struct ferry_error *err)
         return rc;
     }
     ferry_signals_block();
-    return migrate(&s, argv[first], to, watch, err);
+    return migrate(&s, argv[first], to, watch, dry_run, err);
 }
 
 /* ---- list ---------------------------------------------------------------------------------- */

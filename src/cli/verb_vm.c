@@ -406,16 +406,15 @@ static int vm_delete(int argc, char **argv, struct ferry_error *err)
     return rc;
 }
 
+const struct cli_verb vm_verbs[] = {
+    {"create", "create a virtual machine: the built-in test guest, or a manifest", vm_create},
+    {"list", "list virtual machines", vm_list},
+    {"delete", "shut a virtual machine down and delete it", vm_delete, .completes = "vms"},
+    {0},
+};
+
 int verb_vm(int argc, char **argv, struct ferry_error *err)
 {
-    static const struct cli_verb verbs[] = {
-        {"create", "create a virtual machine: the built-in test guest, or a manifest", vm_create,
-         false},
-        {"list", "list virtual machines", vm_list, false},
-        {"delete", "shut a virtual machine down and delete it", vm_delete, false},
-        {0},
-    };
-
-    return cli_dispatch("ferry vm", "Creates, lists and deletes virtual machines.", verbs, argc,
+    return cli_dispatch("ferry vm", "Creates, lists and deletes virtual machines.", vm_verbs, argc,
                         argv, err);
 }

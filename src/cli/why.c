@@ -7,7 +7,6 @@
 
 #include "api/json.h"
 #include "api/object.h"
-#include "cli/output.h"
 
 /* How long a step may take before it counts as broken; the controller gives up much later. */
 enum {
@@ -594,54 +593,4 @@ void why_walk(const struct why_view *view, struct why_answer *ret)
 const struct why_link *why_first(const struct why_answer *a)
 {
     return a->n > 0 && a->links[a->n - 1].state != WHY_OK ? &a->links[a->n - 1] : NULL;
-}
-
-void why_output(const struct why_answer *a, bool yaml, struct ferry_buf *out)
-{
-    static const char *const states[] = {"ok", "waits", "broken"};
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc), *links = yyjson_mut_arr(doc);
-    const struct why_link *first = why_first(a);
-
-    yyjson_mut_doc_set_root(doc, root);
-    if (first && first->state == WHY_BROKEN) {
-        yyjson_mut_obj_add_str(doc, root, "broken", first->name);
-    } else {
-        yyjson_mut_obj_add_null(doc, root, "broken");
-    }
-    yyjson_mut_obj_add_val(doc, root, "links", links);
-    for (size_t i = 0; i < a->n; i++) {
-        yyjson_mut_val *l = yyjson_mut_arr_add_obj(doc, links);
-
-        yyjson_mut_obj_add_str(doc, l, "name", a->links[i].name);
-        yyjson_mut_obj_add_str(doc, l, "state", states[a->links[i].state]);
-        yyjson_mut_obj_add_str(doc, l, "text", a->links[i].text);
-        yyjson_mut_obj_add_str(doc, l, "remedy", a->links[i].remedy);
-    }
-    if (yaml) {
-        api_cleanup_doc yyjson_doc *plain = yyjson_mut_doc_imut_copy(doc, NULL);
-
-        output_yaml(yyjson_doc_get_root(plain), out);
-        return;
-    }
-    ferry_cleanup_free char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY, NULL);
-    ferry_buf_printf(out, "%s\n", text ? text : "null");
-}
-
-void why_render(const struct why_answer *a, struct ferry_buf *out)
-{
-    static const char *const words[] = {"ok", "waits", "BROKEN"};
-
-    for (size_t i = 0; i < a->n; i++) {
-        const struct why_link *l = &a->links[i];
-
-        if (l->text[0]) {
-            ferry_buf_printf(out, "%-6s  %-15s  %s\n", words[l->state], l->name, l->text);
-        } else {
-            ferry_buf_printf(out, "%-6s  %s\n", words[l->state], l->name);
-        }
-        if (l->remedy[0]) {
-            ferry_buf_printf(out, "%-6s  %-15s  what to do: %s\n", "", "", l->remedy);
-        }
-    }
 }

@@ -1,8 +1,14 @@
 /* Tables for what the command line concludes from objects and from its surroundings. */
 #include "lib/unit.h"
 
+#include <stdlib.h>
+
 #include "api/object.h"
 #include "base/str.h"
+#include "cli/cli.h"
+#include "cli/completion.h"
+#include "cli/drain_plan.h"
+#include "cli/manifest.h"
 #include "cli/outcome.h"
 #include "cli/output.h"
 #include "cli/preflight.h"
@@ -169,6 +175,109 @@ static void before_a_move(void **state)
     }
 }
 
+#define ON(name, node, phase, more)                                                                \
+    "{\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\"},\"status\":{\"phase\":\"" phase    \
+    "\",\"nodeName\":\"" node "\"" more "}}"
+#define MOVE(vm, ns, phase)                                                                        \
+    "{\"metadata\":{\"name\":\"m\",\"namespace\":\"" ns "\"},\"spec\":{\"vmiName\":\"" vm          \
+    "\"},\"status\":{\"phase\":\"" phase "\"}}"
+
+static void emptying_a_node(void **state)
+{
+    static const struct {
+        const char *vm, *move, *node2; /* readiness of the other node */
+        int what;                      /* -1 = not concerned */
+        const char *why;
+    } cases[] = {
+        {ON("a", "node1", "Running", ""), NULL, "True", DRAIN_MOVES, ""},
+        {ON("a", "node2", "Running", ""), NULL, "True", -1, ""},
+        {ON("a", "node1", "Succeeded", ""), NULL, "True", -1, ""},
+        {ON("a", "node1", "Running", ""), MOVE("a", "ns", "Running"), "True", DRAIN_MOVING, ""},
+        {ON("a", "node1", "Running", ""), MOVE("a", "ns", ""), "True", DRAIN_MOVING, ""},
+        {ON("a", "node1", "Running", ""), MOVE("a", "ns", "Failed"), "True", DRAIN_MOVES, ""},
+        {ON("a", "node1", "Running", ""), MOVE("a", "other", "Running"), "True", DRAIN_MOVES, ""},
+        {ON("a", "node1", "Running", ""), MOVE("b", "ns", "Running"), "True", DRAIN_MOVES, ""},
+        {ON("a", "node1", "Running", ""), NULL, "False", DRAIN_STAYS, "there is no node"},
+        {ON("a", "node1", "Scheduled", ""), NULL, "True", DRAIN_STAYS, "a is Scheduled"},
+        {ON("a", "node1", "Running",
+            ",\"conditions\":[{\"type\":\"LiveMigratable\",\"status\":"
+            "\"False\",\"message\":\"disk x is local\"}]"),
+         NULL, "True", DRAIN_STAYS, "disk x is local"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *vm = object(API_KIND_VMI, cases[i].vm);
+        api_cleanup_object struct api_object *move =
+            cases[i].move ? object(API_KIND_MIGRATION, cases[i].move) : NULL;
+        api_cleanup_object struct api_object *n1 =
+            object(API_KIND_NODE, NODE("node1", "True", ",\"spec\":{\"unschedulable\":true}"));
+        api_cleanup_object struct api_object *n2 =
+            object(API_KIND_NODE, ferry_streq(cases[i].node2, "True") ? NODE("node2", "True", "")
+                                                                      : NODE("node2", "False", ""));
+        struct api_object *nodes[] = {n1, n2};
+        struct drain_item item = {0};
+        size_t n = drain_plan("node1", &vm, 1, &move, move ? 1 : 0, nodes, 2, &item);
+
+        if (n != (cases[i].what >= 0) || (n && (int)item.what != cases[i].what) ||
+            !strstr(item.why, cases[i].why)) {
+            fail_msg("case %zu: %zu, %d, '%s'", i, n, item.what, item.why);
+        }
+    }
+}
+
+static void policies_and_evacuations(void **state)
+{
+    struct manifest_policy p = {
+        .name = "fast",
+        .vm_labels = {{"app=db", "tier=1"}, 2},
+        .namespace_labels = {{"env="}, 1},
+        .post_copy = true,
+        .bandwidth = "64Mi",
+        .completion_timeout_s = 0,
+        .max_downtime_ms = -1,
+    };
+    ferry_cleanup_free char *json = NULL, *evacuation = manifest_evacuation("vm", "node1");
+    struct ferry_error err = {0};
+
+    (void)state;
+    assert_int_equal(manifest_policy(&p, &json, &err), 0);
+    assert_string_equal(
+        json, "{\"apiVersion\":\"migrations.kubevirt.io/v1alpha1\",\"kind\":\"MigrationPolicy\","
+              "\"metadata\":{\"name\":\"fast\"},\"spec\":{\"selectors\":{"
+              "\"virtualMachineInstanceSelector\":{\"app\":\"db\",\"tier\":\"1\"},"
+              "\"namespaceSelector\":{\"env\":\"\"}},\"allowPostCopy\":true,"
+              "\"bandwidthPerMigration\":\"64Mi\",\"completionTimeoutPerGiB\":0}}");
+    assert_non_null(strstr(evacuation, "\"kubevirt.io/evacuationMigration\":\"node1\""));
+    p.vm_labels.items[1] = "=x";
+    free(json);
+    json = NULL;
+    assert_int_equal(manifest_policy(&p, &json, &err), -FERRY_INVALID);
+    assert_non_null(strstr(err.msg, "--vm-label: '=x' is not KEY=VALUE"));
+    p.bandwidth = "much";
+    assert_int_equal(manifest_policy(&p, &json, &err), -FERRY_INVALID);
+    assert_non_null(strstr(err.msg, "--bandwidth"));
+    p.name = "Bad";
+    assert_int_equal(manifest_policy(&p, &json, &err), -FERRY_INVALID);
+}
+
+/* Every verb that is not hidden is completed, and none that is. */
+static void completion_knows_the_verbs(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf bash = {0}, zsh = {0};
+
+    (void)state;
+    completion_bash(cli_verbs, &bash);
+    completion_zsh(cli_verbs, &zsh);
+    for (const struct cli_verb *v = cli_verbs; v->name; v++) {
+        ferry_cleanup_free char *word = ferry_asprintf(" %s", v->name);
+
+        assert_int_equal(!strstr(bash.data, word), v->hidden);
+        assert_int_equal(!strstr(zsh.data, word), v->hidden);
+    }
+    assert_non_null(strstr(bash.data, "'policy delete') kinds='policies'"));
+}
+
 static const char *existing;
 static bool exists(const char *path)
 {
@@ -279,6 +388,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_became_of_a_move),
         cmocka_unit_test(before_a_move),
+        cmocka_unit_test(emptying_a_node),
+        cmocka_unit_test(policies_and_evacuations),
+        cmocka_unit_test(completion_knows_the_verbs),
         cmocka_unit_test(which_kubeconfig),
         cmocka_unit_test(errors_say_what_to_do),
         cmocka_unit_test(yaml),

@@ -1,0 +1,8 @@
+/* Scripts that complete words in a shell, made from the table of verbs. Pure. */
+#pragma once
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+void completion_bash(const struct cli_verb *verbs, struct ferry_buf *out);
+void completion_zsh(const struct cli_verb *verbs, struct ferry_buf *out);

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Verbs of an operator on a site of two nodes: look, explain, drain, policies. One site for all of them."""
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
+import scenario
+from ferrysite import Site, namespace_names, wait_for
+
+
+def refused(done, code, *words):
+    assert done.returncode == code, (done.returncode, done.stderr)
+    for word in words:
+        assert word in done.stderr, f"'{word}' is not in: {done.stderr}"
+
+
+def broken(site, what, link, code=4):
+    """`ferry why` names exactly this link; its text."""
+    done = site.ferry("why", what, "-o", "json", code=code)
+    answer = json.loads(done.stdout)
+    last = answer["links"][-1]
+    assert last["name"] == link, f"not {link}: {done.stdout}"
+    assert [l for l in answer["links"][:-1] if l["state"] != "ok"] == [], done.stdout
+    assert answer["broken"] == (link if code == 4 else None), done.stdout
+    assert code == 0 or last["remedy"], f"no remedy: {done.stdout}"
+    return last["text"]
+
+
+def slow_down(site, mbit):
+    fabric = next(n for n in namespace_names(site.root) if n.endswith("-fabric"))
+    for i in range(1, site.nodes + 1):
+        subprocess.run(["tc", "-n", fabric, "qdisc", "replace", "dev", f"m{i}", "root", "tbf", "rate", f"{mbit}mbit",
+                        "burst", "256k", "latency", "50ms"], check=True)
+
+
+def move(site, vm):
+    return site.ferry("migrate", vm).stdout.split()[1]
+
+
+def in_phase(site, name, *phases):
+    return wait_for(f"{name} to be {phases}", lambda: (site.api.migration(name) or {}).get("status", {}).get("phase")
+                    in phases, 90)
+
+
+def on_terminal(site, *args, until=None):
+    """What `ferry ARGS` writes on a terminal of 100 columns; interrupted when `until` is seen."""
+    master, slave = pty.openpty()
+    subprocess.run(["stty", "cols", "100"], stdin=slave, check=True)
+    process = subprocess.Popen([os.path.join(site.bin, "ferry"), *args], env=site.environment(), stdin=slave,
+                               stdout=slave, stderr=slave)
+    os.close(slave)
+    seen = b""
+    timer = threading.Timer(60, process.kill)
+    timer.start()
+    try:
+        while True:
+            try:
+                chunk = os.read(master, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            seen += chunk
+            if until and until in seen:
+                process.send_signal(signal.SIGINT)
+                until = None
+    finally:
+        timer.cancel()
+        os.close(master)
+    return process.wait(), seen.decode(errors="replace")
+
+
+def check_before_a_move(site):
+    assert "no move of vm" in broken(site, "vm", "object")
+    refused(site.run("why", "nobody"), 1, "'nobody'", "ferry list")
+    refused(site.run("why"), 2, "missing")
+    refused(site.run("show", "vm"), 1, "no move called 'vm'")
+    assert "nothing was changed" in site.ferry("migrate", "vm", "--dry-run").stdout
+    assert site.api.list("virtualmachineinstancemigrations") == []
+    assert "No move goes on" in site.ferry("watch", "--once").stderr
+    nodes = site.ferry("node", "list", "-o", "wide").stdout
+    assert "node1" in nodes and "ADDRESS" in nodes, nodes
+
+
+def check_running(site):
+    """A slow move: seen by watch, explained by why as going on, shown when over."""
+    slow_down(site, 60)
+    name = move(site, "vm")
+    in_phase(site, name, "Running")
+    wait_for("figures", lambda: "remaining" in site.ferry("watch", "--once").stdout, 30)
+    line = site.ferry("watch", "--once").stdout
+    for word in ("vm", " > node", "Running", "rate", "dirty", "ETA", "round"):
+        assert word in line, line
+    assert "nothing is in the way" in broken(site, "vm", "end", code=0)
+    code, text = on_terminal(site, "watch", until=b"\033[1A\033[J")
+    assert code == 130 and "moves go on" in text and "\033[1A\033[J" in text, (code, text)
+    slow_down(site, 1000)
+    done = site.ferry("watch", name)
+    assert "moved from" in done.stdout, done.stdout
+    text = site.ferry("show", name).stdout
+    for word in ("Succeeded", "Phases:", "TargetReady", "Events:", "SuccessfulMigration", "sent"):
+        assert word in text, text
+    assert json.loads(site.ferry("show", name, "-o", "json").stdout)["metadata"]["name"] == name
+    assert site.ferry("show", "vm", "-o", "name").stdout.strip().endswith(name)
+    assert "Migrated" in site.ferry("events", "vm").stdout
+    assert "has moved" in broken(site, name, "end", code=0)
+
+
+def check_broken_links(site):
+    # The controller does not act.
+    site.kill("supervisor")
+    pid = site.kill("controller")
+    wait_for("the controller to be gone", lambda: not os.path.exists(f"/proc/{pid}"))
+    name = move(site, "vm")
+    wait_for("the controller to be missed", lambda: site.run("why", name, "-o", "name").stdout == "controller\n", 60)
+    broken(site, name, "controller")
+    site.ferry("up", "--root", site.root)
+    site.ferry("watch", name)
+
+    # The node that would take it is cordoned after the checks beforehand.
+    other = "node2" if site.node_of("vm") == "node1" else "node1"
+    refused(site.run("migrate", "vm", "--to", "node7", "--dry-run"), 1, "no node 'node7'")
+    site.kubectl("cordon", other)
+    refused(site.run("migrate", "vm", "--dry-run"), 1, "no node that vm could move to")
+    name = site.api.create("virtualmachineinstancemigrations",
+                           {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
+                            "metadata": {"generateName": "stuck-"}, "spec": {"vmiName": "vm"}})["metadata"]["name"]
+    wait_for("the target pod to find no node",
+             lambda: site.run("why", name, "-o", "name").stdout == "target-pod\n" and
+             site.run("why", name).returncode == 4, 60)
+    assert "no node for" in broken(site, name, "target-pod")
+    site.ferry("undrain", other)
+    site.ferry("watch", name)
+
+
+def check_drain(site):
+    site.ferry("vm", "create", "second", "--memory", "64Mi", "--wait")
+    node = site.node_of("vm")
+    other = "node2" if node == "node1" else "node1"
+    plan = site.ferry("drain", node, "--dry-run").stdout
+    assert "vm" in plan and "moves" in plan, plan
+    assert not site.api.get("nodes", node)["spec"].get("unschedulable")
+    refused(site.run("drain", "node7"), 1, "no node 'node7'")
+    done = site.ferry("drain", node)
+    assert f"no virtual machine is on {node} any more" in done.stdout, done.stdout
+    assert site.node_of("vm") == other and site.node_of("second") == other
+    assert site.api.get("nodes", node)["spec"]["unschedulable"]
+    assert "no, drained" in site.ferry("node", "list").stdout
+    # Now there is nowhere to go.
+    done = site.ferry("drain", other, "--dry-run", code=1)
+    assert "stays" in done.stdout and "no node that vm could move to" in done.stdout, done.stdout
+    done = site.ferry("drain", other, code=1)
+    assert f"still on {other}" in done.stdout, done.stdout
+    site.ferry("undrain", other)
+    assert "takes virtual machines again" in site.ferry("undrain", node).stdout
+    assert not site.api.get("nodes", node)["spec"].get("unschedulable")
+
+
+def check_policies(site):
+    assert "No policies" in site.ferry("policy", "list").stderr
+    site.ferry("policy", "create", "fast", "--vm-label", "app=db", "--allow-post-copy", "--bandwidth", "64Mi")
+    refused(site.run("policy", "create", "fast"), 1, "'fast' already")
+    refused(site.run("policy", "create", "x", "--vm-label", "app"), 2, "KEY=VALUE")
+    table = site.ferry("policy", "list").stdout
+    assert "app=db" in table and "bandwidthPerMigration=64Mi" in table, table
+    assert "allowPostCopy: true" in site.ferry("policy", "show", "fast").stdout
+    assert site.ferry("policy", "list", "-o", "name").stdout == "migrationpolicy.migrations.kubevirt.io/fast\n"
+    site.ferry("policy", "delete", "fast")
+    refused(site.run("policy", "delete", "fast"), 1, "no policy 'fast'")
+
+
+def check_completion(site):
+    def words(*typed):
+        script = 'eval "$(ferry completion bash)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _ferry; ' \
+                 'printf "%s\\n" "${COMPREPLY[@]}"'
+        env = dict(site.environment(), PATH=site.bin + ":" + os.environ["PATH"])
+        done = subprocess.run(["bash", "-c", script, "bash", "ferry", *typed], env=env, text=True, check=True,
+                              stdout=subprocess.PIPE)
+        return done.stdout.split()
+    assert words("mig") == ["migrate"]
+    assert words("vm", "cr") == ["create"]
+    assert words("migrate", "") == ["second", "vm"]
+    assert words("drain", "node") == ["node1", "node2"]
+    assert "--dry-run" in words("migrate", "--")
+    assert words("policy", "create", "--allow-p") == ["--allow-post-copy"]
+
+
+def test_verbs(bin_dir):
+    with Site(bin_dir) as site:
+        site.ferry("vm", "create", "vm", "--memory", "128Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
+        for check in (check_before_a_move, check_running, check_broken_links, check_drain, check_policies,
+                      check_completion):
+            check(site)
+            print(f"ok     {check.__name__}", flush=True)
+
+
+scenario.need_root()
+scenario.main(globals())
