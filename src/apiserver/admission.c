@@ -216,6 +216,96 @@ static int create_pod(const struct api_resource *r, yyjson_mut_doc *doc, struct 
     return 0;
 }
 
+/* ---- policies ----------------------------------------------------------------------------------
+ */
+
+/* A number in thousandths within [min, max], with at most three decimals. */
+static int check_factor(const struct api_resource *r, yyjson_mut_doc *doc, const char *name,
+                        int64_t min, int64_t max, struct status *st)
+{
+    ferry_cleanup_free char *pointer = ferry_asprintf("/spec/experimental/stallDetector/%s", name);
+    ferry_cleanup_free char *field = ferry_asprintf("spec.experimental.stallDetector.%s", name);
+    yyjson_mut_val *v = at(doc, pointer);
+    ferry_cleanup_free char *text = v ? yyjson_mut_val_write(v, 0, NULL) : NULL;
+    api_cleanup_doc yyjson_doc *parsed = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    const char *dot = text ? strchr(text, '.') : NULL;
+    int64_t milli = 0;
+
+    if (!v) {
+        return 0;
+    }
+    if (dot && strspn(dot + 1, "0123456789") > 3) {
+        return status_invalid(st, r, name_of(doc), field,
+                              "Invalid value: %s: must have at most 3 decimals", text);
+    }
+    if (api_quantity_val(yyjson_doc_get_root(parsed), 1000, &milli, NULL) < 0 || milli < min ||
+        milli > max) {
+        return status_invalid(st, r, name_of(doc), field,
+                              "Invalid value: %s: out of the range that makes sense", text);
+    }
+    return 0;
+}
+
+static int check_policy(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+{
+    static const struct {
+        const char *name;
+        int64_t min, max;
+    } factors[] = {
+        {"ewmaAlpha", 1, 1000},
+        {"patienceWindowDecayFactor", 0, 1000},
+        {"precopyPossibleFactor", 1000, INT64_MAX},
+        {"completionTimeoutFactor", 1000, INT64_MAX},
+    };
+
+    if (at(doc, "/spec/experimental/stallDetector") &&
+        at(doc, "/spec/experimental/downtimeTuning")) {
+        return status_invalid(st, r, name_of(doc), "spec.experimental.downtimeTuning",
+                              "Forbidden: may not be set together with stallDetector");
+    }
+    for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+        if (check_factor(r, doc, factors[i].name, factors[i].min, factors[i].max, st) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static bool is_policy(const struct api_resource *r)
+{
+    return ferry_streq(r->plural, "migrationpolicies");
+}
+
+/* ---- risks -------------------------------------------------------------------------------------
+ */
+
+#define POST_COPY "a guest whose move is in post-copy is lost when either of its two hosts is lost"
+#define CLUSTER "/spec/configuration/migrations/"
+static const struct {
+    const char *plural, *pointer, *text;
+} risks[] = {
+    {"migrationpolicies", "/spec/allowPostCopy", "spec.allowPostCopy: " POST_COPY},
+    {"kubevirts", CLUSTER "allowPostCopy",
+     "spec.configuration.migrations.allowPostCopy: " POST_COPY},
+    {"kubevirts", CLUSTER "disableTLS",
+     "spec.configuration.migrations.disableTLS: the memory of guests crosses the network in the "
+     "clear, and whoever can reach a listener can feed a hypervisor"},
+    {"kubevirts", CLUSTER "unsafeMigrationOverride",
+     "spec.configuration.migrations.unsafeMigrationOverride: disks without shared, coherent "
+     "storage may be damaged by a move"},
+};
+
+void admission_warn(const struct api_resource *r, yyjson_mut_doc *doc,
+                    void (*say)(void *ctx, const char *text), void *ctx)
+{
+    for (size_t i = 0; i < sizeof(risks) / sizeof(risks[0]); i++) {
+        if (ferry_streq(r->plural, risks[i].plural) &&
+            yyjson_mut_is_true(at(doc, risks[i].pointer))) {
+            say(ctx, risks[i].text);
+        }
+    }
+}
+
 int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
                      const struct admission_view *view, struct status *st)
 {
@@ -227,7 +317,7 @@ int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
     case API_KIND_POD:
         return create_pod(r, doc, st);
     default:
-        return 0;
+        return is_policy(r) ? check_policy(r, doc, st) : 0;
     }
 }
 
@@ -242,6 +332,6 @@ int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson
     case API_KIND_POD:
         return update_pod(r, old, doc, st);
     default:
-        return 0;
+        return is_policy(r) ? check_policy(r, doc, st) : 0;
     }
 }

@@ -17,6 +17,9 @@ struct admission_view {
 /* May add to `doc`. */
 int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
                      const struct admission_view *view, struct status *st);
+/* Says, for each risky option that is on, what the risk is. */
+void admission_warn(const struct api_resource *r, yyjson_mut_doc *doc,
+                    void (*say)(void *ctx, const char *text), void *ctx);
 /* Not called for writes through "status". */
 int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
                      const struct admission_view *view, struct status *st);

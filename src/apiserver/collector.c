@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/binder.h"
 #include "apiserver/dependents.h"
 #include "apiserver/prepare.h"
+#include "apiserver/quota.h"
 #include "apiserver/remove.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -226,18 +228,32 @@ static bool may_leave_garbage(const struct hub_event *e)
             strstr(e->now->json, "\"deletionTimestamp\""));
 }
 
-static bool look(struct collector *c, uint64_t *seen, int timeout_ms)
+enum { GARBAGE = 1, USAGE = 2, VOLUMES = 4, EVERYTHING = GARBAGE | USAGE | VOLUMES };
+
+/* What is to be looked at after this. */
+static unsigned work_of(const struct hub_event *e)
+{
+    const char *plural = e->now->resource->plural;
+    unsigned work = may_leave_garbage(e) ? GARBAGE : 0;
+
+    if (!ferry_streq(plural, "events") && !ferry_streq(plural, "leases")) {
+        work |= USAGE;
+    }
+    return ferry_str_starts(plural, "persistentvolume") ? work | VOLUMES : work;
+}
+
+static unsigned look(struct collector *c, uint64_t *seen, int timeout_ms)
 {
     cleanup_hub_batch struct hub_batch batch = {0};
-    bool found = false;
+    unsigned found = 0;
 
     if (hub_wait(store_hub(c->store), NULL, *seen, timeout_ms, &batch) < 0) {
         *seen = store_version(c->store); /* missed some: look at everything */
-        return true;
+        return EVERYTHING;
     }
     *seen = batch.version;
     for (size_t i = 0; i < batch.n; i++) {
-        found = found || may_leave_garbage(&batch.events[i]);
+        found |= work_of(&batch.events[i]);
     }
     return found;
 }
@@ -247,22 +263,31 @@ static void *collector_run(void *arg)
     struct collector *c = arg;
     uint64_t seen = store_version(c->store);
     int64_t events_ns = 0;
-    bool dirty = true;
+    unsigned work = EVERYTHING;
 
     while (!atomic_load(&c->stop)) {
-        if (dirty) {
+        if (work & GARBAGE) {
             dependents_sweep(c->store);
             sweep_orphans(c);
             sweep_namespaces(c);
+        }
+        if (work & VOLUMES) {
+            binder_sweep(c->store);
+        }
+        if (work & USAGE) {
+            quota_sweep(c->store);
         }
         if (ferry_now_ns() >= events_ns) {
             sweep_events(c);
             events_ns = ferry_now_ns() + EVENTS_EVERY_S * FERRY_NS_PER_S;
         }
-        dirty = look(c, &seen, WAIT_MS);
-        if (dirty) {
+        work = look(c, &seen, WAIT_MS);
+        if (work) {
+            unsigned more;
+
             ferry_sleep_ms(GATHER_MS);
-            while (look(c, &seen, 0)) {
+            while ((more = look(c, &seen, 0))) {
+                work |= more;
             }
         }
     }

@@ -18,6 +18,7 @@
 #include "apiserver/remove.h"
 #include "apiserver/request.h"
 #include "apiserver/store.h"
+#include "apiserver/subresource.h"
 #include "apiserver/watch.h"
 #include "apiserver/write.h"
 #include "base/log.h"
@@ -181,6 +182,9 @@ static int serve(struct request *r)
     }
     if (ferry_streq(path, "/ferry/v1/backup")) {
         return serve_backup(r);
+    }
+    if (subresource_is_path(path)) {
+        return subresource_serve(r);
     }
     return route_is_object_path(path) ? serve_object(r) : serve_discovery(r);
 }

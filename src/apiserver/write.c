@@ -14,6 +14,7 @@
 #include "apiserver/finish.h"
 #include "apiserver/ident.h"
 #include "apiserver/prepare.h"
+#include "apiserver/quota.h"
 #include "apiserver/schema.h"
 #include "base/clock.h"
 
@@ -117,6 +118,11 @@ static int check_unknown(struct request *r, yyjson_mut_doc *doc)
     return 0;
 }
 
+static void warn(void *ctx, const char *text)
+{
+    request_warn(ctx, text);
+}
+
 /* ---- create ------------------------------------------------------------------------------------
  */
 
@@ -129,7 +135,10 @@ static int admit_new(struct request *r, yyjson_mut_doc *doc)
         return -1;
     }
     view_fill(r, doc, &view);
-    return admission_create(r->route.resource, doc, &view.v, &r->st);
+    if (admission_create(r->route.resource, doc, &view.v, &r->st) < 0) {
+        return -1;
+    }
+    return quota_admit(r, doc);
 }
 
 /* A node's certificate lets it make what bears its name: known only now. */
@@ -143,7 +152,7 @@ static int check_new_name(struct request *r)
 }
 
 /* Ends the transaction. */
-static int create_in_transaction(struct request *r, yyjson_mut_doc *doc, bool dry_run)
+static int create_in_transaction(struct request *r, yyjson_mut_doc *doc, bool dry_run, int code)
 {
     struct ferry_error err;
     int rc = admit_new(r, doc);
@@ -155,11 +164,11 @@ static int create_in_transaction(struct request *r, yyjson_mut_doc *doc, bool dr
     if (rc < 0 || dry_run) {
         store_abort(r->store);
         if (rc == 0) {
-            finish_with_document(r, 201, doc);
+            finish_with_document(r, code, doc);
         }
         return rc;
     }
-    return finish_commit(r, 201);
+    return finish_commit(r, code);
 }
 
 static bool name_is_taken(struct request *r)
@@ -170,7 +179,7 @@ static bool name_is_taken(struct request *r)
     return e != NULL;
 }
 
-static int create_document(struct request *r, const yyjson_mut_doc *given, bool dry_run)
+int write_create_document(struct request *r, const yyjson_mut_doc *given, bool dry_run, int code)
 {
     char uid[IDENT_UID_SIZE], suffix[IDENT_SUFFIX_SIZE];
     bool generated = yyjson_mut_ptr_get(yyjson_mut_doc_get_root((yyjson_mut_doc *)given),
@@ -188,7 +197,8 @@ static int create_document(struct request *r, const yyjson_mut_doc *given, bool 
         }
         store_begin(r->store);
         if (!name_is_taken(r)) {
-            return create_in_transaction(r, doc, dry_run);
+            admission_warn(r->route.resource, doc, warn, r);
+            return create_in_transaction(r, doc, dry_run, code);
         }
         store_abort(r->store);
         if (!generated || i == GENERATE_TRIES) {
@@ -206,7 +216,7 @@ int write_create(struct request *r)
         check_unknown(r, doc) < 0) {
         return -1;
     }
-    return create_document(r, doc, dry_run);
+    return write_create_document(r, doc, dry_run, 201);
 }
 
 /* ---- update and patch --------------------------------------------------------------------------
@@ -241,6 +251,10 @@ static int finish_change(struct request *r, const struct entry *e, const yyjson_
                          yyjson_mut_doc *doc, bool dry_run)
 {
     int rc = check_unknown(r, doc) < 0 ? -1 : admit_change(r, old, doc);
+
+    if (rc == 0 && !*r->route.subresource) {
+        admission_warn(r->route.resource, doc, warn, r);
+    }
     bool same = false;
 
     if (rc == 0) {
@@ -356,7 +370,7 @@ static int apply_or_create(struct request *r, bool dry_run, yyjson_mut_doc *body
         return status_forbidden(&r->st, r->route.resource, r->route.name,
                                 "User \"%s\" cannot create this object", r->who.user);
     }
-    return create_document(r, body, dry_run);
+    return write_create_document(r, body, dry_run, 201);
 }
 
 int write_patch(struct request *r)

@@ -5,6 +5,8 @@
 #include "apiserver/request.h"
 
 int write_create(struct request *r);
+/* The same with a document of the server's own; `code` is answered on success. */
+int write_create_document(struct request *r, const yyjson_mut_doc *doc, bool dry_run, int code);
 int write_update(struct request *r);
 int write_patch(struct request *r);
 

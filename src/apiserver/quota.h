@@ -1,0 +1,13 @@
+/* ResourceQuota: what a namespace may hold of pods, their cpu and memory, and of counted kinds. */
+#pragma once
+
+#include "apiserver/request.h"
+
+/* Inside the transaction: may the new object be made? 403 with "exceeded quota" when not. */
+int quota_admit(struct request *r, yyjson_mut_doc *doc);
+/* Brings the status of all quotas in line with what is there. Part of the collector. */
+void quota_sweep(struct store *store);
+
+/* How much of `what` ("pods", "requests.cpu", "count/pods") an object takes, in thousandths. Pure.
+ */
+int64_t quota_usage(const char *what, const struct api_resource *r, const yyjson_val *object);

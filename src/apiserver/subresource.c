@@ -1,0 +1,171 @@
+#include "apiserver/subresource.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/finish.h"
+#include "apiserver/write.h"
+#include "base/str.h"
+
+static const char prefix[] = "/apis/subresources.kubevirt.io/";
+enum { PART = 254 };
+
+struct call {
+    char version[PART], ns[PART], plural[PART], name[PART], verb[PART];
+};
+
+bool subresource_is_path(const char *path)
+{
+    return ferry_str_starts(path, prefix) && strstr(path, "/namespaces/");
+}
+
+static bool parse(const char *path, struct call *ret)
+{
+    int end = 0;
+
+    return sscanf(path + strlen(prefix), "%253[^/]/namespaces/%253[^/]/%253[^/]/%253[^/]/%253s%n",
+                  ret->version, ret->ns, ret->plural, ret->name, ret->verb, &end) == 5 &&
+           (ferry_streq(ret->version, "v1") || ferry_streq(ret->version, "v1alpha3")) &&
+           (ferry_streq(ret->plural, "virtualmachines") ||
+            ferry_streq(ret->plural, "virtualmachineinstances"));
+}
+
+/* The VMI of that name, or a 404. */
+static struct entry *find_vmi(struct request *r, const struct call *c)
+{
+    const struct api_resource *vmis = api_resource_of_kind(API_KIND_VMI);
+    struct entry *e = store_get(r->store, vmis, c->ns, c->name);
+
+    if (!e) {
+        status_not_found(&r->st, vmis, c->name);
+    }
+    return e;
+}
+
+/* ---- migrate -----------------------------------------------------------------------------------
+ */
+
+static yyjson_mut_doc *new_migration(const struct call *c, const yyjson_val *options)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_val *selector = yyjson_obj_get((yyjson_val *)options, "addedNodeSelector");
+
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, yyjson_mut_obj_add_obj(doc, root, "metadata"), "generateName",
+                           "kubevirt-migrate-vm-");
+    yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, root, "spec");
+    yyjson_mut_obj_add_strcpy(doc, spec, "vmiName", c->name);
+    if (yyjson_obj_size(selector)) {
+        yyjson_mut_obj_add_val(doc, spec, "addedNodeSelector", yyjson_val_mut_copy(doc, selector));
+    }
+    return doc;
+}
+
+static int check_running(struct request *r, const struct call *c)
+{
+    cleanup_entry struct entry *e = find_vmi(r, c);
+
+    if (!e) {
+        return -1;
+    }
+    api_cleanup_doc yyjson_doc *vmi = yyjson_read(e->json, e->json_len, 0);
+    if (!ferry_streq(api_json_str(yyjson_doc_get_root(vmi), "/status/phase"), "Running")) {
+        return status_conflict(&r->st, e->resource, c->name, "VM is not running");
+    }
+    return 0;
+}
+
+static int migrate(struct request *r, const struct call *c, const yyjson_val *options)
+{
+    bool dry_run = yyjson_arr_size(yyjson_obj_get((yyjson_val *)options, "dryRun")) > 0;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = new_migration(c, options);
+
+    if (check_running(r, c) < 0) {
+        return -1;
+    }
+    r->route =
+        (struct route){.resource = api_resource_of_kind(API_KIND_MIGRATION), .verb = ROUTE_CREATE};
+    snprintf(r->route.ns, sizeof(r->route.ns), "%s", c->ns);
+    r->auth = AUTH_YES;
+    return write_create_document(r, doc, dry_run, 202);
+}
+
+/* ---- evacuate/cancel ---------------------------------------------------------------------------
+ */
+
+/* Ends the transaction. */
+static int unmark(struct request *r, const struct call *c, const char *node, bool dry_run)
+{
+    cleanup_entry struct entry *e = find_vmi(r, c);
+    api_cleanup_doc yyjson_doc *old = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    const char *marked = api_json_str(yyjson_doc_get_root(old), "/status/evacuationNodeName");
+    struct ferry_error err;
+
+    if (!e || !marked || dry_run) {
+        store_abort(r->store);
+        return e ? 0 : -1;
+    }
+    if (!ferry_str_empty(node) && !ferry_streq(node, marked)) {
+        store_abort(r->store);
+        return status_conflict(&r->st, e->resource, c->name,
+                               "the VMI is asked to leave another node");
+    }
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    yyjson_mut_obj_remove_key(yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "status"),
+                              "evacuationNodeName");
+    if (store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
+        store_abort(r->store);
+        return finish_failed(r, &err);
+    }
+    return store_commit(r->store, NULL, &err) < 0 ? finish_failed(r, &err) : 0;
+}
+
+static int cancel_evacuation(struct request *r, const struct call *c, const yyjson_val *options)
+{
+    bool dry_run = yyjson_arr_size(yyjson_obj_get((yyjson_val *)options, "dryRun")) > 0;
+
+    if (!options) {
+        return status_fail(&r->st, 400, "the request has no body");
+    }
+    store_begin(r->store);
+    if (unmark(r, c, api_json_str(options, "/evacuationNodeName"), dry_run) < 0) {
+        return -1;
+    }
+    request_answer_status(r, &(struct status){.code = 200});
+    return 0;
+}
+
+int subresource_serve(struct request *r)
+{
+    struct call c = {0};
+    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    api_cleanup_doc yyjson_doc *options = NULL;
+    size_t len = 0;
+
+    if (!parse(http_path(r->x), &c)) {
+        return status_fail(&r->st, 404, "the server could not find the requested resource");
+    }
+    if (!ferry_streq(http_method(r->x), "PUT")) {
+        return status_fail(&r->st, 405, "the server does not allow this method here");
+    }
+    if (r->who.role != AUTH_ADMIN) {
+        return status_fail(&r->st, 403, "forbidden: User \"%s\" cannot %.100s %.250s", r->who.user,
+                           c.verb, c.name);
+    }
+    http_body(r->x, &len);
+    if (len) {
+        if (request_body(r, &body) < 0) {
+            return -1;
+        }
+        options = yyjson_mut_doc_imut_copy(body, NULL);
+    }
+    if (ferry_streq(c.verb, "migrate") && ferry_streq(c.plural, "virtualmachines")) {
+        return migrate(r, &c, yyjson_doc_get_root(options));
+    }
+    if (ferry_streq(c.verb, "evacuate/cancel")) {
+        return cancel_evacuation(r, &c, yyjson_doc_get_root(options));
+    }
+    return status_fail(&r->st, 404, "the server could not find the requested resource");
+}

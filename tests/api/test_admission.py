@@ -1,0 +1,193 @@
+"""Quotas, volumes made by hand, what virtctl calls, warnings, who may ask for what."""
+import json
+import os
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import MERGE_PATCH, Lab, configmaps, migration, migrations, pod, pods, vmi, vmis, wait_for  # noqa: E402
+
+SUB = "/apis/subresources.kubevirt.io/v1/namespaces/default"
+POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"
+KUBEVIRTS = "/apis/kubevirt.io/v1/namespaces/default/kubevirts"
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Lab()
+        cls.api = cls.lab.admin
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.close()
+
+
+def sized(name, memory="1Gi", limits=None):
+    p = pod(name)
+    p["spec"]["containers"][0]["resources"] = {"requests": {"memory": memory, "cpu": "500m"},
+                                                   "limits": limits or {}}
+    return p
+
+
+class Quota(Case):
+    def namespace(self, name, **hard):
+        self.api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        self.api.ok("POST", f"/api/v1/namespaces/{name}/resourcequotas",
+                    {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+        return pods(ns=name)
+
+    def test_exceeded(self):
+        where = self.namespace("q1", **{"pods": "3", "requests.memory": "2Gi", "limits.cpu": "4"})
+        self.api.ok("POST", where, sized("a", limits={"cpu": "1"}))
+        code, answer = self.api.call("POST", where, sized("b", "1536Mi", {"cpu": "1"}))
+        self.assertEqual((code, answer["message"]), (
+            403, 'pods "b" is forbidden: exceeded quota: q, requested: requests.memory=1536Mi, '
+                 'used: requests.memory=1Gi, limited: requests.memory=2Gi'))
+        code, answer = self.api.call("POST", where, sized("c"))
+        self.assertIn("failed quota: q: must specify limits.cpu", answer["message"])
+        self.assertEqual(self.api.call("POST", where + "?dryRun=All", sized("b", "1536Mi", {"cpu": "1"}))[0], 403)
+        self.api.ok("POST", where, sized("b", limits={"cpu": "1"}))
+        wait_for("the status", lambda: self.api.ok("GET", "/api/v1/namespaces/q1/resourcequotas/q").get(
+            "status", {}).get("used") == {"pods": "2", "requests.memory": "2Gi", "limits.cpu": "2"})
+        # what is over gives its place back
+        self.api.ok("PATCH", pods("a", "q1") + "/status", {"status": {"phase": "Succeeded"}}, MERGE_PATCH)
+        self.api.ok("POST", where, sized("c", limits={"cpu": "1"}))
+
+    def test_the_last_place_goes_once(self):
+        where = self.namespace("q2", pods="5")
+        codes = []
+        threads = [threading.Thread(target=lambda n=n: codes.append(
+            self.api.call("POST", where, pod(f"p{n}"))[0])) for n in range(12)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual((codes.count(201), codes.count(403)), (5, 7))
+
+    def test_counts(self):
+        self.namespace("q3", **{"count/virtualmachineinstances.kubevirt.io": "1", "configmaps": "1"})
+        self.api.ok("POST", vmis(ns="q3"), vmi("one"))
+        self.assertEqual(self.api.call("POST", vmis(ns="q3"), vmi("two"))[0], 403)
+        self.api.ok("POST", configmaps(ns="q3"), {"metadata": {"name": "one"}})
+        self.assertIn("exceeded quota", self.api.call("POST", configmaps(ns="q3"), {"metadata": {"name": "x"}})[1]["message"])
+
+
+class Volumes(Case):
+    def volume(self, name, size, **spec):
+        self.api.ok("POST", "/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": {
+            "capacity": {"storage": size}, "accessModes": ["ReadWriteMany"], "storageClassName": "by-hand",
+            "persistentVolumeReclaimPolicy": "Retain", **spec}})
+
+    def claim(self, name, size, **spec):
+        self.api.ok("POST", "/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": name}, "spec": {
+            "accessModes": ["ReadWriteMany"], "storageClassName": "by-hand",
+            "resources": {"requests": {"storage": size}}, **spec}})
+
+    def get(self, name):
+        return self.api.ok("GET", f"/api/v1/namespaces/default/persistentvolumeclaims/{name}")
+
+    def test_smallest_that_fits(self):
+        for name, size in (("big", "10Gi"), ("small", "1Gi"), ("middle", "2Gi")):
+            self.volume(name, size)
+        self.claim("c", "1500Mi")
+        wait_for("the claim to be bound", lambda: self.get("c").get("status", {}).get("phase") == "Bound")
+        c = self.get("c")
+        self.assertEqual((c["spec"]["volumeName"], c["status"]["capacity"]), ("middle", {"storage": "2Gi"}))
+        v = self.api.ok("GET", "/api/v1/persistentvolumes/middle")
+        self.assertEqual((v["spec"]["claimRef"]["uid"], v["status"]["phase"]), (c["metadata"]["uid"], "Bound"))
+        self.claim("other", "1500Mi", storageClassName="another")
+        wait_for("the other claim to wait", lambda: self.get("other").get("status", {}).get("phase") == "Pending")
+        self.assertIn("middle", self.lab.kubectl("get", "pvc", "c"))
+        self.api.ok("DELETE", "/api/v1/namespaces/default/persistentvolumeclaims/c")
+        wait_for("the volume to be released", lambda: self.api.ok(
+            "GET", "/api/v1/persistentvolumes/middle")["status"]["phase"] == "Released")
+        self.claim("c", "1500Mi")  # the data of the old claim is not given to the new one
+        wait_for("the new claim to be bound", lambda: self.get("c").get("status", {}).get("phase") == "Bound")
+        self.assertEqual(self.get("c")["spec"]["volumeName"], "big")
+
+
+class Virtctl(Case):
+    def test_migrate(self):
+        self.assertEqual(self.api.call("PUT", f"{SUB}/virtualmachines/none/migrate")[0], 404)
+        self.api.ok("POST", vmis(), {**vmi("m"), "status": {"phase": "Pending"}})
+        self.assertEqual(self.api.call("PUT", f"{SUB}/virtualmachines/m/migrate")[0], 409)
+        self.api.ok("PATCH", vmis("m"), {"status": {"phase": "Running"}}, MERGE_PATCH)
+        self.assertEqual(self.api.call("PUT", f"{SUB}/virtualmachines/m/migrate", {"dryRun": ["All"]})[0], 202)
+        self.assertEqual(self.api.ok("GET", migrations())["items"], [])
+        code, _ = self.api.call("PUT", f"{SUB}/virtualmachines/m/migrate", {"addedNodeSelector": {"disk": "fast"}})
+        self.assertEqual(code, 202)
+        made, = self.api.ok("GET", migrations() + "?labelSelector=kubevirt.io%2Fvmi-name%3Dm")["items"]
+        self.assertTrue(made["metadata"]["name"].startswith("kubevirt-migrate-vm-"))
+        self.assertEqual(made["spec"], {"vmiName": "m", "addedNodeSelector": {"disk": "fast"}})
+        self.assertIn("in-flight migration detected",
+                      self.api.call("PUT", f"{SUB}/virtualmachines/m/migrate")[1]["message"])
+        self.assertEqual(self.lab.node("n1").call("PUT", f"{SUB}/virtualmachines/m/migrate")[0], 403)
+        self.assertEqual(self.api.call("GET", f"{SUB}/virtualmachines/m/migrate")[0], 405)
+        self.assertEqual(self.api.call("PUT", f"{SUB}/virtualmachines/m/restart")[0], 404)
+
+    def test_evacuate_cancel(self):
+        self.api.ok("POST", vmis(), {**vmi("e"), "status": {"phase": "Running", "evacuationNodeName": "n1"}})
+        path = f"{SUB}/virtualmachineinstances/e/evacuate/cancel"
+        self.assertEqual(self.api.call("PUT", path)[0], 400)
+        self.assertEqual(self.api.call("PUT", path, {"evacuationNodeName": "n2"})[0], 409)
+        self.assertEqual(self.api.call("PUT", path, {"evacuationNodeName": "n1"})[0], 200)
+        self.assertNotIn("evacuationNodeName", self.api.ok("GET", vmis("e"))["status"])
+        self.assertEqual(self.api.call("PUT", path, {})[0], 200)
+
+
+class Options(Case):
+    def warnings(self, method, path, body):
+        connection = self.api.connect()
+        connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        connection.close()
+        self.assertLess(answer.status, 300, text)
+        return answer.headers.get_all("Warning") or []
+
+    def policy(self, name, **spec):
+        return {"metadata": {"name": name}, "spec": {"selectors": {}, **spec}}
+
+    def test_risks_are_said(self):
+        self.assertEqual(self.warnings("POST", POLICIES, self.policy("quiet", allowAutoConverge=True)), [])
+        text, = self.warnings("POST", POLICIES, self.policy("risky", allowPostCopy=True))
+        self.assertIn("spec.allowPostCopy", text)
+        found = self.warnings("POST", KUBEVIRTS, {"metadata": {"name": "kv"}, "spec": {"configuration": {"migrations": {
+            "disableTLS": True, "unsafeMigrationOverride": True}}}})
+        self.assertEqual(len(found), 2, found)
+        self.assertIn("disableTLS", found[0] + found[1])
+        self.assertIn("Warning:", self.kubectl_stderr())
+
+    def kubectl_stderr(self):
+        done = subprocess.run(["kubectl", "create", "-f", "-"], text=True, capture_output=True, check=False,
+                              env={**os.environ, "KUBECONFIG": self.lab.kubeconfig, "HOME": self.lab.dir},
+                              input=json.dumps({"apiVersion": "migrations.kubevirt.io/v1alpha1", "kind": "MigrationPolicy",
+                                                **self.policy("shown", allowPostCopy=True)}))
+        return done.stderr
+
+    def test_only_those_who_may(self):
+        controller = self.lab.controller()
+        self.assertEqual(controller.call("POST", KUBEVIRTS, {"metadata": {"name": "x"}, "spec": {"configuration": {
+            "migrations": {"disableTLS": True}}}})[0], 403)
+        self.api.ok("POST", vmis(), vmi("p"))
+        code, answer = self.api.call("POST", migrations(), migration("p1", "p", priority="system-critical"))
+        self.assertEqual(code, 422)
+        self.assertIn("only be set by the controller", answer["message"])
+        controller.ok("POST", migrations(), migration("p1", "p", priority="system-critical"))
+
+    def test_policies(self):
+        stall = {"ewmaAlpha": "0.5"}
+        for experimental, field in (({"stallDetector": {"ewmaAlpha": "0"}}, "ewmaAlpha"),
+                                    ({"stallDetector": {"ewmaAlpha": "1.5"}}, "ewmaAlpha"),
+                                    ({"stallDetector": stall, "downtimeTuning": {"steps": 3}}, "downtimeTuning")):
+            code, answer = self.api.call("POST", POLICIES, self.policy("bad", experimental=experimental))
+            self.assertEqual(code, 422, experimental)
+            self.assertIn(field, answer["message"])
+        self.api.ok("POST", POLICIES, self.policy("good", experimental={"stallDetector": stall}))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
