@@ -1,5 +1,6 @@
 #include "apiserver/prepare.h"
 
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,8 +121,36 @@ static void default_pod(yyjson_mut_doc *doc, yyjson_mut_val *root)
     put_text(doc, child(doc, root, "status"), "phase", "Pending");
 }
 
+/* What is written as text in stringData is kept as base64 in data. */
+static void merge_string_data(yyjson_mut_doc *doc, yyjson_mut_val *root)
+{
+    yyjson_mut_val *texts = yyjson_mut_obj_get(root, "stringData"), *key, *v;
+    size_t i, max;
+
+    yyjson_mut_obj_foreach(texts, i, max, key, v)
+    {
+        size_t len = yyjson_mut_get_len(v);
+        ferry_cleanup_free char *out = ferry_xcalloc(1, (len + 2) / 3 * 4 + 1);
+
+        if (yyjson_mut_is_str(v)) {
+            EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)yyjson_mut_get_str(v),
+                            (int)len);
+            yyjson_mut_obj_put(child(doc, root, "data"),
+                               yyjson_mut_strcpy(doc, yyjson_mut_get_str(key)),
+                               yyjson_mut_strcpy(doc, out));
+        }
+    }
+    yyjson_mut_obj_remove_key(root, "stringData");
+}
+
 static void set_defaults(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_mut_val *root)
 {
+    if (ferry_streq(r->plural, "secrets")) {
+        merge_string_data(doc, root);
+        if (!*text_of(root, "type")) {
+            put_text(doc, root, "type", "Opaque");
+        }
+    }
     if (r->kind == API_KIND_POD) {
         default_pod(doc, root);
     } else if (ferry_streq(r->plural, "namespaces")) {
@@ -321,6 +350,9 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
         keep_all_but_status(r, old, doc);
     } else if (r->has_status && !r->status_shared) {
         copy_from(doc, root, old, "status");
+    }
+    if (ferry_streq(r->plural, "secrets")) {
+        merge_string_data(doc, root);
     }
     schema_complete(crds_schema(r), doc);
     root = yyjson_mut_doc_get_root(doc);

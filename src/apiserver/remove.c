@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/deny.h"
 #include "apiserver/edit.h"
 #include "apiserver/filter.h"
 #include "apiserver/finish.h"
@@ -123,8 +124,11 @@ static int delete_in_transaction(struct request *r, const struct entry *e, const
         finish_with_document(r, 200, doc);
         return 0;
     }
-    int rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
+    int rc = what == PREPARE_REMOVE ? deny_removed(r->store, e, &err) : 0;
+    if (rc == 0) {
+        rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
                                     : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
+    }
     if (rc < 0) {
         store_abort(r->store);
         return finish_failed(r, &err);
@@ -176,8 +180,11 @@ static int remove_in_collection(struct request *r, const struct entry *e,
         return 0;
     }
     (*changed)++;
-    int rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
+    int rc = what == PREPARE_REMOVE ? deny_removed(r->store, e, &err) : 0;
+    if (rc == 0) {
+        rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
                                     : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
+    }
     return rc < 0 ? finish_failed(r, &err) : 0;
 }
 

@@ -16,6 +16,7 @@ struct request {
     struct route route;
     struct auth_who who;
     enum auth_answer auth;
+    bool denied;      /* the certificate was good once */
     struct status st; /* what went wrong, when a handler returns -1 */
     int code;         /* what was answered, for the audit line */
 };

@@ -12,13 +12,16 @@
 #include "apiserver/backup.h"
 #include "apiserver/bind.h"
 #include "apiserver/collector.h"
+#include "apiserver/deny.h"
 #include "apiserver/discovery.h"
 #include "apiserver/eviction.h"
+#include "apiserver/join.h"
 #include "apiserver/read.h"
 #include "apiserver/remove.h"
 #include "apiserver/request.h"
 #include "apiserver/store.h"
 #include "apiserver/subresource.h"
+#include "apiserver/token.h"
 #include "apiserver/watch.h"
 #include "apiserver/write.h"
 #include "base/log.h"
@@ -31,6 +34,7 @@ struct apiserver {
     struct store *store;
     struct collector *collector;
     char *cert_pem, *key_pem, *ca_pem;
+    const struct pki_ca *ca;
     struct http_server *listeners[MAX_LISTENERS];
     size_t n_listeners;
 };
@@ -153,9 +157,14 @@ static int check_known(struct request *r)
     const struct http_peer *peer = http_peer(r->x);
 
     if (r->who.role == AUTH_ANONYMOUS) {
+        if (r->denied) {
+            return status_fail(
+                &r->st, 401, "Unauthorized: the node of this certificate was removed: join again");
+        }
         return status_fail(&r->st, 401, "Unauthorized: %s%s",
-                           *peer->tls_error ? "the client certificate is not accepted: "
-                                            : "no client certificate",
+                           http_header(r->x, "Authorization") ? "the token is not accepted"
+                           : *peer->tls_error ? "the client certificate is not accepted: "
+                                              : "no client certificate",
                            peer->tls_error);
     }
     if (r->who.role == AUTH_NOBODY) {
@@ -165,7 +174,21 @@ static int check_known(struct request *r)
     return 0;
 }
 
-static int serve(struct request *r)
+/* By certificate, else by token; the certificates of nodes that were removed are no more. */
+static void identify(struct request *r)
+{
+    const struct http_peer *peer = http_peer(r->x);
+
+    auth_identify(peer, &r->who);
+    if (peer->certificate && deny_check(r->store, peer)) {
+        r->who = (struct auth_who){.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
+        r->denied = true;
+    } else if (!peer->certificate) {
+        token_identify(r->store, http_header(r->x, "Authorization"), &r->who);
+    }
+}
+
+static int serve(struct request *r, const struct pki_ca *ca)
 {
     const char *path = http_path(r->x);
 
@@ -176,6 +199,9 @@ static int serve(struct request *r)
     }
     if (ferry_streq(path, "/version")) {
         return serve_discovery(r);
+    }
+    if (ca && join_is_path(path)) {
+        return join_serve(r, ca);
     }
     if (check_known(r) < 0) {
         return -1;
@@ -195,8 +221,8 @@ static void handle(struct http_exchange *x, void *ctx)
     struct request r = {.x = x, .store = s->store};
     const char *method = http_method(x);
 
-    auth_identify(http_peer(x), &r.who);
-    if (serve(&r) < 0) {
+    identify(&r);
+    if (serve(&r, s->ca) < 0) {
         request_answer_status(&r, &r.st);
     }
     if (r.code == 401 || r.code == 403 ||
@@ -247,6 +273,7 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
     s->cert_pem = ferry_strdup(cfg->cert_pem);
     s->key_pem = ferry_strdup(cfg->key_pem);
     s->ca_pem = ferry_strdup(cfg->ca_pem);
+    s->ca = cfg->ca;
     s->collector = collector_start(s->store);
     *ret = s;
     return 0;

@@ -4,12 +4,14 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "tls/pki.h"
 
 struct apiserver;
 
 struct apiserver_config {
     const char *database;                    /* path of the SQLite file */
     const char *cert_pem, *key_pem, *ca_pem; /* serving certificate; CA of the clients */
+    const struct pki_ca *ca; /* signs for nodes that join; must outlive the server */
 };
 
 /* Opens the store, makes what every site has (namespaces), starts the collector. */

@@ -156,6 +156,22 @@ static int write_relay(const struct pki_ca *ca, const struct site_node *node, co
     return rc;
 }
 
+int site_sign_node(const struct pki_ca *ca, const char *node, const char *request_pem,
+                   char **ret_cert_pem, struct ferry_error *err)
+{
+    static const char *const groups[] = {"system:nodes", NULL};
+    ferry_cleanup_free char *name = ferry_asprintf("system:node:%s", node);
+    const char *const names[] = {node, NULL};
+
+    return pki_sign(ca,
+                    &(struct pki_leaf){.common_name = name,
+                                       .organizations = groups,
+                                       .dns_names = names,
+                                       .client = true,
+                                       .server = true},
+                    request_pem, ret_cert_pem, err);
+}
+
 static int write_node(const struct pki_ca *ca, const struct site_node *node, const char *pki,
                       struct ferry_error *err)
 {

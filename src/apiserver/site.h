@@ -30,3 +30,7 @@ struct site_node {
     gid_t relay_gid;
 };
 int site_node(const struct pki_ca *ca, const struct site_node *node, struct ferry_error *err);
+
+/* The same certificate for a key that the node made itself. */
+int site_sign_node(const struct pki_ca *ca, const char *node, const char *request_pem,
+                   char **ret_cert_pem, struct ferry_error *err);

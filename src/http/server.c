@@ -94,6 +94,7 @@ static void fill_names(struct http_peer *peer, gnutls_x509_crt_t crt)
         }
         peer->n_groups = i + 1;
     }
+    peer->not_before = (int64_t)gnutls_x509_crt_get_activation_time(crt);
     unsigned char serial[24];
     size = sizeof(serial);
     if (gnutls_x509_crt_get_serial(crt, serial, &size) == 0) {

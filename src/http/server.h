@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -28,6 +29,7 @@ struct http_peer {
     char groups[HTTP_GROUPS_MAX][HTTP_NAME_MAX]; /* organisations (O) of the subject */
     size_t n_groups;
     char serial[64];               /* of the certificate, hex */
+    int64_t not_before;            /* when it began, Unix time in seconds */
     char tls_error[HTTP_NAME_MAX]; /* why a presented certificate was not accepted, or "" */
     char address[64];              /* numeric, for logs */
 };

@@ -15,6 +15,7 @@
 #include "apiserver/crds.h"
 #include "apiserver/server.h"
 #include "apiserver/site.h"
+#include "apiserver/token.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -24,7 +25,7 @@
 #include "kube/client.h"
 
 enum { MAX_SOCKETS = 24, ADDRESS_SIZE = 64, BACKLOG = 256 };
-enum { BACKUP_TIMEOUT_MS = 600000, BACKUP_MAX = 1 << 30 };
+enum { BACKUP_TIMEOUT_MS = 600000, BACKUP_MAX = 1 << 30, JOIN_LIFE_S = 3600 };
 static const char program[] = "ferry-apiserver";
 static const char default_listen[] = "127.0.0.1:6443";
 
@@ -218,10 +219,12 @@ static int start_server(const struct options *o, const struct sockets *sockets,
     if (rc < 0) {
         return rc;
     }
-    return apiserver_start(
-        &(struct apiserver_config){
-            .database = database, .cert_pem = cert, .key_pem = key, .ca_pem = pki_ca_pem(ca)},
-        ret, err);
+    return apiserver_start(&(struct apiserver_config){.database = database,
+                                                      .cert_pem = cert,
+                                                      .key_pem = key,
+                                                      .ca_pem = pki_ca_pem(ca),
+                                                      .ca = ca},
+                           ret, err);
 }
 
 static int listen_all(struct apiserver *server, struct sockets *sockets, struct ferry_error *err)
@@ -319,7 +322,7 @@ static int main_serve(int argc, char **argv)
     };
     const struct ferry_command command = {
         .name = "ferry-apiserver serve",
-        .usage = "[OPTION]... | pki ... | backup FILE | restore FILE",
+        .usage = "[OPTION]... | pki ... | token ... | backup FILE | restore FILE",
         .summary = "Serves the Kubernetes API of a small site from a SQLite database. Makes the "
                    "site's CA and\nDATA/admin.kubeconfig when it starts.",
         .options = rows,
@@ -548,16 +551,87 @@ static int main_restore(int argc, char **argv)
                      run_restore);
 }
 
+/* ---- tokens ------------------------------------------------------------------------------------
+ */
+
+static int run_token(const struct options *o, const struct token_use *use, struct ferry_error *err)
+{
+    ferry_cleanup_free char *data = data_dir(o);
+    ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", data);
+    ferry_cleanup_free char *secret = NULL;
+    kube_cleanup_client struct kube_client *client = NULL;
+    http_cleanup_reply struct http_reply reply = {0};
+    char token[TOKEN_TEXT_MAX];
+    int rc = token_make(use, token, &secret, err);
+
+    rc = rc < 0 ? rc : kube_client_open(config, &client, err);
+    if (rc == 0) {
+        rc = http_client_call(kube_client_http(client),
+                              &(struct http_call){.method = "POST",
+                                                  .path = "/api/v1/namespaces/kube-system/secrets",
+                                                  .content_type = "application/json",
+                                                  .body = secret,
+                                                  .body_len = strlen(secret)},
+                              &reply, err);
+    }
+    if (rc == 0 && reply.status != 201) {
+        rc =
+            kube_status_error(reply.status, reply.body.data, reply.body.len, "making a token", err);
+    }
+    if (rc == 0) {
+        printf("%s\n", token);
+    }
+    explicit_bzero(token, sizeof(token));
+    return rc;
+}
+
+static int main_token(int argc, char **argv)
+{
+    struct options o = {0};
+    struct token_use use = {0};
+    struct ferry_error err;
+    int life_s = 0;
+    const struct ferry_option rows[] = {
+        {"node", 0, FERRY_OPTION_STRING, &use.node, "NAME", "for joining as this node, once"},
+        {"user", 0, FERRY_OPTION_STRING, &use.user, "NAME", "for calling as this user"},
+        {"group", 0, FERRY_OPTION_STRING, &use.group, "GROUP",
+         "... in this group: ferry:admins, ferry:viewers"},
+        {"life", 0, FERRY_OPTION_INT, &life_s, "SECONDS",
+         "how long it is good (default 3600 for joining, no end for users)"},
+        {"root", 0, FERRY_OPTION_STRING, &o.root, "DIR", "prefix of all paths"},
+        {"data", 0, FERRY_OPTION_STRING, &o.data, "DIR",
+         "where the site is (default ROOT/var/lib/ferry)"},
+        FERRY_LOG_OPTION_ROWS(&o.log),
+        {.name = NULL},
+    };
+    const struct ferry_command command = {
+        .name = "ferry-apiserver token",
+        .usage = "--node NAME | --user NAME [--group GROUP] [OPTION]...",
+        .summary = "Makes a token at the running server and prints it. It is not kept anywhere: "
+                   "the server has a hash.",
+        .options = rows,
+    };
+    int first = ferry_options_parse(&command, argc, argv, &err);
+
+    if (first < 0 || ferry_log_options_apply(program, &o.log, &err) < 0) {
+        return usage_error(&err);
+    }
+    if (first < argc || !use.node == !use.user) {
+        ferry_fail(&err, FERRY_INVALID, "expected --node NAME or --user NAME");
+        return usage_error(&err);
+    }
+    use.life_s = life_s ? life_s : use.node ? JOIN_LIFE_S : 0;
+    return run_token(&o, &use, &err) < 0 ? failed(&err) : FERRY_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
     } verbs[] = {
-        {"serve", main_serve},
-        {"pki", main_pki},
-        {"backup", main_backup},
-        {"restore", main_restore},
+        {"serve", main_serve},     {"pki", main_pki},     {"backup", main_backup},
+        {"restore", main_restore}, {"token", main_token},
     };
 
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {

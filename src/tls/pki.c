@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <openssl/bn.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
@@ -24,7 +25,6 @@ enum {
     LEAF_DAYS = 30,
     DAY_S = 86400,
     /* A certificate must hold on a node whose clock is a little behind. */
-    BACKDATE_S = 300,
     MAX_PEM = 64 * 1024,
     SERIAL_BITS = 159, /* RFC 5280: at most 20 bytes, positive */
 };
@@ -146,7 +146,7 @@ static int set_alt_names(X509 *x, const struct pki_leaf *leaf, struct ferry_erro
 static int set_lifetime(X509 *x, const X509 *issuer, int64_t lifetime_s, struct ferry_error *err)
 {
     /* A lifetime below 0 ends that long ago; it must still begin before it ends. */
-    long begin = lifetime_s < 0 ? (long)lifetime_s - DAY_S : -BACKDATE_S;
+    long begin = lifetime_s < 0 ? (long)lifetime_s - DAY_S : -PKI_BACKDATE_S;
 
     if (!X509_gmtime_adj(X509_getm_notBefore(x), begin) ||
         !X509_gmtime_adj(X509_getm_notAfter(x), (long)lifetime_s)) {
@@ -390,6 +390,58 @@ static int fill_leaf(X509 *x, const struct pki_ca *ca, const struct pki_leaf *le
     return set_alt_names(x, leaf, err);
 }
 
+static int read_request(const char *request_pem, X509_REQ **ret, struct ferry_error *err)
+{
+    BIO *bio = BIO_new_mem_buf(request_pem, -1);
+    X509_REQ *req = bio ? PEM_read_bio_X509_REQ(bio, NULL, NULL, NULL) : NULL;
+    EVP_PKEY *key = req ? X509_REQ_get0_pubkey(req) : NULL;
+
+    BIO_free(bio);
+    /* Its own signature proves that the maker has the key. */
+    if (!key || X509_REQ_verify(req, key) != 1 || EVP_PKEY_get_id(key) != EVP_PKEY_EC ||
+        EVP_PKEY_get_bits(key) < 256) {
+        X509_REQ_free(req);
+        ERR_clear_error();
+        return ferry_fail(err, FERRY_INVALID,
+                          "not a certificate request (PEM, signed by its own P-256 key)");
+    }
+    *ret = req;
+    return 0;
+}
+
+int pki_check_request(const char *request_pem, struct ferry_error *err)
+{
+    X509_REQ *req = NULL;
+    int rc = read_request(request_pem, &req, err);
+
+    X509_REQ_free(req);
+    return rc;
+}
+
+int pki_sign(const struct pki_ca *ca, const struct pki_leaf *leaf, const char *request_pem,
+             char **ret_cert_pem, struct ferry_error *err)
+{
+    ferry_cleanup(X509_freep) X509 *x = X509_new();
+    X509_REQ *req = NULL;
+    int rc = read_request(request_pem, &req, err);
+
+    if (rc == 0 && (!x || !X509_set_version(x, X509_VERSION_3) ||
+                    !X509_set_pubkey(x, X509_REQ_get0_pubkey(req)) ||
+                    !X509_set_issuer_name(x, X509_get_subject_name(ca->cert)))) {
+        rc = sslerr_fail(err, FERRY_FATAL, "making certificate '%s'", leaf->common_name);
+    }
+    X509_REQ_free(req);
+    rc = rc < 0 ? rc : fill_leaf(x, ca, leaf, err);
+    if (rc == 0 && !X509_sign(x, ca->key, EVP_sha256())) {
+        rc = sslerr_fail(err, FERRY_FATAL, "signing certificate '%s'", leaf->common_name);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    *ret_cert_pem = cert_pem(x);
+    return *ret_cert_pem ? 0 : sslerr_fail(err, FERRY_FATAL, "encoding a certificate");
+}
+
 int pki_issue(const struct pki_ca *ca, const struct pki_leaf *leaf, char **ret_cert_pem,
               char **ret_key_pem, struct ferry_error *err)
 {
@@ -433,6 +485,17 @@ int pki_issue_files(const struct pki_ca *ca, const struct pki_leaf *leaf, const 
 char *pki_node_uri(const char *node)
 {
     return ferry_asprintf("ferry://node/%s", node);
+}
+
+int pki_sign_relay(const struct pki_ca *ca, const char *node, const char *request_pem,
+                   char **ret_cert_pem, struct ferry_error *err)
+{
+    ferry_cleanup_free char *uri = pki_node_uri(node);
+    ferry_cleanup_free char *cn = ferry_asprintf("ferry-relay:%s", node);
+    const char *const uris[] = {uri, NULL};
+    const struct pki_leaf leaf = {.common_name = cn, .uris = uris, .client = true, .server = true};
+
+    return pki_sign(ca, &leaf, request_pem, ret_cert_pem, err);
 }
 
 int pki_issue_relay_files(const struct pki_ca *ca, const char *node, const char *cert_path,

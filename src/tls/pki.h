@@ -32,6 +32,15 @@ struct pki_leaf {
     int64_t lifetime_s;           /* 0 = 30 days; negative makes one that is over, for tests */
 };
 
+/* Leaves begin this long before they were made, for clocks that are behind. */
+enum { PKI_BACKDATE_S = 300 };
+
+/* A PKCS #10 request as PEM text: of its contents the key counts, and that its maker has it. */
+int pki_check_request(const char *request_pem, struct ferry_error *err);
+/* A certificate that says `leaf` for the key of the request. */
+int pki_sign(const struct pki_ca *ca, const struct pki_leaf *leaf, const char *request_pem,
+             char **ret_cert_pem, struct ferry_error *err);
+
 /* A new key and its certificate as PEM text. Free the key with pki_key_free(). */
 int pki_issue(const struct pki_ca *ca, const struct pki_leaf *leaf, char **ret_cert_pem,
               char **ret_key_pem, struct ferry_error *err);
@@ -46,5 +55,7 @@ int pki_issue_files(const struct pki_ca *ca, const struct pki_leaf *leaf, const 
 /* "ferry://node/NAME", owned by the caller: the SAN URI by which relays know each other. */
 char *pki_node_uri(const char *node);
 /* The leaf of node NAME's relay: CN ferry-relay:NAME, that URI, client and server. */
+int pki_sign_relay(const struct pki_ca *ca, const char *node, const char *request_pem,
+                   char **ret_cert_pem, struct ferry_error *err);
 int pki_issue_relay_files(const struct pki_ca *ca, const char *node, const char *cert_path,
                           const char *key_path, struct ferry_error *err);
