@@ -13,49 +13,25 @@ void cluster_family_done(struct cluster_family *f)
     *f = (struct cluster_family){0};
 }
 
-/* Keeps the items for which `keep` holds, lets go of the others. */
-static void filter(struct kube_snapshot *s,
-                   bool (*keep)(const struct api_object *o, const void *ctx), const void *ctx)
+char *cluster_index_migration(const struct api_object *m)
 {
-    size_t n = 0;
-
-    for (size_t i = 0; i < s->n; i++) {
-        if (keep(s->items[i], ctx)) {
-            s->items[n++] = s->items[i];
-        } else {
-            api_object_unref(s->items[i]);
-        }
-    }
-    s->n = n;
+    return ferry_str_empty(m->u.migration.vmi_name)
+               ? NULL
+               : cluster_key(m->meta->namespace_, m->u.migration.vmi_name);
 }
 
-struct name {
-    const char *ns, *name;
-};
-
-static bool is_pod_of(const struct api_object *o, const void *ctx)
+char *cluster_index_pod(const struct api_object *pod)
 {
-    const struct api_meta *vmi = ctx;
+    bool launcher = ferry_streq(api_map_get(&pod->meta->labels, LABEL_APP), LABEL_APP_LAUNCHER);
 
-    return ferry_streq(o->meta->namespace_, vmi->namespace_) &&
-           ferry_streq(api_map_get(&o->meta->labels, LABEL_APP), LABEL_APP_LAUNCHER) &&
-           ferry_streq(api_map_get(&o->meta->labels, LABEL_CREATED_BY), vmi->uid);
-}
-
-static bool is_migration_of(const struct api_object *o, const void *ctx)
-{
-    const struct name *vmi = ctx;
-
-    return ferry_streq(o->meta->namespace_, vmi->ns) &&
-           ferry_streq(o->u.migration.vmi_name, vmi->name);
+    return launcher ? ferry_strdup(api_map_get(&pod->meta->labels, LABEL_CREATED_BY)) : NULL;
 }
 
 static struct kube_snapshot migrations_of(struct cluster *c, const char *ns, const char *vmi_name)
 {
-    struct kube_snapshot s = kube_informer_list(c->migrations);
+    ferry_cleanup_free char *key = cluster_key(ns, vmi_name);
 
-    filter(&s, is_migration_of, &(struct name){ns, vmi_name});
-    return s;
+    return kube_informer_find(c->migrations, key);
 }
 
 struct cluster_family cluster_family(struct cluster *c, const char *ns, const char *vmi_name)
@@ -64,8 +40,7 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
                                .migrations = migrations_of(c, ns, vmi_name)};
 
     if (f.vmi) {
-        f.pods = kube_informer_list(c->pods);
-        filter(&f.pods, is_pod_of, f.vmi->meta);
+        f.pods = kube_informer_find(c->pods, f.vmi->meta->uid);
     }
     return f;
 }

@@ -31,6 +31,10 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
 int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,
                         struct cluster_family *ret, struct ferry_error *err);
 
+/* How the caches of migrations and pods are indexed: by "ns/VMI", and by the UID of the VMI. */
+char *cluster_index_migration(const struct api_object *m);
+char *cluster_index_pod(const struct api_object *pod);
+
 /* The pod made for a migration, or NULL; points into `pods`. */
 const struct api_object *cluster_target_pod(const struct kube_snapshot *pods,
                                             const char *migration_uid);

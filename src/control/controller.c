@@ -24,7 +24,7 @@
 #include "control/loops.h"
 #include "control/names.h"
 
-enum { WORKERS = 3, SYNC_STEP_MS = 300, COMPLAIN_MS = 10000 };
+enum { NEXT_MAX = 64, WORKERS = 3, SYNC_STEP_MS = 300, COMPLAIN_MS = 10000 };
 
 struct controller {
     struct cluster cluster;
@@ -61,14 +61,13 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
     const struct api_meta *vmi = (now ? now : old)->meta;
-    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.migrations);
+    ferry_cleanup_free char *key = cluster_key(vmi->namespace_, vmi->name);
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_find(c->cluster.migrations, key);
 
     wake(c->vmi_queue, vmi->namespace_, vmi->name, 0);
+    loop_migration_changed(c->migrations, vmi->namespace_, vmi->name);
     for (size_t i = 0; i < all.n; i++) {
-        if (ferry_streq(all.items[i]->meta->namespace_, vmi->namespace_) &&
-            ferry_streq(all.items[i]->u.migration.vmi_name, vmi->name)) {
-            wake_migration(c, all.items[i]);
-        }
+        wake_migration(c, all.items[i]);
     }
 }
 
@@ -91,6 +90,7 @@ static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
     for (size_t i = 0; i < m->n_owners; i++) {
         if (ferry_streq(m->owners[i].kind, "VirtualMachineInstance")) {
             wake(c->vmi_queue, m->namespace_, m->owners[i].name, 0);
+            loop_migration_changed(c->migrations, m->namespace_, m->owners[i].name);
         }
     }
     wake(c->migration_queue, m->namespace_,
@@ -102,6 +102,7 @@ static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
     }
 }
 
+/* All that wait: what was decided about them may be wrong now. */
 static void wake_waiting_migrations(struct controller *c)
 {
     kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.migrations);
@@ -113,6 +114,19 @@ static void wake_waiting_migrations(struct controller *c)
     }
 }
 
+/* Those that may take the places that became free. */
+static void wake_next_migrations(struct controller *c)
+{
+    for (size_t i = 0; i < NEXT_MAX; i++) {
+        ferry_cleanup_free char *key = loop_migration_next(c->migrations, i);
+
+        if (!key) {
+            return;
+        }
+        kube_queue_add(c->migration_queue, key, KUBE_PRIORITY_USER);
+    }
+}
+
 static void on_migration(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -121,10 +135,31 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
     bool is_over = !now || migration_is_final(&now->u.migration);
 
     assert(m);
+    if (!now) {
+        loop_migration_gone(c->migrations, m->meta->uid);
+    }
+    if (!ferry_str_empty(m->u.migration.vmi_name)) {
+        loop_migration_changed(c->migrations, m->meta->namespace_, m->u.migration.vmi_name);
+    }
     wake_migration(c, m);
     wake(c->vmi_queue, m->meta->namespace_, m->u.migration.vmi_name, 0);
     if (is_over && !was_over) {
-        wake_waiting_migrations(c);
+        wake_next_migrations(c);
+    }
+}
+
+/* Moves of a node that was taken away have to end. */
+static void wake_moves_of_node(struct controller *c, const char *node)
+{
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.vmis);
+
+    for (size_t i = 0; i < all.n; i++) {
+        const struct api_vmi *vmi = &all.items[i]->u.vmi;
+
+        if (vmi_is_migrating(vmi) && (ferry_streq(vmi->migration.source_node, node) ||
+                                      ferry_streq(vmi->migration.target_node, node))) {
+            on_vmi(c, all.items[i], all.items[i]);
+        }
     }
 }
 
@@ -132,6 +167,9 @@ static void on_node(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
 
+    if (!now) {
+        wake_moves_of_node(c, old->meta->name);
+    }
     if (c->embedded) {
         loop_node_seen(c->nodes, old, now);
         kube_queue_add(c->node_queue, (now ? now : old)->meta->name, 0);
@@ -165,15 +203,16 @@ static int start_informers(struct controller *c, struct ferry_error *err)
         const struct api_resource *resource;
         struct kube_informer **into;
         void (*on_delta)(void *ctx, struct api_object *old, struct api_object *now);
+        char *(*index)(const struct api_object *o);
     } table[] = {
-        {api_resource_of_kind(API_KIND_MIGRATION), &c->cluster.migrations, on_migration},
-        {api_resource_of_kind(API_KIND_POD), &c->cluster.pods, on_pod},
-        {api_resource_of_kind(API_KIND_VMI), &c->cluster.vmis, on_vmi},
-        {api_resource_of_kind(API_KIND_NODE), &c->cluster.nodes, on_node},
-        {api_resource_find("kubevirt.io", "v1", "kubevirts"), &c->cluster.kubevirts, on_kubevirt},
+        {api_resource_of_kind(API_KIND_MIGRATION), &c->cluster.migrations, on_migration, cluster_index_migration},
+        {api_resource_of_kind(API_KIND_POD), &c->cluster.pods, on_pod, cluster_index_pod},
+        {api_resource_of_kind(API_KIND_VMI), &c->cluster.vmis, on_vmi, NULL},
+        {api_resource_of_kind(API_KIND_NODE), &c->cluster.nodes, on_node, NULL},
+        {api_resource_find("kubevirt.io", "v1", "kubevirts"), &c->cluster.kubevirts, on_kubevirt, NULL},
         {api_resource_find("migrations.kubevirt.io", "v1alpha1", "migrationpolicies"),
-         &c->cluster.policies, on_settings},
-        {api_resource_find("", "v1", "namespaces"), &c->cluster.namespaces, on_settings},
+         &c->cluster.policies, on_settings, NULL},
+        {api_resource_find("", "v1", "namespaces"), &c->cluster.namespaces, on_settings, NULL},
     };
     const size_t n = sizeof(table) / sizeof(table[0]);
 
@@ -183,6 +222,7 @@ static int start_informers(struct controller *c, struct ferry_error *err)
                                                              .kind = table[i].resource->kind,
                                                              .resource = table[i].resource,
                                                              .on_delta = table[i].on_delta,
+.index = table[i].index,
                                                              .ctx = c});
     }
     for (size_t i = 0; i < n; i++) {

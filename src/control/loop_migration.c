@@ -2,9 +2,11 @@
  *
  * Everything about a migration is decided from the caches, except two things. What rests on an
  * object not being there is decided again from the API itself. And limits need to know of target
- * pods that were created a moment ago and are not in the cache: while a migration is Pending, the
- * decision is taken under a lock, and a create is noted in `started` before it is sent; a note
- * counts as an active move until the pod shows up or the migration ends. */
+ * pods that were created, and of moves that were handed over, a moment ago and are not in the
+ * cache: these decisions are taken under a lock, and claimed in the ledger before anything is sent.
+ *
+ * The ledger follows the caches: whatever wakes a migration brings the rows of all migrations of
+ * its VMI up to date first, under the same lock, so that the last to write has seen the latest. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +23,7 @@
 struct loop_migration {
     struct cluster *cluster;
     pthread_mutex_t lock; /* guards all below */
-    char **started;       /* UIDs of migrations whose target pod was asked for */
-    size_t n_started;
+    struct limits_ledger *ledger;
 };
 
 struct loop_migration *loop_migration_new(struct cluster *c)
@@ -30,6 +31,7 @@ struct loop_migration *loop_migration_new(struct cluster *c)
     struct loop_migration *l = ferry_xcalloc(1, sizeof(*l));
 
     l->cluster = c;
+    l->ledger = limits_ledger_new(&c->settings.limits);
     pthread_mutex_init(&l->lock, NULL);
     return l;
 }
@@ -39,10 +41,7 @@ void loop_migration_free(struct loop_migration *l)
     if (!l) {
         return;
     }
-    for (size_t i = 0; i < l->n_started; i++) {
-        free(l->started[i]);
-    }
-    free(l->started);
+    limits_ledger_free(l->ledger);
     pthread_mutex_destroy(&l->lock);
     free(l);
 }
@@ -52,189 +51,165 @@ int loop_migration_priority(const struct api_migration *m)
     return migration_is_running(m) ? KUBE_PRIORITY_ACTIVE : migration_priority(m);
 }
 
-/* ---- limits ----------------------------------------------------------------------------------
+/* ---- what is looked at -----------------------------------------------------------------------
  */
 
-static bool is_started_locked(const struct loop_migration *l, const char *uid)
-{
-    for (size_t i = 0; i < l->n_started; i++) {
-        if (strcmp(l->started[i], uid) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void note_started_locked(struct loop_migration *l, const char *uid)
-{
-    if (!is_started_locked(l, uid)) {
-        l->started = ferry_xrealloc(l->started, l->n_started + 1, sizeof(char *));
-        l->started[l->n_started++] = ferry_strdup(uid);
-    }
-}
-
-static void forget_started_locked(struct loop_migration *l, const char *uid)
-{
-    for (size_t i = 0; i < l->n_started; i++) {
-        if (strcmp(l->started[i], uid) == 0) {
-            free(l->started[i]);
-            l->started[i] = l->started[--l->n_started];
-            return;
-        }
-    }
-}
-
-static const char *text_or_empty(const char *s)
-{
-    return s ? s : "";
-}
-
-static int by_vmi(const void *a, const void *b)
-{
-    const struct api_object *x = *(struct api_object *const *)a;
-    const struct api_object *y = *(struct api_object *const *)b;
-    int ns = strcmp(text_or_empty(x->meta->namespace_), text_or_empty(y->meta->namespace_));
-
-    return ns ? ns
-              : strcmp(text_or_empty(x->u.migration.vmi_name),
-                       text_or_empty(y->u.migration.vmi_name));
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Sorted UIDs of the migrations that have a target pod; the strings belong to the pods. */
-static const char **uids_with_pod(const struct kube_snapshot *pods, size_t *ret_n)
-{
-    const char **uids = ferry_xcalloc(pods->n + 1, sizeof(*uids));
-    size_t n = 0;
-
-    for (size_t i = 0; i < pods->n; i++) {
-        const char *uid = api_map_get(&pods->items[i]->meta->labels, LABEL_MIGRATION_JOB_UID);
-
-        if (uid && !pod_is_down(&pods->items[i]->u.pod)) {
-            uids[n++] = uid;
-        }
-    }
-    qsort(uids, n, sizeof(*uids), by_text);
-    *ret_n = n;
-    return uids;
-}
-
-/* The migrations of one VMI, and that VMI. */
-struct group {
-    struct api_object *const *migrations;
-    size_t n;
-    struct api_object *vmi; /* or NULL */
+/* Settings of all migrations, as they are now. */
+struct surroundings {
+    struct migration_settings settings;
+    struct api_object *kubevirt, *ns; /* or NULL */
+    struct kube_snapshot policies;
 };
 
-static struct limits_entry make_entry_locked(struct loop_migration *l, const struct api_object *o,
-                                             const struct group *g, bool has_pod)
+static struct surroundings look_around(struct cluster *c, const char *ns)
 {
-    const struct api_migration *m = &o->u.migration;
-    const struct api_vmi *vmi = g->vmi ? &g->vmi->u.vmi : NULL;
-    struct migration_view view = {.migration = o,
-                                  .vmi = g->vmi,
-                                  .source_pod = g->vmi, /* that it has a pod is not in question */
-                                  .migrations = (const struct api_object *const *)g->migrations,
-                                  .n_migrations = g->n};
-    bool ours = vmi && ferry_streq(vmi->migration.uid, m->meta.uid);
+    struct surroundings s = {.ns = kube_informer_get(c->namespaces, NULL, ns),
+                             .policies = kube_informer_list(c->policies)};
 
-    if (has_pod) {
-        forget_started_locked(l, m->meta.uid);
-    }
-    return (struct limits_entry){
-        .migration = m,
-        .source_node = ours  ? vmi->migration.source_node
-                       : vmi ? vmi->node_name
-                             : NULL,
-        .active = has_pod || migration_is_running(m) || is_started_locked(l, m->meta.uid),
-        .ready = migration_is_startable(&view, NULL),
-    };
+    s.kubevirt = cluster_config_get(c, &s.settings);
+    return s;
 }
 
-static struct limits_answer check_limits_locked(struct loop_migration *l,
-                                                const struct api_migration *self,
-                                                const struct migration_limits *limits)
+static void surroundings_done(struct surroundings *s)
 {
-    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(l->cluster->migrations);
-    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(l->cluster->pods);
-    kube_cleanup_snapshot struct kube_snapshot vmis = {
-        .items = ferry_xcalloc(all.n + 1, sizeof(struct api_object *))};
-    ferry_cleanup_free struct limits_entry *entries = ferry_xcalloc(all.n + 1, sizeof(*entries));
-    size_t n_uids, n = 0;
-    ferry_cleanup_free const char **uids = uids_with_pod(&pods, &n_uids);
-
-    qsort(all.items, all.n, sizeof(struct api_object *), by_vmi);
-    for (size_t from = 0, to; from < all.n; from = to) {
-        for (to = from + 1; to < all.n && by_vmi(&all.items[from], &all.items[to]) == 0;) {
-            to++;
-        }
-        struct group g = {
-            .migrations = all.items + from,
-            .n = to - from,
-            .vmi = kube_informer_get(l->cluster->vmis, all.items[from]->meta->namespace_,
-                                     text_or_empty(all.items[from]->u.migration.vmi_name))};
-        if (g.vmi) {
-            vmis.items[vmis.n++] = g.vmi; /* entries point into it */
-        }
-        for (size_t i = from; i < to; i++) {
-            const char *uid = all.items[i]->meta->uid;
-
-            if (migration_is_final(&all.items[i]->u.migration)) {
-                forget_started_locked(l, uid);
-            } else {
-                bool has_pod = bsearch(&uid, uids, n_uids, sizeof(*uids), by_text) != NULL;
-
-                entries[n++] = make_entry_locked(l, all.items[i], &g, has_pod);
-            }
-        }
-    }
-    return migration_limits_check(entries, n, self, limits);
+    api_object_unref(s->kubevirt);
+    api_object_unref(s->ns);
+    kube_snapshot_done(&s->policies);
 }
 
-/* ---- reconcile -------------------------------------------------------------------------------
- */
+static bool node_gone(struct cluster *c, const char *name)
+{
+    api_cleanup_object struct api_object *node =
+        ferry_str_empty(name) ? NULL : kube_informer_get(c->nodes, NULL, name);
 
-/* Decides; a Pending migration under the lock, with its claim noted when it starts. */
-static void decide(struct loop_migration *l, const struct api_object *m,
-                   const struct cluster_family *f, struct plan *ret)
+    return !ferry_str_empty(name) && !node;
+}
+
+static struct migration_view make_view(struct cluster *c, const struct api_object *m,
+                                       const struct cluster_family *f, const struct surroundings *s)
 {
     const struct api_object *const *pods = (const struct api_object *const *)f->pods.items;
-    struct cluster *c = l->cluster;
-    struct migration_settings settings;
-    api_cleanup_object struct api_object *kubevirt = cluster_config_get(c, &settings);
-    api_cleanup_object struct api_object *ns =
-        kube_informer_get(c->namespaces, NULL, m->meta->namespace_);
-    kube_cleanup_snapshot struct kube_snapshot policies = kube_informer_list(c->policies);
-    struct migration_view view = {
+    const struct api_migration_state *state = f->vmi ? &f->vmi->u.vmi.migration : NULL;
+    bool ours = state && ferry_streq(state->uid, m->meta->uid) && !state->completed;
+
+    return (struct migration_view){
         .migration = m,
         .vmi = f->vmi,
         .target_pod = cluster_target_pod(&f->pods, m->meta->uid),
         .source_pod = f->vmi ? vmi_current_pod(&f->vmi->u.vmi, pods, f->pods.n) : NULL,
         .migrations = (const struct api_object *const *)f->migrations.items,
         .n_migrations = f->migrations.n,
-        .kubevirt = kubevirt,
-        .namespace_ = ns,
-        .policies = (const struct api_object *const *)policies.items,
-        .n_policies = policies.n,
-        .settings = &settings,
+        .source_node_gone = ours && node_gone(c, state->source_node),
+        .target_node_gone = ours && node_gone(c, state->target_node),
+        .kubevirt = s->kubevirt,
+        .namespace_ = s->ns,
+        .policies = (const struct api_object *const *)s->policies.items,
+        .n_policies = s->policies.n,
+        .settings = &s->settings,
     };
-    bool pending = strcmp(m->u.migration.phase, PHASE_PENDING) == 0;
+}
 
-    if (pending) {
-        pthread_mutex_lock(&l->lock);
-        view.limits = check_limits_locked(l, &m->u.migration, &settings.limits);
+/* ---- limits ----------------------------------------------------------------------------------
+ */
+
+static void update_ledger_locked(struct loop_migration *l, const struct cluster_family *f,
+                                 const struct surroundings *s)
+{
+    int64_t now_ms = ferry_now_unix_ms();
+
+    limits_ledger_set(l->ledger, &s->settings.limits);
+    for (size_t i = 0; i < f->migrations.n; i++) {
+        const struct api_object *m = f->migrations.items[i];
+
+        if (migration_is_final(&m->u.migration)) {
+            limits_ledger_drop(l->ledger, m->meta->uid);
+            continue;
+        }
+        struct migration_view view = make_view(l->cluster, m, f, s);
+        ferry_cleanup_free char *key = cluster_key(m->meta->namespace_, m->meta->name);
+        struct limits_move row = migration_ledger_row(&view, key, now_ms);
+        limits_ledger_put(l->ledger, &row);
     }
-    migration_decide(&view, ferry_now_unix_ms(), ret);
-    if (pending) {
-        if (plan_find(ret, PLAN_CREATE, API_KIND_POD)) {
-            note_started_locked(l, m->meta->uid);
+}
+
+void loop_migration_changed(struct loop_migration *l, const char *ns, const char *vmi_name)
+{
+    struct surroundings s = look_around(l->cluster, ns);
+
+    pthread_mutex_lock(&l->lock);
+    cluster_cleanup_family struct cluster_family f = cluster_family(l->cluster, ns, vmi_name);
+    update_ledger_locked(l, &f, &s);
+    pthread_mutex_unlock(&l->lock);
+    surroundings_done(&s);
+}
+
+void loop_migration_gone(struct loop_migration *l, const char *uid)
+{
+    pthread_mutex_lock(&l->lock);
+    limits_ledger_drop(l->ledger, uid);
+    pthread_mutex_unlock(&l->lock);
+}
+
+char *loop_migration_next(struct loop_migration *l, size_t i)
+{
+    pthread_mutex_lock(&l->lock);
+    char *key = ferry_strdup(limits_ledger_next(l->ledger, i));
+    pthread_mutex_unlock(&l->lock);
+    return key;
+}
+
+/* ---- reconcile -------------------------------------------------------------------------------
+ */
+
+/* Decides; where limits matter under the lock, with a claim when it goes on. */
+static void decide(struct loop_migration *l, const struct api_object *m,
+                   const struct cluster_family *f, struct plan *ret)
+{
+    struct surroundings s = look_around(l->cluster, m->meta->namespace_);
+    struct migration_view view = make_view(l->cluster, m, f, &s);
+    bool limited = strcmp(m->u.migration.phase, PHASE_PENDING) == 0 ||
+                   strcmp(m->u.migration.phase, PHASE_SCHEDULED) == 0;
+
+    if (limited) {
+        pthread_mutex_lock(&l->lock);
+        cluster_cleanup_family struct cluster_family now =
+            cluster_family(l->cluster, m->meta->namespace_, m->u.migration.vmi_name);
+        update_ledger_locked(l, &now, &s);
+        view.limits = limits_ledger_check(l->ledger, m->meta->uid);
+        migration_decide(&view, ferry_now_unix_ms(), ret);
+        bool hands_off = plan_find(ret, PLAN_PATCH_STATUS, API_KIND_VMI) != NULL;
+        if (hands_off || plan_find(ret, PLAN_CREATE, API_KIND_POD)) {
+            limits_ledger_claim(l->ledger, m->meta->uid, hands_off);
         }
         pthread_mutex_unlock(&l->lock);
+    } else {
+        migration_decide(&view, ferry_now_unix_ms(), ret);
     }
+    surroundings_done(&s);
+}
+
+/* What could not be carried out gives its place back; a refusal for quota is written down. */
+static int undo(struct loop_migration *l, const struct api_object *m,
+                const struct cluster_family *f, struct plan *p, int rc, struct ferry_error *err)
+{
+    bool created = plan_find(p, PLAN_CREATE, API_KIND_POD) != NULL;
+
+    if (created || plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI)) {
+        pthread_mutex_lock(&l->lock);
+        limits_ledger_disclaim(l->ledger, m->meta->uid);
+        pthread_mutex_unlock(&l->lock);
+    }
+    if (!created || rc != -FERRY_DENIED) {
+        return rc;
+    }
+    struct surroundings s = look_around(l->cluster, m->meta->namespace_);
+    struct migration_view view = make_view(l->cluster, m, f, &s);
+    plan_done(p);
+    if (migration_decide_refused(&view, err->msg, ferry_now_unix_ms(), p)) {
+        rc = plan_apply(p, l->cluster->client, l->cluster->recorder, err);
+    }
+    surroundings_done(&s);
+    return rc;
 }
 
 static void log_phase(const struct api_object *m, const struct api_object *vmi,
@@ -303,10 +278,8 @@ int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *agai
     int rc = plan_apply(&p, l->cluster->client, l->cluster->recorder, err);
     if (rc == 0) {
         log_phase(m, f.vmi, &p);
-    } else if (plan_find(&p, PLAN_CREATE, API_KIND_POD)) {
-        pthread_mutex_lock(&l->lock);
-        forget_started_locked(l, m->meta->uid);
-        pthread_mutex_unlock(&l->lock);
+    } else {
+        rc = undo(l, m, &f, &p, rc, err);
     }
     if (p.again_ms) {
         *again = (struct kube_again){.wanted = true,

@@ -17,6 +17,12 @@ struct loop_migration *loop_migration_new(struct cluster *c);
 void loop_migration_free(struct loop_migration *l);
 int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *again,
                              struct ferry_error *err);
+/* Brings the ledger of limits up to date with the caches: call it before waking migrations of a VMI,
+ * on every change of the VMI, its pods and its migrations. */
+void loop_migration_changed(struct loop_migration *l, const char *ns, const char *vmi_name);
+void loop_migration_gone(struct loop_migration *l, const char *uid);
+/* Key of the i-th that may start now, owned by the caller; NULL = no more. */
+char *loop_migration_next(struct loop_migration *l, size_t i);
 /* How urgent an event of this migration is. */
 int loop_migration_priority(const struct api_migration *m);
 

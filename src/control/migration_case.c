@@ -57,12 +57,20 @@ void migration_move_to(struct migration_case *d, const char *phase)
     d->plan->phase = phase;
 }
 
-void migration_wait_for(struct migration_case *d, const char *reason, const char *message)
+bool migration_wait_for(struct migration_case *d, const struct migration_wait *w)
 {
-    ferry_cleanup_free char *text = migration_queue_text(reason, message, d->view->limits.position);
+    const char *old = api_map_get(&d->m->meta.annotations, ANNOTATION_QUEUE);
 
-    d->plan->reason = reason;
+    d->plan->reason = w->reason;
+    if (w->check_ms) {
+        plan_again(d->plan, w->check_ms);
+    }
+    if (old && migration_queue_text_holds(old, w)) {
+        return false;
+    }
+    ferry_cleanup_free char *text = migration_queue_text(w, d->now_ms);
     migration_set_queue_text(d, text);
+    return true;
 }
 
 bool migration_set_abort_condition(struct migration_case *d, struct api_patch *p)
@@ -136,7 +144,7 @@ char *migration_configuration(struct migration_case *d, const char **ret_policy)
     char *json = policy_resolve(&sources, &policy, &err);
 
     if (!json) {
-        migration_wait_for(d, "PolicyInvalid", err.msg);
+        migration_wait_for(d, &(struct migration_wait){.reason = "PolicyInvalid", .message = err.msg});
     }
     *ret_policy = policy ? policy->meta->name : NULL;
     return json;

@@ -31,7 +31,15 @@ bool migration_set_abort_condition(struct migration_case *d, struct api_patch *p
 /* The annotation that says why the migration waits; NULL text takes it away. */
 void migration_set_queue_text(struct migration_case *d, const char *text);
 void migration_move_to(struct migration_case *d, const char *phase);
-void migration_wait_for(struct migration_case *d, const char *reason, const char *message);
+struct migration_wait {
+    const char *reason, *message;
+    const char *blocker; /* key of what is in the way, or NULL */
+    size_t position;     /* in the queue; 0 = not a matter of the queue */
+    int64_t check_ms;    /* looked at again at least this often; 0 = when something changes */
+    int64_t deadline_ms; /* when it stops waiting; 0 = never */
+};
+/* True when the note was written; not for every step of the queue. */
+bool migration_wait_for(struct migration_case *d, const struct migration_wait *w);
 /* `failure` is the whole text, code included. */
 void migration_end_as_failed(struct migration_case *d, const char *reason, const char *failure);
 void migration_fail(struct migration_case *d, const char *reason, const char *fmt, ...)

@@ -9,6 +9,8 @@
 #include "control/migration_patch.h"
 #include "control/names.h"
 
+enum { QUOTA_RETRY_MS = 30000 };
+
 const struct migration_settings migration_default_settings = {
     .limits = {.cluster = 5, .outbound_per_node = 2, .inbound_per_node = 2},
     .unschedulable_timeout_s = 300,
@@ -159,6 +161,26 @@ static bool rule_state_taken(struct migration_case *d)
     return true;
 }
 
+/* A node whose object was taken away will not report. In post-copy that is the end of the guest:
+ * half of it was there. */
+static bool rule_node_gone(struct migration_case *d)
+{
+    bool source = d->view->source_node_gone;
+
+    if (!migration_handed_off(d) || d->state->completed || (!source && !d->view->target_node_gone)) {
+        return false;
+    }
+    char text[MIGRATION_TEXT];
+    bool lost = source || ferry_streq(d->state->mode, "PostCopy");
+    const char *name = source ? d->state->source_node : d->state->target_node;
+
+    snprintf(text, sizeof(text), "the %s node %.200s was removed%s", source ? "source" : "target",
+             name ? name : "", lost ? ": the guest is lost" : "");
+    migration_fail_on_vmi(d, source ? "SourceLost" : "TargetLost", text);
+    d->plan->confirm = true;
+    return true;
+}
+
 /* The code that a failure text begins with ("TargetLost: ..."), or NULL. */
 static const char *code_of(const char *text)
 {
@@ -293,9 +315,17 @@ static bool rule_target_pod_pending(struct migration_case *d)
         return true;
     }
     if (migration_in_phase(d, PHASE_SCHEDULING)) {
-        migration_wait_for(d, homeless ? "Unschedulable" : "TargetPodPending",
-                           homeless ? why : "the target pod is starting");
-        if (homeless && d->plan->n > 0) {
+        int64_t limit = homeless ? timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT,
+                                             s->unschedulable_timeout_s)
+                                 : timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s);
+        struct migration_wait wait = {
+            .reason = homeless ? "Unschedulable" : "TargetPodPending",
+            .message = homeless ? why : "the target pod is starting",
+            .blocker = d->view->target_pod->meta->name,
+            .deadline_ms = pod->meta.created_ms + limit * 1000,
+        };
+
+        if (migration_wait_for(d, &wait) && homeless) {
             plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING,
                        "migrationTargetPodUnschedulable", "%s", why);
         }
@@ -313,6 +343,7 @@ static const struct {
     {"vmi-finished", rule_vmi_finished},
     {"cancel-before-hand-off", rule_cancel_before_hand_off},
     {"target-lost", rule_target_lost},
+    {"node-gone", rule_node_gone},
     {"state-taken", rule_state_taken},
     {"failed-on-nodes", rule_failed_on_nodes},
     {"abort", rule_abort},
@@ -321,7 +352,8 @@ static const struct {
     {"phase", migration_rule_phase},
 };
 
-void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret)
+static struct migration_case make_case(const struct migration_view *view, int64_t now_ms,
+                                       struct plan *plan)
 {
     const struct api_vmi *vmi = view->vmi ? &view->vmi->u.vmi : NULL;
     struct migration_case d = {.view = view,
@@ -329,11 +361,43 @@ void migration_decide(const struct migration_view *view, int64_t now_ms, struct 
                                .vmi = vmi,
                                .target = view->target_pod ? &view->target_pod->u.pod : NULL,
                                .now_ms = now_ms,
-                               .plan = ret};
+                               .plan = plan};
 
     if (vmi && vmi->migration.present && ferry_streq(vmi->migration.uid, d.m->meta.uid)) {
         d.state = &vmi->migration;
     }
+    return d;
+}
+
+bool migration_decide_refused(const struct migration_view *view, const char *message,
+                              int64_t now_ms, struct plan *ret)
+{
+    *ret = (struct plan){.rule = "quota"};
+    struct migration_case d = make_case(view, now_ms, ret);
+    struct plan_condition c = {.type = CONDITION_QUOTA, .status = "True", .reason = "ExceededQuota"};
+
+    if (!view->vmi || !strstr(message, "exceeded quota")) {
+        return false;
+    }
+    struct api_patch *p = migration_status_patch(&d);
+    if (plan_set_condition(p, view->migration, &d.m->conditions, &c, now_ms)) {
+        plan_patch_status(ret, view->migration, p);
+    } else {
+        api_patch_free(p);
+    }
+    struct migration_wait wait = {
+        .reason = "Quota", .message = message, .check_ms = QUOTA_RETRY_MS};
+    if (migration_wait_for(&d, &wait)) {
+        plan_event(ret, view->vmi, KUBE_EVENT_WARNING, "FailedCreate",
+                   "Error creating target pod: %s", message);
+    }
+    return true;
+}
+
+void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret)
+{
+    struct migration_case d = make_case(view, now_ms, ret);
+
     *ret = (struct plan){.rule = ""};
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
         if (rules[i].decide(&d)) {

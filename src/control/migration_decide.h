@@ -27,7 +27,8 @@ struct migration_view {
     const struct api_object *source_pod;        /* that has the VM, or NULL */
     const struct api_object *const *migrations; /* all of the same VMI, this one too */
     size_t n_migrations;
-    struct limits_answer limits;                    /* looked at in Pending only */
+    struct limits_answer limits; /* looked at in Pending and Scheduled only */
+    bool source_node_gone, target_node_gone; /* after hand-off: there is no such Node object */
     const struct api_object *kubevirt, *namespace_; /* or NULL */
     const struct api_object *const *policies;       /* all MigrationPolicies */
     size_t n_policies;
@@ -36,6 +37,18 @@ struct migration_view {
 
 void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret);
 
+/* What to write when the API refused the target pod with `message`; false when that is no matter of
+ * quota, and the attempt is simply repeated. */
+bool migration_decide_refused(const struct migration_view *view, const char *message,
+                              int64_t now_ms, struct plan *ret);
+
+/* How the migration shows in the ledger of limits; `key` is lent to the row. */
+struct limits_move migration_ledger_row(const struct migration_view *view, const char *key,
+                                        int64_t now_ms);
+
 /* True when nothing but the limits keeps a Pending migration from making its target pod; else
- * `*ret_why` (may be NULL) says what, as a static text. */
+ * `*ret_why` (may be NULL) says what, as a static text. Looks at no time. */
 bool migration_is_startable(const struct migration_view *view, const char **ret_why);
+
+/* Until when an automatic move is held back because those before it failed; 0 = it is not. */
+int64_t migration_backoff_until(const struct migration_view *view);

@@ -5,6 +5,7 @@
 #include "api/json.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "control/migration_case.h"
 #include "control/names.h"
 
 static yyjson_val *state_of(const struct api_object *vmi)
@@ -140,15 +141,42 @@ char *migration_state_failed_early(const struct migration_view *v, const char *r
     return write_and_free(doc);
 }
 
-char *migration_queue_text(const char *reason, const char *message, size_t position)
+bool migration_queue_text_holds(const char *old, const struct migration_wait *w)
+{
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(old, strlen(old), 0);
+    const yyjson_val *q = yyjson_doc_get_root(doc);
+    size_t position = q ? (size_t)api_json_int(q, "/position", 0) : 0;
+
+    if (!q || !ferry_streq(api_json_str(q, "/reason"), w->reason)) {
+        return false;
+    }
+    if (w->position == 0 || position == 0) {
+        return w->position == position &&
+               ferry_streq(api_json_str(q, "/message"), w->message) &&
+               ferry_streq(api_json_str(q, "/blocker"), w->blocker);
+    }
+    return w->position == position ||
+           (w->position > 4 && w->position > position / 4 && w->position < position * 4);
+}
+
+char *migration_queue_text(const struct migration_wait *w, int64_t now_ms)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *q = yyjson_mut_obj(doc);
+    char since[FERRY_RFC3339_SIZE], deadline[FERRY_RFC3339_SIZE];
 
     yyjson_mut_doc_set_root(doc, q);
-    put(doc, q, "reason", reason);
-    put(doc, q, "message", message);
-    yyjson_mut_obj_add_uint(doc, q, "position", position);
+    put(doc, q, "reason", w->reason);
+    put(doc, q, "message", w->message);
+    put(doc, q, "blocker", w->blocker);
+    yyjson_mut_obj_add_uint(doc, q, "position", w->position);
+    put(doc, q, "since", ferry_rfc3339(now_ms, since));
+    if (w->check_ms) {
+        yyjson_mut_obj_add_int(doc, q, "checkSeconds", (w->check_ms + 999) / 1000);
+    }
+    if (w->deadline_ms) {
+        put(doc, q, "deadline", ferry_rfc3339(w->deadline_ms, deadline));
+    }
     return write_and_free(doc);
 }
 

@@ -24,5 +24,9 @@ char *migration_state_failed_early(const struct migration_view *v, const char *r
                                    int64_t now_ms);
 
 /* Texts of the annotations ferry.io/queue and ferry.io/result. */
-char *migration_queue_text(const char *reason, const char *message, size_t position);
+struct migration_wait;
+char *migration_queue_text(const struct migration_wait *w, int64_t now_ms);
+/* Does an older text still say it? Thousands may wait, and each step of the queue moves them all:
+ * while it moves, a rough position will do. */
+bool migration_queue_text_holds(const char *old, const struct migration_wait *w);
 char *migration_result_text(const struct api_migration *m, const struct api_vmi *vmi);

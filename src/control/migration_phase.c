@@ -93,7 +93,6 @@ static void create_target_pod(struct migration_case *d)
 {
     ferry_cleanup_free char *name = pod_name(d->vmi, d->m);
 
-    migration_set_queue_text(d, NULL);
     plan_create(d->plan, API_KIND_POD, d->m->meta.namespace_, name,
                 pod_render(d->vmi, d->m, &d->view->settings->pod));
     plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulCreate",
@@ -112,13 +111,64 @@ static void enter_scheduling(struct migration_case *d)
     d->plan->phase = PHASE_SCHEDULING;
 }
 
+static bool wait_for_source(struct migration_case *d)
+{
+    const struct api_object *sibling = blocking_sibling(d->view);
+    struct migration_wait wait = {.reason = "SourceBusy", .check_ms = retry_ms(d)};
+
+    if (migration_is_startable(d->view, &wait.message)) {
+        return false;
+    }
+    wait.blocker = sibling ? sibling->meta->name : d->m->vmi_name;
+    migration_wait_for(d, &wait);
+    return true;
+}
+
+static bool wait_for_backoff(struct migration_case *d)
+{
+    int64_t until = migration_backoff_until(d->view);
+
+    if (until <= d->now_ms) {
+        return false;
+    }
+    struct migration_wait wait = {.reason = "BackOff",
+                                  .message = "automatic moves of this VM failed before",
+                                  .blocker = d->m->vmi_name,
+                                  .deadline_ms = until};
+    if (migration_wait_for(d, &wait)) {
+        plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "MigrationBackoff",
+                   "backoff migrating vmi %s/%s", d->m->meta.namespace_, d->m->vmi_name);
+    }
+    plan_again(d->plan, until - d->now_ms);
+    return true;
+}
+
+static bool wait_for_place(struct migration_case *d)
+{
+    const struct limits_answer *a = &d->view->limits;
+    const struct migration_limits *l = &d->view->settings->limits;
+    bool refused = api_condition_true(&d->m->conditions, CONDITION_QUOTA);
+    char text[MIGRATION_TEXT];
+
+    if (a->start || (refused && a->room)) {
+        return false;
+    }
+    snprintf(text, sizeof(text), "%zu moves run, %zu of them leave %s; limits: %u and %u",
+             a->running, a->outbound, d->vmi->node_name, l->cluster, l->outbound_per_node);
+    /* Those far behind are woken when it is their turn; no need to look so often. */
+    struct migration_wait wait = {.reason = a->reason ? a->reason : refused ? "Quota" : "ClusterLimit",
+                                  .message = text,
+                                  .blocker = a->blocker,
+                                  .position = a->position,
+                                  .check_ms = retry_ms(d) * (1 + (int64_t)(a->position / 64))};
+    migration_wait_for(d, &wait);
+    return true;
+}
+
 static bool phase_pending(struct migration_case *d)
 {
     const struct api_condition *c =
         api_condition_find(&d->vmi->conditions, CONDITION_LIVE_MIGRATABLE);
-    const struct limits_answer *limits = &d->view->limits;
-    const char *why = NULL;
-    char text[MIGRATION_TEXT];
 
     if (d->target) {
         enter_scheduling(d);
@@ -129,17 +179,7 @@ static bool phase_pending(struct migration_case *d)
                        c->reason ? c->reason : "", c->message ? c->message : "");
         return true;
     }
-    if (!migration_is_startable(d->view, &why)) {
-        migration_wait_for(d, "SourceBusy", why);
-        plan_again(d->plan, retry_ms(d));
-        return true;
-    }
-    if (!limits->start) {
-        snprintf(text, sizeof(text), "%zu moves run, %zu of them leave %s; limits: %u and %u",
-                 limits->running, limits->outbound, d->vmi->node_name,
-                 d->view->settings->limits.cluster, d->view->settings->limits.outbound_per_node);
-        migration_wait_for(d, limits->reason, text);
-        plan_again(d->plan, retry_ms(d));
+    if (wait_for_source(d) || wait_for_backoff(d) || wait_for_place(d)) {
         return true;
     }
     const char *policy = NULL;
@@ -153,7 +193,12 @@ static bool phase_pending(struct migration_case *d)
 static bool phase_scheduling(struct migration_case *d)
 {
     if (d->target && pod_is_ready(d->target)) {
-        migration_move_to(d, PHASE_SCHEDULED);
+        struct api_patch *p = migration_status_patch(d);
+
+        plan_set_phase(p, d->view->migration, PHASE_SCHEDULED, d->now_ms);
+        plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
+        plan_patch_status(d->plan, d->view->migration, p);
+        d->plan->phase = PHASE_SCHEDULED;
         migration_set_queue_text(d, NULL);
     }
     return true;
@@ -181,6 +226,18 @@ static bool phase_scheduled(struct migration_case *d)
         migration_delete_target_pod(d);
         migration_fail(d, "Unschedulable", "the target pod is on the VM's own node %s",
                        d->vmi->node_name);
+        return true;
+    }
+    if (!v->limits.enter) {
+        struct migration_wait wait = {
+            .reason = v->limits.enter_reason ? v->limits.enter_reason : "InboundLimit",
+            .message = "the target node takes no more moves for now",
+            .blocker = v->limits.enter_blocker,
+            .check_ms = retry_ms(d),
+            .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
+                           v->settings->pending_timeout_s * 1000};
+
+        migration_wait_for(d, &wait);
         return true;
     }
     const char *policy = NULL;

@@ -15,6 +15,8 @@
 #define ANNOTATION_TRANSPORT_UNIX "kubevirt.io/migrationTransportUnix"
 #define ANNOTATION_MIGRATION_JOB_NAME "kubevirt.io/migrationJobName"
 #define ANNOTATION_MEMORY_OVERHEAD "kubevirt.io/memory-overhead-bytes"
+#define ANNOTATION_EVACUATION "kubevirt.io/evacuationMigration"
+#define ANNOTATION_WORKLOAD_UPDATE "kubevirt.io/workloadUpdateMigration"
 #define ANNOTATION_UNSCHEDULABLE_TIMEOUT "kubevirt.io/migrationUnschedulablePodTimeoutSeconds"
 #define ANNOTATION_PENDING_TIMEOUT "kubevirt.io/migrationPendingPodTimeoutSeconds"
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
@@ -37,6 +39,7 @@
 #define PHASE_SUCCEEDED "Succeeded"
 #define PHASE_FAILED "Failed"
 
+#define CONDITION_QUOTA "migrationRejectedByResourceQuota"
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"
 #define CONDITION_POD_SCHEDULED "PodScheduled"
 #define CONDITION_LIVE_MIGRATABLE "LiveMigratable"

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/client.h"
+#include "kube/index.h"
 
 enum {
     /* The server ends the stream, a resume costs one round trip. Silence for longer than that is a
@@ -56,6 +57,7 @@ struct kube_informer {
     pthread_cond_t changed;
     void *cache; /* tsearch tree of struct cached; written by the thread only */
     size_t n;
+    struct kube_index index; /* of the objects in the cache */
     bool synced, stopping;
     struct ferry_error last_error;
 };
@@ -97,6 +99,23 @@ static void deliver(struct kube_informer *inf, struct api_object *old, struct ap
     }
 }
 
+/* Out of the index with what was, in with what is; either may be NULL. */
+static void reindex_locked(struct kube_informer *inf, struct api_object *old,
+                           struct api_object *now)
+{
+    if (!inf->cfg.index) {
+        return;
+    }
+    ferry_cleanup_free char *from = old ? inf->cfg.index(old) : NULL;
+    ferry_cleanup_free char *to = now ? inf->cfg.index(now) : NULL;
+    if (from) {
+        kube_index_remove(&inf->index, from, old);
+    }
+    if (to) {
+        kube_index_add(&inf->index, to, now);
+    }
+}
+
 /* Takes a reference of its own. */
 static void put(struct kube_informer *inf, struct api_object *o)
 {
@@ -120,6 +139,7 @@ static void put(struct kube_informer *inf, struct api_object *o)
     if (!same) {
         old = e->object;
         e->object = api_object_ref(o);
+        reindex_locked(inf, old, o);
     }
     pthread_mutex_unlock(&inf->lock);
     if (!same) {
@@ -138,6 +158,7 @@ static void drop(struct kube_informer *inf, const char *key)
         tdelete(e, &inf->cache, by_key);
         inf->n--;
         old = api_object_ref(e->object);
+        reindex_locked(inf, old, NULL);
         entry_free(e);
     }
     pthread_mutex_unlock(&inf->lock);
@@ -458,6 +479,7 @@ static void *informer_thread(void *arg)
 
 static void informer_free(struct kube_informer *inf)
 {
+    kube_index_done(&inf->index);
     tdestroy(inf->cache, entry_free);
     ferry_buf_done(&inf->partial);
     free(inf->version);
@@ -594,6 +616,21 @@ struct kube_snapshot kube_informer_list(struct kube_informer *inf)
     pthread_mutex_lock(&inf->lock);
     s.items = ferry_xcalloc(inf->n + 1, sizeof(struct api_object *));
     twalk_r(inf->cache, collect, &s);
+    pthread_mutex_unlock(&inf->lock);
+    return s;
+}
+
+struct kube_snapshot kube_informer_find(struct kube_informer *inf, const char *key)
+{
+    struct kube_snapshot s = {0};
+
+    pthread_mutex_lock(&inf->lock);
+    size_t n = 0;
+    struct api_object *const *items = kube_index_find(&inf->index, key, &n);
+    s.items = ferry_xcalloc(n + 1, sizeof(struct api_object *));
+    for (; s.n < n; s.n++) {
+        s.items[s.n] = api_object_ref(items[s.n]);
+    }
     pthread_mutex_unlock(&inf->lock);
     return s;
 }

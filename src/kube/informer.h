@@ -21,6 +21,9 @@ struct kube_informer_config {
     const struct api_resource *resource; /* instead of the kind, for those that are not decoded */
     const char *ns;                      /* NULL = all */
     const char *label_selector, *field_selector; /* or NULL */
+    /* What kube_informer_find() finds an object by; owned by the caller, NULL = not at all. Pure;
+     * may be NULL itself. */
+    char *(*index)(const struct api_object *o);
     /* Runs on the informer's thread, in the order of changes, after the cache shows the change:
      * added (old NULL), changed, gone (now NULL). Must not block for long; borrows its objects.
      * May be NULL. */
@@ -56,5 +59,7 @@ struct kube_snapshot {
     size_t n;
 };
 struct kube_snapshot kube_informer_list(struct kube_informer *inf);
+/* Those whose index is `key`, in no order. */
+struct kube_snapshot kube_informer_find(struct kube_informer *inf, const char *key);
 void kube_snapshot_done(struct kube_snapshot *s);
 #define kube_cleanup_snapshot ferry_cleanup(kube_snapshot_done)

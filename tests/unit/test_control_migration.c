@@ -49,6 +49,13 @@ static const char TARGET[] =
 #define OLD(pod) "{'metadata':{'creationTimestamp':'2025-12-31T23:40:00Z'}," pod
 #define OLDISH(pod) "{'metadata':{'creationTimestamp':'2025-12-31T23:54:00Z'}," pod
 
+/* An older, automatic one that ended 10 s ago. */
+#define AUTOMATIC(annotation, phase)                                                               \
+    "{'metadata':{'uid':'mig-0','creationTimestamp':'2025-12-31T23:58:00Z','annotations':{"        \
+    "'kubevirt.io/" annotation "':'a'}},'status':{'phase':'" phase                                 \
+    "','phaseTransitionTimestamps':[{'phase':'" phase "','phaseTransitionTimestamp':"              \
+    "'2025-12-31T23:59:50Z'}]}}"
+
 #define GONE "-"
 #define PLAIN "{}"
 
@@ -58,6 +65,8 @@ static const struct migration_case_row {
     const char *sibling;                  /* merge on a second migration, or NULL */
     const char *source;                   /* NULL = there; GONE = none */
     bool full;                            /* the limits say no */
+    bool source_gone, target_gone;        /* the Node objects */
+    const char *enter_reason;             /* why the target node takes no more */
     /* expected */
     const char *rule, *phase, *reason;
     const char *vmi_patch, *own_patch; /* text in a patch of VMI, of the migration; NULL = none */
@@ -79,9 +88,9 @@ static const struct migration_case_row {
      .phase = "Pending", .own_patch = "Pending"},
     {"pending: makes the target pod", "{" PHASE("Pending") "}", PLAIN, .rule = "phase",
      .creates = true},
-    {"pending: and takes the note of waiting away",
+    {"pending: the note of waiting stays until the pod is there",
      "{'metadata':{'annotations':{'ferry.io/queue':'x'}}," PHASE("Pending") "}", PLAIN,
-     .rule = "phase", .creates = true, .own_patch = "remove"},
+     .rule = "phase", .creates = true},
     {"pending: limits full", "{" PHASE("Pending") "}", PLAIN, .full = true, .rule = "phase",
      .reason = "ClusterLimit", .own_patch = "ClusterLimit", .again_s = 5},
     {"pending: limits full, user's priority looks sooner",
@@ -92,7 +101,7 @@ static const struct migration_case_row {
      .rule = "phase", .reason = "ClusterLimit", .own_patch = "ClusterLimit", .again_s = 1},
     {"pending: the same note is not written again",
      "{'metadata':{'annotations':{'ferry.io/queue':'{\\'reason\\':\\'SourceBusy\\',\\'message\\':"
-     "\\'the VM does not run\\',\\'position\\':1}'}}," PHASE("Pending") "}",
+     "\\'the VM does not run\\',\\'blocker\\':\\'web\\',\\'position\\':0}'}}," PHASE("Pending") "}",
      "{'status':{'phase':'Scheduled'}}", .rule = "phase", .reason = "SourceBusy"},
     {"pending: the VM does not run yet", "{" PHASE("Pending") "}",
      "{'status':{'phase':'Scheduled'}}", .rule = "phase", .reason = "SourceBusy",
@@ -250,6 +259,43 @@ static const struct migration_case_row {
     {"state taken over", "{" PHASE("TargetReady") "}", OTHER_STATE(), PLAIN, .rule = "state-taken",
      .phase = "Failed", .reason = "Aborted", .own_patch = "taken over", .confirm = true},
 
+    /* nodes that are taken away */
+    {"source node removed", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .source_gone = true,
+     .rule = "node-gone", .reason = "SourceLost", .vmi_patch = "the guest is lost",
+     .confirm = true},
+    {"target node removed in pre-copy: the guest stays", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z','mode':'PreCopy'"), PLAIN, .target_gone = true,
+     .rule = "node-gone", .reason = "TargetLost", .vmi_patch = "node b was removed\"",
+     .confirm = true},
+    {"target node removed in post-copy", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z','mode':'PostCopy'"), PLAIN, .target_gone = true,
+     .rule = "node-gone", .reason = "TargetLost", .vmi_patch = "the guest is lost",
+     .confirm = true},
+    {"node removed after the end", "{" PHASE("Running") "}", STATE("'completed':true"), PLAIN,
+     .source_gone = true, .rule = "phase", .phase = "Succeeded", .own_patch = "Succeeded"},
+
+    /* waiting */
+    {"scheduled: the target node takes no more", "{" PHASE("Scheduled") "}", PLAIN, PLAIN,
+     .enter_reason = "InboundLimit", .rule = "phase", .reason = "InboundLimit",
+     .own_patch = "InboundLimit", .again_s = 5},
+    {"132: a failed evacuation holds the next one back",
+     "{'metadata':{'annotations':{'kubevirt.io/evacuationMigration':'a'}}," PHASE("Pending") "}",
+     PLAIN, .sibling = AUTOMATIC("evacuationMigration", "Failed"), .rule = "phase",
+     .reason = "BackOff", .own_patch = "BackOff", .again_s = 10},
+    {"133: a failed workload update holds the next one back",
+     "{'metadata':{'annotations':{'kubevirt.io/workloadUpdateMigration':''}}," PHASE("Pending") "}",
+     PLAIN, .sibling = AUTOMATIC("workloadUpdateMigration", "Failed"), .rule = "phase",
+     .reason = "BackOff", .own_patch = "BackOff", .again_s = 10},
+    {"134: not a user's move after a failed evacuation", "{" PHASE("Pending") "}", PLAIN,
+     .sibling = AUTOMATIC("evacuationMigration", "Failed"), .rule = "phase", .creates = true},
+    {"135: not a user's move after a failed workload update", "{" PHASE("Pending") "}", PLAIN,
+     .sibling = AUTOMATIC("workloadUpdateMigration", "Failed"), .rule = "phase", .creates = true},
+    {"136: not after a success",
+     "{'metadata':{'annotations':{'kubevirt.io/evacuationMigration':'a'}}," PHASE("Pending") "}",
+     PLAIN, .sibling = AUTOMATIC("evacuationMigration", "Succeeded"), .rule = "phase",
+     .creates = true},
+
     /* deadlines */
     {"no node for too long", "{" PHASE("Scheduling") "}", PLAIN,
      OLDISH("'spec':{'nodeName':null},'status':{'phase':'Pending','conditions':[{'type':"
@@ -363,11 +409,20 @@ static void check_row(const struct migration_case_row *r)
         .source_pod = o.source,
         .migrations = all,
         .n_migrations = r->sibling ? 2 : 1,
-        .limits = {.start = !r->full, .reason = r->full ? "ClusterLimit" : NULL, .position = 1},
+        .limits = {.start = !r->full,
+                   .enter = true,
+                   .reason = r->full ? "ClusterLimit" : NULL,
+                   .position = 1},
+        .source_node_gone = r->source_gone,
+        .target_node_gone = r->target_gone,
         .settings = &migration_default_settings,
     };
     plan_cleanup struct plan p = {0};
 
+    if (r->enter_reason) {
+        view.limits.enter = false;
+        view.limits.enter_reason = r->enter_reason;
+    }
     migration_decide(&view, NOW_MS, &p);
     const struct plan_action *deleted = plan_find(&p, PLAN_DELETE, API_KIND_POD);
     if (!ferry_streq(p.rule, r->rule) || !ferry_streq(p.phase, r->phase) ||
@@ -425,6 +480,7 @@ static void test_hand_off_is_guarded(void **state)
                                   .source_pod = o.source,
                                   .migrations = all,
                                   .n_migrations = 1,
+                                  .limits = {.enter = true},
                                   .settings = &migration_default_settings};
     plan_cleanup struct plan p = {0};
 
@@ -438,6 +494,48 @@ static void test_hand_off_is_guarded(void **state)
             fail_msg("hand-off went through after %s", changes[i]);
         }
     }
+    objects_done(&o);
+}
+
+static void test_quota(void **state)
+{
+    (void)state;
+    struct objects o = {
+        .migration = make_object(API_KIND_MIGRATION, MIGRATION, "{" PHASE("Pending") "}"),
+        .vmi = make_object(API_KIND_VMI, VMI, NULL),
+        .source = make_object(API_KIND_POD, SOURCE, NULL),
+    };
+    const struct api_object *all[] = {o.migration};
+    struct migration_view view = {.migration = o.migration,
+                                  .vmi = o.vmi,
+                                  .source_pod = o.source,
+                                  .migrations = all,
+                                  .n_migrations = 1,
+                                  .settings = &migration_default_settings};
+    plan_cleanup struct plan p = {0}, q = {0};
+
+    assert_false(
+        migration_decide_refused(&view, "create pods ns/x: violates PodSecurity", NOW_MS, &q));
+    assert_true(
+        migration_decide_refused(&view, "pods x is forbidden: exceeded quota: q", NOW_MS, &p));
+    ferry_cleanup_free char *text = patches_of(&p, API_KIND_MIGRATION);
+    assert_non_null(strstr(text, "migrationRejectedByResourceQuota"));
+    assert_non_null(strstr(text, "\\\"reason\\\":\\\"Quota\\\""));
+    assert_int_equal(p.again_ms, 30000);
+    assert_true(migration_ledger_row(&view, "k", NOW_MS).ready);
+
+    /* Once refused it takes what is left over only. */
+    struct api_object *refused = patched_object(
+        o.migration, plan_find(&p, PLAN_PATCH_STATUS, API_KIND_MIGRATION)->body, false);
+    all[0] = view.migration = refused;
+    assert_false(migration_ledger_row(&view, "k", NOW_MS).ready);
+    plan_cleanup struct plan waits = {0}, goes = {0};
+    migration_decide(&view, NOW_MS, &waits);
+    assert_null(plan_find(&waits, PLAN_CREATE, API_KIND_POD));
+    view.limits.room = true;
+    migration_decide(&view, NOW_MS, &goes);
+    assert_non_null(plan_find(&goes, PLAN_CREATE, API_KIND_POD));
+    api_object_unref(refused);
     objects_done(&o);
 }
 
@@ -506,9 +604,8 @@ static void test_result_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_hand_off_is_guarded),
-        cmocka_unit_test(test_old_ones_are_collected),
+        cmocka_unit_test(test_rows),        cmocka_unit_test(test_hand_off_is_guarded),
+        cmocka_unit_test(test_quota),       cmocka_unit_test(test_old_ones_are_collected),
         cmocka_unit_test(test_result_text),
     };
 

@@ -4,6 +4,7 @@
 #include "control/node_decide.h"
 #include "control/pod_render.h"
 #include "control/schedule_pick.h"
+#include "kube/queue.h"
 
 /* ---- schedule_pick ---------------------------------------------------------------------------
  */
@@ -279,38 +280,170 @@ static void test_limits(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(limits_rows); i++) {
         const struct limits_row *r = &limits_rows[i];
-        struct api_migration migrations[8] = {0};
-        char texts[8][4][32];
-        struct limits_entry entries[8];
-        const struct api_migration *self = NULL;
-        size_t n = 0;
+        struct limits_ledger *l =
+            limits_ledger_new(&(struct migration_limits){.cluster = 5, .outbound_per_node = 2});
 
-        for (; n < 8 && r->entries[n]; n++) {
+        for (size_t n = 0; n < 8 && r->entries[n]; n++) {
             const char *from = r->entries[n];
+            char texts[4][32];
 
             for (int k = 0; k < 4; k++) {
                 size_t len = strcspn(from, ":");
 
-                snprintf(texts[n][k], 32, "%.*s", (int)len, from);
+                snprintf(texts[k], 32, "%.*s", (int)len, from);
                 from += len + (from[len] == ':');
             }
-            migrations[n].meta.uid = texts[n][0];
-            migrations[n].meta.created_ms = (int64_t)n * 1000;
-            migrations[n].priority = texts[n][2];
-            migrations[n].phase = "Pending";
-            entries[n] = (struct limits_entry){.migration = &migrations[n],
-                                               .source_node = texts[n][1][0] ? texts[n][1] : NULL,
-                                               .active = texts[n][3][0] == 'a',
-                                               .ready = texts[n][3][0] == 'r'};
-            self = strcmp(texts[n][0], r->self) == 0 ? &migrations[n] : self;
+            limits_ledger_put(
+                l, &(struct limits_move){.uid = texts[0],
+                                         .key = texts[0],
+                                         .created_ms = (int64_t)n * 1000,
+                                         .priority = texts[2][0] ? KUBE_PRIORITY_CRITICAL : 0,
+                                         .source_node = texts[1][0] ? texts[1] : NULL,
+                                         .active = texts[3][0] == 'a',
+                                         .ready = texts[3][0] == 'r'});
         }
-        struct limits_answer a = migration_limits_check(
-            entries, n, self, &(struct migration_limits){.cluster = 5, .outbound_per_node = 2});
+        struct limits_answer a = limits_ledger_check(l, r->self);
         if (a.start != r->start || !ferry_streq(a.reason, r->reason) || a.position != r->position) {
             fail_msg("%s: start %d reason %s position %zu", r->name, a.start,
                      a.reason ? a.reason : "-", a.position);
         }
+        limits_ledger_free(l);
     }
+}
+
+/* Random changes against the answer worked out the slow way. */
+enum { MOVES = 40, SITES = 4 };
+
+static int slow_order(const void *pa, const void *pb)
+{
+    const struct limits_move *a = pa, *b = pb;
+
+    return a->priority != b->priority       ? (a->priority > b->priority ? -1 : 1)
+           : a->created_ms != b->created_ms ? (a->created_ms < b->created_ms ? -1 : 1)
+                                            : strcmp(a->uid, b->uid);
+}
+
+static bool slow_may_start(const struct limits_move *all, size_t n, const char *uid,
+                           const struct migration_limits *limits)
+{
+    size_t active = 0, out[SITES] = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        active += all[i].active;
+        out[all[i].source_node[0] - 'a'] += all[i].active;
+    }
+    for (size_t i = 0; i < n && active < limits->cluster; i++) {
+        size_t *o = &out[all[i].source_node[0] - 'a'];
+
+        if (!all[i].active && all[i].ready && *o < limits->outbound_per_node) {
+            if (strcmp(all[i].uid, uid) == 0) {
+                return true;
+            }
+            ++*o;
+            active++;
+        }
+    }
+    return false;
+}
+
+static void test_ledger_at_random(void **state)
+{
+    static const char *const nodes[SITES] = {"a", "b", "c", "d"};
+    const struct migration_limits limits = {
+        .cluster = 7, .outbound_per_node = 2, .inbound_per_node = 2};
+    struct limits_ledger *l = limits_ledger_new(&limits);
+    char uids[MOVES][8];
+    struct limits_move all[MOVES];
+    bool in[MOVES] = {false};
+    unsigned seed = 7;
+    (void)state;
+
+    for (int i = 0; i < MOVES; i++) {
+        snprintf(uids[i], sizeof(uids[i]), "u%02d", i);
+    }
+    for (int step = 0; step < 4000; step++) {
+        int i = rand_r(&seed) % MOVES;
+
+        if (in[i] && rand_r(&seed) % 4 == 0) {
+            limits_ledger_drop(l, uids[i]);
+            in[i] = false;
+        } else {
+            all[i] = (struct limits_move){.uid = uids[i],
+                                          .key = uids[i],
+                                          .source_node = nodes[rand_r(&seed) % SITES],
+                                          .priority = rand_r(&seed) % 3,
+                                          .created_ms = rand_r(&seed) % 5,
+                                          .active = rand_r(&seed) % 8 == 0,
+                                          .ready = rand_r(&seed) % 2};
+            limits_ledger_put(l, &all[i]);
+            in[i] = true;
+        }
+        struct limits_move sorted[MOVES];
+        size_t n = 0, waiting = 0;
+        for (int k = 0; k < MOVES; k++) {
+            if (in[k]) {
+                sorted[n++] = all[k];
+            }
+        }
+        qsort(sorted, n, sizeof(sorted[0]), slow_order);
+        for (size_t k = 0; k < n; k++) {
+            struct limits_answer a = limits_ledger_check(l, sorted[k].uid);
+            bool start = slow_may_start(sorted, n, sorted[k].uid, &limits);
+
+            waiting += !sorted[k].active;
+            if (a.start != start || a.position != (sorted[k].active ? 0 : waiting)) {
+                fail_msg("step %d, %s: start %d, expected %d; position %zu of %zu", step,
+                         sorted[k].uid, a.start, start, a.position, waiting);
+            }
+        }
+    }
+    limits_ledger_free(l);
+}
+
+static void test_ledger_of_nodes(void **state)
+{
+    struct limits_ledger *l = limits_ledger_new(&(struct migration_limits){
+        .cluster = 10, .outbound_per_node = 9, .inbound_per_node = 1, .bandwidth_per_node = 100});
+    struct limits_move one = {.uid = "1",
+                              .key = "n/1",
+                              .source_node = "a",
+                              .target_node = "z",
+                              .bandwidth = 60,
+                              .active = true,
+                              .handed_off = true};
+    struct limits_move two = {.uid = "2",
+                              .key = "n/2",
+                              .source_node = "b",
+                              .target_node = "z",
+                              .bandwidth = 30,
+                              .active = true};
+    struct limits_move three = {
+        .uid = "3", .key = "n/3", .source_node = "a", .bandwidth = 50, .ready = true};
+    (void)state;
+
+    limits_ledger_put(l, &one);
+    limits_ledger_put(l, &two);
+    limits_ledger_put(l, &three);
+    struct limits_answer a = limits_ledger_check(l, "2");
+    assert_false(a.enter);
+    assert_string_equal(a.enter_reason, "InboundLimit");
+    assert_string_equal(a.enter_blocker, "n/1");
+    a = limits_ledger_check(l, "3");
+    assert_false(a.start);
+    assert_string_equal(a.reason, "BandwidthBudget");
+    assert_string_equal(a.blocker, "n/1");
+    limits_ledger_drop(l, "1");
+    assert_true(limits_ledger_check(l, "2").enter);
+    assert_true(limits_ledger_check(l, "3").start);
+    assert_string_equal(limits_ledger_next(l, 0), "n/3");
+    /* A claim holds the place until it shows. */
+    limits_ledger_claim(l, "3", false);
+    assert_true(limits_ledger_check(l, "3").start);
+    assert_int_equal(limits_ledger_check(l, "3").running, 2);
+    assert_null(limits_ledger_next(l, 0));
+    limits_ledger_disclaim(l, "3");
+    assert_string_equal(limits_ledger_next(l, 0), "n/3");
+    limits_ledger_free(l);
 }
 
 /* ---- node_decide -----------------------------------------------------------------------------
@@ -354,10 +487,9 @@ static void test_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_picks),
-        cmocka_unit_test(test_target_goes_elsewhere),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_node),
+        cmocka_unit_test(test_picks),           cmocka_unit_test(test_target_goes_elsewhere),
+        cmocka_unit_test(test_limits),          cmocka_unit_test(test_ledger_at_random),
+        cmocka_unit_test(test_ledger_of_nodes), cmocka_unit_test(test_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
