@@ -1,0 +1,632 @@
+/* Random histories of the controllers over virtual time: the real decide functions, the real ledger
+ * and the real queue, against a world (world.c) that fails in every way that it can. What must
+ * hold:
+ *
+ *   1  a pod in which a guest runs is deleted for no reason but the end of its VMI; a VM is handed
+ *      to one move at a time
+ *   4  whatever dies and whenever, every migration ends once the faults are over
+ *   5  a cancelled one is gone then, and no pod but the VM's own is left
+ *      and: never more moves than the limits allow
+ *
+ * sim [--seed N | --from N --count N] [--verbose]; a failure prints its seed. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "control/facts.h"
+#include "control/migration_decide.h"
+#include "control/names.h"
+#include "control/schedule_pick.h"
+#include "control/vmi_decide.h"
+#include "kube/queue.h"
+#include "sim/world.h"
+
+enum { STEP_MS = 500, STORM_MS = 400000, CALM_MS = 4000000, MOVES_MAX = 24, LIST_MAX = 64 };
+
+static struct kube_queue *queue; /* keys "v:NAME" and "m:NAME" */
+static struct limits_ledger *ledger;
+static int budget; /* writes until the controller dies; -1 = it lives */
+static unsigned moves_made, restarts;
+
+static int64_t queue_clock(void)
+{
+    return world.now_ms * FERRY_NS_PER_MS;
+}
+
+/* ---- views -----------------------------------------------------------------------------------
+ */
+
+struct family {
+    const struct api_object *vmi;
+    const struct api_object *pods[LIST_MAX], *moves[LIST_MAX];
+    size_t n_pods, n_moves;
+};
+
+static const struct api_object *look(const struct world_item *item, bool live)
+{
+    return live ? item->now : item->seen;
+}
+
+static const struct api_object *get(enum api_kind kind, const char *name, bool live)
+{
+    const struct world_item *item = name ? world_find(kind, name) : NULL;
+
+    return item ? look(item, live) : NULL;
+}
+
+static struct family family_of(const char *vmi_name, bool live)
+{
+    struct family f = {.vmi = get(API_KIND_VMI, vmi_name, live)};
+
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct api_object *o = look(world.items[i], live);
+
+        if (!o || f.n_pods == LIST_MAX || f.n_moves == LIST_MAX) {
+            continue;
+        }
+        if (o->kind == API_KIND_POD && f.vmi &&
+            ferry_streq(api_map_get(&o->meta->labels, LABEL_CREATED_BY), f.vmi->meta->uid)) {
+            f.pods[f.n_pods++] = o;
+        } else if (o->kind == API_KIND_MIGRATION &&
+                   ferry_streq(o->u.migration.vmi_name, vmi_name)) {
+            f.moves[f.n_moves++] = o;
+        }
+    }
+    return f;
+}
+
+static struct migration_view view_of(const struct api_object *m, const struct family *f)
+{
+    const struct api_migration_state *s = f->vmi ? &f->vmi->u.vmi.migration : NULL;
+    bool ours = s && ferry_streq(s->uid, m->meta->uid) && !s->completed;
+    struct migration_view v = {
+        .migration = m,
+        .vmi = f->vmi,
+        .source_pod = f->vmi ? vmi_current_pod(&f->vmi->u.vmi, f->pods, f->n_pods) : NULL,
+        .migrations = f->moves,
+        .n_migrations = f->n_moves,
+        .source_node_gone = ours && !get(API_KIND_NODE, s->source_node, false),
+        .target_node_gone = ours && !get(API_KIND_NODE, s->target_node, false),
+        .settings = &migration_default_settings,
+    };
+
+    for (size_t i = 0; i < f->n_pods; i++) {
+        if (ferry_streq(api_map_get(&f->pods[i]->meta->labels, LABEL_MIGRATION_JOB_UID),
+                        m->meta->uid)) {
+            v.target_pod = f->pods[i];
+        }
+    }
+    return v;
+}
+
+/* ---- what must hold --------------------------------------------------------------------------
+ */
+
+static void check_pod_delete(const char *name, const char *uid)
+{
+    const struct api_object *pod = get(API_KIND_POD, name, true);
+    int guest = pod && ferry_streq(pod->meta->uid, uid) ? world_guest_in(uid) : -1;
+    char vm[16];
+
+    if (guest < 0) {
+        return;
+    }
+    snprintf(vm, sizeof(vm), "v%d", guest);
+    const struct api_object *vmi = get(API_KIND_VMI, vm, true);
+    if (vmi && !vmi->meta->deleted_ms && !phase_is_final(vmi->u.vmi.phase)) {
+        world_fail("the pod %s of a running guest was deleted", name);
+    }
+}
+
+static void check_limits(void)
+{
+    const struct migration_limits *l = &migration_default_settings.limits;
+    unsigned all = 0, out[WORLD_NODES] = {0};
+
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct api_object *o = world.items[i]->now;
+
+        if (!o || o->kind != API_KIND_MIGRATION || migration_is_final(&o->u.migration)) {
+            continue;
+        }
+        struct family f = family_of(o->u.migration.vmi_name, true);
+        struct migration_view v = view_of(o, &f);
+        if (!v.target_pod || phase_is_final(v.target_pod->u.pod.phase)) {
+            continue;
+        }
+        bool ours = f.vmi && ferry_streq(f.vmi->u.vmi.migration.uid, o->meta->uid);
+        const char *from = ours    ? f.vmi->u.vmi.migration.source_node
+                           : f.vmi ? f.vmi->u.vmi.node_name
+                                   : NULL;
+        all++;
+        if (from) {
+            out[from[1] - '0']++;
+        }
+    }
+    for (int i = 0; i < WORLD_NODES; i++) {
+        if (out[i] > l->outbound_per_node) {
+            world_fail("%u moves leave n%d", out[i], i);
+        }
+    }
+    if (all > l->cluster) {
+        world_fail("%u moves at a time", all);
+    }
+}
+
+static void check_hand_over(const struct plan_action *a, const struct api_object *before)
+{
+    const struct api_object *after = get(API_KIND_VMI, a->name, true);
+    const struct api_migration_state *was = &before->u.vmi.migration, *is = &after->u.vmi.migration;
+
+    if (was->present && !was->completed && !ferry_streq(was->uid, is->uid)) {
+        const struct world_item *owner = NULL;
+
+        for (size_t i = 0; i < world.n_items; i++) {
+            const struct api_object *o = world.items[i]->now;
+
+            if (o && o->kind == API_KIND_MIGRATION && ferry_streq(o->meta->uid, was->uid) &&
+                !migration_is_final(&o->u.migration)) {
+                owner = world.items[i];
+            }
+        }
+        if (owner) {
+            world_fail("%s was handed over while %s moved it", a->name, owner->name);
+        }
+    }
+}
+
+/* ---- the controller --------------------------------------------------------------------------
+ */
+
+static int apply_one(const struct plan_action *a)
+{
+    int rc = 0;
+
+    if (a->op == PLAN_EVENT) {
+        return 0;
+    }
+    if (budget == 0) {
+        return -FERRY_CANCELLED;
+    }
+    budget -= budget > 0;
+    if (world.storm && world_chance(2)) {
+        return -FERRY_RETRY; /* the server was away, and nothing was done */
+    }
+    if (a->op == PLAN_CREATE) {
+        rc = world_create(a->kind, a->name, a->body);
+        check_limits();
+    } else if (a->op == PLAN_DELETE) {
+        if (a->kind == API_KIND_POD) {
+            check_pod_delete(a->name, a->uid);
+        }
+        rc = world_delete(a->kind, a->name, a->uid);
+        rc = rc == -FERRY_NOT_FOUND ? 0 : rc;
+    } else {
+        const struct api_object *now = get(a->kind, a->name, true);
+        api_cleanup_object struct api_object *before =
+            now ? api_object_ref((struct api_object *)now) : NULL;
+
+        rc = world_patch(a->kind, a->name, a->body);
+        if (rc == 0 && a->kind == API_KIND_VMI && get(a->kind, a->name, true)) {
+            check_hand_over(a, before);
+        }
+    }
+    /* Done, but the answer was lost. */
+    return rc == 0 && world.storm && world_chance(2) ? -FERRY_RETRY : rc;
+}
+
+static int apply(const struct plan *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        int rc = apply_one(&p->actions[i]);
+
+        if (rc == -FERRY_CONFLICT && p->actions[i].op == PLAN_CREATE) {
+            return 0;
+        }
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+static void update_ledger(const char *vmi_name)
+{
+    struct family f = family_of(vmi_name, false);
+
+    for (size_t i = 0; i < f.n_moves; i++) {
+        if (migration_is_final(&f.moves[i]->u.migration)) {
+            limits_ledger_drop(ledger, f.moves[i]->meta->uid);
+        } else {
+            struct migration_view v = view_of(f.moves[i], &f);
+            struct limits_move row =
+                migration_ledger_row(&v, f.moves[i]->meta->name, world_wall_ms());
+
+            limits_ledger_put(ledger, &row);
+        }
+    }
+}
+
+static void decide(const struct api_object *m, bool live, struct plan *ret)
+{
+    struct family f = family_of(m->u.migration.vmi_name, live);
+    struct migration_view v = view_of(m, &f);
+    const char *phase = m->u.migration.phase;
+
+    plan_done(ret);
+    if (strcmp(phase, PHASE_PENDING) != 0 && strcmp(phase, PHASE_SCHEDULED) != 0) {
+        migration_decide(&v, world_wall_ms(), ret);
+        return;
+    }
+    update_ledger(m->u.migration.vmi_name);
+    v.limits = limits_ledger_check(ledger, m->meta->uid);
+    migration_decide(&v, world_wall_ms(), ret);
+    bool hands_off = plan_find(ret, PLAN_PATCH_STATUS, API_KIND_VMI) != NULL;
+    if (hands_off || plan_find(ret, PLAN_CREATE, API_KIND_POD)) {
+        limits_ledger_claim(ledger, m->meta->uid, hands_off);
+    }
+}
+
+static int reconcile_move(const char *name, struct plan *p)
+{
+    const struct api_object *m = get(API_KIND_MIGRATION, name, false);
+
+    if (!m) {
+        return 0;
+    }
+    api_cleanup_object struct api_object *held = api_object_ref((struct api_object *)m);
+    decide(held, false, p);
+    if (p->confirm) {
+        const struct api_object *now = get(API_KIND_MIGRATION, name, true);
+
+        if (!now) {
+            return 0;
+        }
+        api_object_unref(held);
+        held = api_object_ref((struct api_object *)now);
+        decide(held, true, p);
+    }
+    int rc = apply(p);
+    if (rc < 0 && (plan_find(p, PLAN_CREATE, API_KIND_POD) ||
+                   plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI))) {
+        limits_ledger_disclaim(ledger, held->meta->uid);
+    }
+    return rc == -FERRY_NOT_FOUND ? 0 : rc;
+}
+
+static int reconcile_vmi(const char *name, struct plan *p)
+{
+    for (int round = 0; round < 2; round++) {
+        struct family f = family_of(name, round > 0);
+
+        if (!f.vmi) {
+            return 0;
+        }
+        struct vmi_view v = {.vmi = f.vmi,
+                             .pods = f.pods,
+                             .n_pods = f.n_pods,
+                             .migrations = f.moves,
+                             .n_migrations = f.n_moves,
+                             .pod = migration_default_settings.pod};
+        plan_done(p);
+        vmi_decide(&v, world_wall_ms(), p);
+        if (!p->confirm) {
+            break;
+        }
+    }
+    int rc = apply(p);
+    return rc == -FERRY_NOT_FOUND ? 0 : rc;
+}
+
+static void schedule_pods(void)
+{
+    const struct api_object *nodes[WORLD_NODES];
+    struct schedule_pod pods[256];
+    size_t n_nodes = 0, n_pods = 0;
+
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct api_object *o = world.items[i]->now;
+
+        if (o && o->kind == API_KIND_NODE && world.nodes[o->meta->name[1] - '0'].up) {
+            nodes[n_nodes++] = o;
+        } else if (o && o->kind == API_KIND_POD && n_pods < 256) {
+            pods[n_pods++] = (struct schedule_pod){&o->u.pod, o->u.pod.node_name};
+        }
+    }
+    for (size_t i = 0; i < n_pods; i++) {
+        if (pods[i].node || pods[i].pod->meta.deleted_ms || world_chance(70)) {
+            continue;
+        }
+        struct schedule_answer a;
+
+        schedule_pick(&(struct schedule_view){pods[i].pod, nodes, n_nodes, pods, n_pods}, &a);
+        char patch[256];
+        if (a.node) {
+            snprintf(patch, sizeof(patch),
+                     "[{\"op\":\"add\",\"path\":\"/spec/nodeName\",\"value\":\"%s\"}]",
+                     a.node->meta.name);
+        } else {
+            snprintf(patch, sizeof(patch),
+                     "[{\"op\":\"add\",\"path\":\"/status\",\"value\":{\"phase\":\"Pending\","
+                     "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"message\":"
+                     "\"none\"}]}}]");
+        }
+        world_patch(API_KIND_POD, pods[i].pod->meta.name, patch);
+        return; /* what was looked at has changed */
+    }
+}
+
+static void wake(char kind, const char *name, int priority)
+{
+    ferry_cleanup_free char *key = ferry_asprintf("%c:%s", kind, name);
+
+    kube_queue_add(queue, key, priority);
+}
+
+static void show(const struct world_change *c)
+{
+    api_cleanup_object struct api_object *old = c->item->seen;
+    const struct api_object *o = c->object ? c->object : old;
+    const char *vmi = NULL;
+
+    c->item->seen = c->object;
+    if (!o) {
+        return;
+    }
+    if (o->kind == API_KIND_VMI) {
+        vmi = o->meta->name;
+    } else if (o->kind == API_KIND_MIGRATION) {
+        vmi = o->u.migration.vmi_name;
+        if (!c->object) {
+            limits_ledger_drop(ledger, o->meta->uid);
+        }
+    } else if (o->kind == API_KIND_POD && o->meta->n_owners > 0) {
+        vmi = o->meta->owners[0].name;
+    } else if (o->kind == API_KIND_NODE && !c->object) {
+        for (int i = 0; i < WORLD_VMS; i++) {
+            char name[16];
+
+            snprintf(name, sizeof(name), "v%d", i);
+            struct family f = family_of(name, false);
+            for (size_t k = 0; k < f.n_moves; k++) {
+                wake('m', f.moves[k]->meta->name, KUBE_PRIORITY_ACTIVE);
+            }
+        }
+    }
+    if (!vmi) {
+        return;
+    }
+    update_ledger(vmi);
+    wake('v', vmi, 0);
+    struct family f = family_of(vmi, false);
+    for (size_t i = 0; i < f.n_moves; i++) {
+        wake('m', f.moves[i]->meta->name, migration_priority(&f.moves[i]->u.migration));
+    }
+    for (size_t i = 0;; i++) {
+        const char *next = limits_ledger_next(ledger, i);
+
+        if (!next) {
+            break;
+        }
+        wake('m', next, KUBE_PRIORITY_USER);
+    }
+}
+
+/* Some changes reach the cache; sometimes the watch breaks and a list jumps over what was between.
+ */
+static void deliver(void)
+{
+    if (world.storm && world_random(200) == 0) {
+        for (size_t i = 0; i < world.n_changes; i++) {
+            api_object_unref(world.changes[i].object);
+        }
+        world.n_changes = 0;
+        for (size_t i = 0; i < world.n_items; i++) {
+            struct world_item *item = world.items[i];
+
+            if (item->now != item->seen) {
+                show(&(struct world_change){item, item->now ? api_object_ref(item->now) : NULL});
+            }
+        }
+        return;
+    }
+    size_t n = world.storm ? world_random((uint32_t)world.n_changes + 1) : world.n_changes;
+
+    for (size_t i = 0; i < n; i++) {
+        show(&world.changes[i]);
+    }
+    memmove(world.changes, world.changes + n, (world.n_changes - n) * sizeof(*world.changes));
+    world.n_changes -= n;
+}
+
+static void start_controller(void)
+{
+    budget = world.storm && world_chance(50) ? (int)world_random(60) : -1;
+    queue = kube_queue_new(&(struct kube_queue_config){.now_ns = queue_clock});
+    ledger = limits_ledger_new(&migration_default_settings.limits);
+    for (size_t i = 0; i < world.n_changes; i++) {
+        api_object_unref(world.changes[i].object);
+    }
+    world.n_changes = 0;
+    for (size_t i = 0; i < world.n_items; i++) {
+        struct world_item *item = world.items[i];
+
+        api_object_unref(item->seen);
+        item->seen = item->now ? api_object_ref(item->now) : NULL;
+    }
+    for (size_t i = 0; i < world.n_items; i++) { /* caches first, then work */
+        struct world_item *item = world.items[i];
+
+        if (item->seen) {
+            show(&(struct world_change){item, api_object_ref(item->seen)});
+        }
+    }
+}
+
+static void stop_controller(void)
+{
+    kube_queue_free(queue);
+    limits_ledger_free(ledger);
+}
+
+static void work(void)
+{
+    for (int i = 0; i < 20; i++) {
+        int priority = 0;
+        ferry_cleanup_free char *key = kube_queue_get(queue, 0, &priority);
+        plan_cleanup struct plan p = {0};
+
+        if (!key) {
+            return;
+        }
+        int rc = key[0] == 'm' ? reconcile_move(key + 2, &p) : reconcile_vmi(key + 2, &p);
+        kube_queue_done(queue, key);
+        if (rc == -(int)FERRY_CANCELLED || (budget == 0 && rc < 0)) {
+            world_say("the controller dies");
+            restarts++;
+            stop_controller();
+            start_controller();
+            return;
+        }
+        if (rc < 0) {
+            kube_queue_retry(queue, key, priority);
+        } else {
+            kube_queue_forget(queue, key);
+        }
+        if (p.again_ms) {
+            kube_queue_add_after(queue, key, priority, p.again_ms * FERRY_NS_PER_MS);
+        }
+    }
+}
+
+/* ---- histories -------------------------------------------------------------------------------
+ */
+
+static void make_vms(void)
+{
+    for (int i = 0; i < WORLD_VMS; i++) {
+        char name[16], json[512];
+
+        snprintf(name, sizeof(name), "v%d", i);
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"labels\":{}},\"spec\":{"
+                 "\"domain\":{\"memory\":{\"guest\":\"64Mi\"}}}}",
+                 name);
+        world_create(API_KIND_VMI, name, json);
+    }
+}
+
+static void users_act(void)
+{
+    if (moves_made < MOVES_MAX && world_random(15) == 0) {
+        char name[16], json[512];
+        bool automatic = world_chance(30);
+
+        snprintf(name, sizeof(name), "m%u", moves_made++);
+        snprintf(json, sizeof(json),
+                 "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\"%s},\"spec\":{\"vmiName\":"
+                 "\"v%u\"%s}}",
+                 name,
+                 automatic ? ",\"annotations\":{\"kubevirt.io/evacuationMigration\":\"n0\"}" : "",
+                 world_random(WORLD_VMS), automatic ? ",\"priority\":\"system-critical\"" : "");
+        world_create(API_KIND_MIGRATION, name, json);
+    }
+    if (moves_made > 0 && world_random(120) == 0) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "m%u", world_random(moves_made));
+        world_delete(API_KIND_MIGRATION, name, NULL);
+    }
+    if (world_random(400) == 0) {
+        world.wall_offset_ms += (int64_t)world_random(40000) - 20000;
+    }
+}
+
+/* What is still not as it must be in the end, or NULL. */
+static const char *unfinished(void)
+{
+    static char text[256];
+
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct api_object *o = world.items[i]->now;
+
+        if (!o || (o->kind != API_KIND_MIGRATION && o->kind != API_KIND_POD)) {
+            continue;
+        }
+        if (o->kind == API_KIND_MIGRATION &&
+            (!migration_is_final(&o->u.migration) || o->meta->deleted_ms)) {
+            snprintf(text, sizeof(text), "migration %s is %s", o->meta->name,
+                     o->meta->deleted_ms ? "still there" : o->u.migration.phase);
+            return text;
+        }
+        const struct api_object *vmi =
+            o->kind == API_KIND_POD ? get(API_KIND_VMI, o->meta->owners[0].name, true) : NULL;
+        if (vmi && !phase_is_final(vmi->u.vmi.phase) && world_guest_in(o->meta->uid) < 0) {
+            snprintf(text, sizeof(text), "pod %s is left over", o->meta->name);
+            return text;
+        }
+    }
+    return NULL;
+}
+
+static void run(uint64_t seed, bool verbose)
+{
+    moves_made = 0;
+    world_start(seed, verbose);
+    make_vms();
+    start_controller();
+    int64_t began = world.now_ms;
+    const char *left = "";
+
+    while (left && world.now_ms < began + STORM_MS + CALM_MS) {
+        if (world.storm && world.now_ms > began + STORM_MS) {
+            world_say("the storm is over");
+            world.storm = false;
+            budget = -1;
+        }
+        if (world.storm) {
+            users_act();
+        }
+        deliver();
+        work();
+        schedule_pods();
+        world_act();
+        world.now_ms += STEP_MS;
+        left = world.storm || world.n_changes > 0 ? "" : unfinished();
+    }
+    if (left) {
+        world_fail("not over an hour after the last fault: %s", left);
+    }
+    stop_controller();
+    world_end();
+}
+
+int main(int argc, char **argv)
+{
+    unsigned long long seed = 1, count = 100;
+    bool verbose = false;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--verbose") == 0) {
+            verbose = true;
+        } else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0) {
+            seed = strtoull(argv[++i], NULL, 10);
+            count = 1;
+        } else if (i + 1 < argc && strcmp(argv[i], "--from") == 0) {
+            seed = strtoull(argv[++i], NULL, 10);
+        } else if (i + 1 < argc && strcmp(argv[i], "--count") == 0) {
+            count = strtoull(argv[++i], NULL, 10);
+        } else {
+            fprintf(stderr, "usage: sim [--seed N | --from N --count N] [--verbose]\n");
+            return 2;
+        }
+    }
+    printf("seeds %llu to %llu\n", seed, seed + count - 1);
+    for (unsigned long long i = 0; i < count; i++) {
+        run(seed + i, verbose);
+    }
+    printf("%llu histories, %u deaths of the controller: all is well\n", count, restarts);
+    return 0;
+}

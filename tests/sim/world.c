@@ -1,0 +1,488 @@
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "api/patch.h"
+#include "base/clock.h"
+#include "base/str.h"
+#include "control/facts.h"
+#include "control/names.h"
+
+struct world world;
+
+/* ---- chance, time, words ---------------------------------------------------------------------
+ */
+
+uint32_t world_random(uint32_t below)
+{
+    world.random ^= world.random << 13;
+    world.random ^= world.random >> 7;
+    world.random ^= world.random << 17;
+    return below ? (uint32_t)((world.random >> 16) % below) : 0;
+}
+
+bool world_chance(uint32_t percent)
+{
+    return world_random(100) < percent;
+}
+
+int64_t world_wall_ms(void)
+{
+    return world.now_ms + world.wall_offset_ms;
+}
+
+void world_say(const char *fmt, ...)
+{
+    if (world.verbose) {
+        va_list args;
+
+        printf("%9.1f  ", (double)world.now_ms / 1000 - 1.7e9);
+        va_start(args, fmt);
+        vprintf(fmt, args);
+        va_end(args);
+        printf("\n");
+    }
+}
+
+void world_fail(const char *fmt, ...)
+{
+    va_list args;
+
+    fflush(stdout);
+    fprintf(stderr, "seed %llu: ", (unsigned long long)world.seed);
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    fprintf(stderr, "\n");
+    for (size_t i = 0; i < world.n_items; i++) {
+        if (world.items[i]->now) {
+            ferry_cleanup_free char *json =
+                yyjson_val_write((yyjson_val *)world.items[i]->now->root, 0, NULL);
+
+            fprintf(stderr, "  %s\n", json);
+        }
+    }
+    fprintf(stderr, "again, with every step: sim --seed %llu --verbose\n",
+            (unsigned long long)world.seed);
+    exit(1);
+}
+
+/* ---- store -----------------------------------------------------------------------------------
+ */
+
+struct world_item *world_find(enum api_kind kind, const char *name)
+{
+    for (size_t i = 0; i < world.n_items; i++) {
+        if (world.items[i]->kind == kind && strcmp(world.items[i]->name, name) == 0) {
+            return world.items[i];
+        }
+    }
+    return NULL;
+}
+
+static struct world_item *find_or_add(enum api_kind kind, const char *name)
+{
+    struct world_item *item = world_find(kind, name);
+
+    if (!item) {
+        item = ferry_xcalloc(1, sizeof(*item));
+        item->kind = kind;
+        item->name = ferry_strdup(name);
+        world.items = ferry_xrealloc(world.items, world.n_items + 1, sizeof(struct world_item *));
+        world.items[world.n_items++] = item;
+    }
+    return item;
+}
+
+static void announce(struct world_item *item)
+{
+    world.changes = ferry_xrealloc(world.changes, world.n_changes + 1, sizeof(struct world_change));
+    world.changes[world.n_changes++] =
+        (struct world_change){item, item->now ? api_object_ref(item->now) : NULL};
+}
+
+void world_remove(struct world_item *item)
+{
+    world_say("removed %s", item->name);
+    api_object_unref(item->now);
+    item->now = NULL;
+    announce(item);
+}
+
+/* Takes the document; stamps the next version. */
+static int store(struct world_item *item, yyjson_mut_doc *doc)
+{
+    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
+    char version[16];
+    struct api_object *o = NULL;
+    struct ferry_error err = {0};
+    size_t len = 0;
+
+    snprintf(version, sizeof(version), "%u", ++world.version);
+    yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "resourceVersion"),
+                       yyjson_mut_strcpy(doc, version));
+    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, &len);
+    yyjson_mut_doc_free(doc);
+    if (api_object_parse(item->kind, json, len, &o, &err) < 0) {
+        world_fail("%s cannot be stored: %s: %s", item->name, err.msg, json);
+    }
+    api_object_unref(item->now);
+    item->now = o;
+    if (o->meta->deleted_ms && o->meta->finalizers.n == 0 && item->kind != API_KIND_POD) {
+        world_remove(item);
+    } else {
+        announce(item);
+    }
+    return 0;
+}
+
+static yyjson_mut_doc *copy_of(const struct world_item *item)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+
+    yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, (yyjson_val *)item->now->root));
+    return doc;
+}
+
+int world_create(enum api_kind kind, const char *name, const char *json)
+{
+    struct world_item *item = find_or_add(kind, name);
+    api_cleanup_doc yyjson_doc *in = yyjson_read(json, strlen(json), 0);
+    char uid[24], when[FERRY_RFC3339_SIZE];
+
+    if (item->now) {
+        return -FERRY_CONFLICT;
+    }
+    if (!in) {
+        world_fail("not JSON: %s", json);
+    }
+    world_say("created %s", name);
+    yyjson_mut_doc *doc = yyjson_doc_mut_copy(in, NULL);
+    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
+    snprintf(uid, sizeof(uid), "uid-%u", ++world.uids);
+    yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "uid"), yyjson_mut_strcpy(doc, uid));
+    yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "creationTimestamp"),
+                       yyjson_mut_strcpy(doc, ferry_rfc3339(world.now_ms, when)));
+    return store(item, doc);
+}
+
+int world_patch(enum api_kind kind, const char *name, const char *patch)
+{
+    struct world_item *item = world_find(kind, name);
+    api_cleanup_doc yyjson_doc *p = yyjson_read(patch, strlen(patch), 0);
+    struct ferry_error err = {0};
+
+    if (!item || !item->now) {
+        return -FERRY_NOT_FOUND;
+    }
+    yyjson_mut_doc *doc = copy_of(item);
+    int rc = api_patch_apply_json(doc, yyjson_doc_get_root(p), &err);
+    if (rc < 0) {
+        yyjson_mut_doc_free(doc);
+        return -FERRY_CONFLICT;
+    }
+    world_say("patched %s: %s", name, patch);
+    return store(item, doc);
+}
+
+int world_delete(enum api_kind kind, const char *name, const char *uid)
+{
+    struct world_item *item = world_find(kind, name);
+    char when[FERRY_RFC3339_SIZE];
+
+    if (!item || !item->now || (uid && !ferry_streq(item->now->meta->uid, uid))) {
+        return -FERRY_NOT_FOUND;
+    }
+    if (item->now->meta->deleted_ms) {
+        return 0;
+    }
+    yyjson_mut_doc *doc = copy_of(item);
+    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
+    yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "deletionTimestamp"),
+                       yyjson_mut_strcpy(doc, ferry_rfc3339(world.now_ms, when)));
+    world_say("deleting %s", name);
+    return store(item, doc);
+}
+
+/* ---- nodes -----------------------------------------------------------------------------------
+ */
+
+int world_guest_in(const char *pod_uid)
+{
+    for (int i = 0; i < WORLD_VMS; i++) {
+        if (ferry_streq(world.guests[i].pod_uid, pod_uid)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void move_guest(int i, const char *pod_uid)
+{
+    free(world.guests[i].pod_uid);
+    world.guests[i].pod_uid = ferry_strdup(pod_uid);
+}
+
+static int node_index(const char *name)
+{
+    return name && name[0] == 'n' ? name[1] - '0' : -1;
+}
+
+static bool node_works(const char *name)
+{
+    int i = node_index(name);
+
+    return i >= 0 && world.nodes[i].up && !world.nodes[i].removed;
+}
+
+static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    for (char *c = text; *c; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    world_patch(kind, name, text);
+}
+
+#define ADD(path, value) "{'op':'add','path':'" path "','value':" value "}"
+#define STATE "/status/migrationState/"
+
+static void pod_acts(struct world_item *item)
+{
+    const struct api_pod *pod = &item->now->u.pod;
+    int guest = world_guest_in(pod->meta.uid);
+
+    if (pod->meta.deleted_ms) {
+        if (guest >= 0) {
+            world.guests[guest].lost = true; /* its owner asked for it, or invariant() complained */
+            move_guest(guest, NULL);
+        }
+        world_remove(item);
+    } else if (ferry_str_empty(pod->phase) || strcmp(pod->phase, "Pending") == 0) {
+        patchf(API_KIND_POD, item->name,
+               "[" ADD("/status",
+                       "{'phase':'Running','containerStatuses':[{'name':'compute','ready':true,"
+                       "'state':{'running':{}}}]}") "]");
+    } else if (strcmp(pod->phase, "Running") == 0 && world.storm && guest < 0 &&
+               api_map_get(&pod->meta.labels, LABEL_MIGRATION_JOB_UID) && world_chance(1)) {
+        patchf(API_KIND_POD, item->name, "[" ADD("/status/phase", "'Failed'") "]");
+    }
+}
+
+static const struct api_pod *pod_of_vmi_on(const struct api_vmi *vmi, const char *name,
+                                           const char *node)
+{
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct world_item *p = world.items[i];
+
+        if (p->kind == API_KIND_POD && p->now && ferry_streq(p->now->u.pod.node_name, node) &&
+            (!name || strcmp(p->name, name) == 0) &&
+            ferry_streq(api_map_get(&p->now->meta->labels, LABEL_CREATED_BY), vmi->meta.uid)) {
+            return &p->now->u.pod;
+        }
+    }
+    return NULL;
+}
+
+static void fail_move(const char *vmi, const char *why, bool aborted)
+{
+    char when[FERRY_RFC3339_SIZE];
+
+    patchf(API_KIND_VMI, vmi,
+           "[" ADD(STATE "failed", "true") "," ADD(STATE "completed", "true") "," ADD(
+               STATE "failureReason", "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "%s]",
+           why, ferry_rfc3339(world.now_ms, when),
+           aborted ? "," ADD(STATE "abortStatus", "'Succeeded'") : "");
+}
+
+/* The source, and at the switch-over both: the guest goes over in one instant. */
+static void source_acts(struct world_item *item, int guest)
+{
+    const struct api_vmi *vmi = &item->now->u.vmi;
+    const struct api_migration_state *s = &vmi->migration;
+    char when[FERRY_RFC3339_SIZE];
+
+    if (s->abort_requested) {
+        fail_move(item->name, "Aborted: asked for", true);
+    } else if (!s->start_ms) {
+        if (!ferry_str_empty(s->target_address) && !(world.storm && world_chance(30))) {
+            patchf(API_KIND_VMI, item->name,
+                   "[" ADD(STATE "startTimestamp", "'%s'") "," ADD(STATE "mode", "'PreCopy'") "]",
+                   ferry_rfc3339(world.now_ms, when));
+        }
+    } else if (world.storm && world_chance(10)) {
+        fail_move(item->name, "LibvirtError: bad luck", false);
+    } else if (world_chance(30)) {
+        const struct api_pod *to = pod_of_vmi_on(vmi, s->target_pod, s->target_node);
+
+        if (!to || !node_works(s->target_node) || phase_is_final(to->phase) ||
+            to->meta.deleted_ms) {
+            fail_move(item->name, "TargetLost: no answer", false);
+            return;
+        }
+        world_say("guest %d runs on %s", guest, s->target_node);
+        move_guest(guest, to->meta.uid);
+        patchf(API_KIND_VMI, item->name,
+               "[" ADD("/status/nodeName", "'%s'") "," ADD(
+                   "/metadata/labels/kubevirt.io~1nodeName",
+                   "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "," ADD(STATE "completed",
+                                                                         "true") "]",
+               s->target_node, s->target_node, ferry_rfc3339(world.now_ms, when));
+    }
+}
+
+static void vmi_acts(struct world_item *item)
+{
+    const struct api_vmi *vmi = &item->now->u.vmi;
+    const struct api_migration_state *s = &vmi->migration;
+    int guest = item->name[1] - '0';
+
+    if (ferry_streq(vmi->phase, PHASE_SCHEDULED) && node_works(vmi->node_name)) {
+        const struct api_pod *pod = pod_of_vmi_on(vmi, NULL, vmi->node_name);
+
+        if (pod && ferry_streq(pod->phase, "Running") && !world.guests[guest].lost) {
+            move_guest(guest, pod->meta.uid);
+            patchf(API_KIND_VMI, item->name, "[" ADD("/status/phase", "'Running'") "]");
+        }
+        return;
+    }
+    if (!s->present || s->completed || !ferry_streq(vmi->phase, PHASE_RUNNING)) {
+        return;
+    }
+    if (node_works(s->target_node) && ferry_str_empty(s->target_address) &&
+        !(world.storm && world_chance(40))) {
+        patchf(API_KIND_VMI, item->name, "[" ADD(STATE "targetNodeAddress", "'10.0.0.1'") "]");
+    } else if (node_works(s->source_node) && world.guests[guest].pod_uid) {
+        source_acts(item, guest);
+    } else if (node_works(s->source_node)) {
+        fail_move(item->name, "SourceLost: the guest is gone", false);
+    }
+}
+
+static void guests_of_node_die(const char *node)
+{
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct world_item *p = world.items[i];
+        int guest = p->kind == API_KIND_POD && p->now && ferry_streq(p->now->u.pod.node_name, node)
+                        ? world_guest_in(p->now->meta->uid)
+                        : -1;
+
+        if (guest >= 0) {
+            world.guests[guest].lost = true;
+            move_guest(guest, NULL);
+        }
+    }
+}
+
+static void node_acts(int i)
+{
+    struct world_node *n = &world.nodes[i];
+    char name[16];
+
+    snprintf(name, sizeof(name), "n%d", i);
+    if (n->up && world.storm && world_random(3000) == 0) {
+        world_say("node %s dies", name);
+        n->up = false;
+        n->back_ms = world.now_ms + 10000 + (int64_t)world_random(200000);
+        guests_of_node_die(name);
+    }
+    if (!n->up && !n->removed && i >= 2 && world.storm && world_random(400) == 0) {
+        world_say("node %s is removed", name);
+        n->removed = true;
+        world_remove(world_find(API_KIND_NODE, name));
+    }
+    bool back = !n->up && !n->removed && (world.now_ms >= n->back_ms || !world.storm);
+    for (size_t k = 0; (back || n->removed) && k < world.n_items; k++) {
+        struct world_item *p = world.items[k];
+
+        if (p->kind != API_KIND_POD || !p->now || !ferry_streq(p->now->u.pod.node_name, name)) {
+            continue;
+        }
+        if (n->removed) {
+            world_remove(p); /* as Kubernetes collects pods of nodes that are gone */
+        } else if (!phase_is_final(p->now->u.pod.phase)) {
+            patchf(API_KIND_POD, p->name, "[" ADD("/status", "{'phase':'Failed'}") "]");
+        }
+    }
+    n->up |= back;
+}
+
+void world_act(void)
+{
+    for (int i = 0; i < WORLD_NODES; i++) {
+        node_acts(i);
+    }
+    for (size_t i = 0; i < world.n_items; i++) {
+        struct world_item *item = world.items[i];
+
+        if (!item->now || !world_chance(30)) {
+            continue;
+        }
+        if (item->kind == API_KIND_POD && node_works(item->now->u.pod.node_name)) {
+            pod_acts(item);
+        } else if (item->kind == API_KIND_POD && item->now->meta->deleted_ms &&
+                   ferry_str_empty(item->now->u.pod.node_name)) {
+            world_remove(item);
+        } else if (item->kind == API_KIND_VMI) {
+            vmi_acts(item);
+        }
+    }
+}
+
+/* ---- begin and end ---------------------------------------------------------------------------
+ */
+
+void world_start(uint64_t seed, bool verbose)
+{
+    world = (struct world){.seed = seed,
+                           .random = seed * 0x9e3779b97f4a7c15u + 1,
+                           .now_ms = INT64_C(1700000000000),
+                           .storm = true,
+                           .verbose = verbose};
+    for (int i = 0; i < 8; i++) {
+        world_random(1);
+    }
+    for (int i = 0; i < WORLD_NODES; i++) {
+        char json[512];
+
+        world.nodes[i].up = true;
+        snprintf(
+            json, sizeof(json),
+            "{\"metadata\":{\"name\":\"n%d\",\"labels\":{\"kubernetes.io/hostname\":\"n%d\"}},"
+            "\"status\":{\"allocatable\":{\"cpu\":\"64\",\"memory\":\"64Gi\",\"pods\":\"100\"},"
+            "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+            i, i);
+        char name[16];
+        snprintf(name, sizeof(name), "n%d", i);
+        world_create(API_KIND_NODE, name, json);
+    }
+}
+
+void world_end(void)
+{
+    for (size_t i = 0; i < world.n_items; i++) {
+        free(world.items[i]->name);
+        api_object_unref(world.items[i]->now);
+        api_object_unref(world.items[i]->seen);
+        free(world.items[i]);
+    }
+    for (size_t i = 0; i < world.n_changes; i++) {
+        api_object_unref(world.changes[i].object);
+    }
+    for (int i = 0; i < WORLD_VMS; i++) {
+        free(world.guests[i].pod_uid);
+    }
+    free(world.items);
+    free(world.changes);
+}
