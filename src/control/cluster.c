@@ -27,6 +27,11 @@ char *cluster_index_pod(const struct api_object *pod)
     return launcher ? ferry_strdup(api_map_get(&pod->meta->labels, LABEL_CREATED_BY)) : NULL;
 }
 
+char *cluster_index_vmi(const struct api_object *vmi)
+{
+    return ferry_str_empty(vmi->u.vmi.node_name) ? NULL : ferry_strdup(vmi->u.vmi.node_name);
+}
+
 static struct kube_snapshot migrations_of(struct cluster *c, const char *ns, const char *vmi_name)
 {
     ferry_cleanup_free char *key = cluster_key(ns, vmi_name);

@@ -11,7 +11,7 @@ struct cluster {
     struct kube_client *client;
     struct kube_recorder *recorder;
     struct kube_informer *vmis, *pods, *migrations, *nodes;
-    struct kube_informer *policies, *namespaces, *kubevirts;
+    struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
     struct migration_settings settings;
     struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */
 };
@@ -31,9 +31,11 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
 int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,
                         struct cluster_family *ret, struct ferry_error *err);
 
-/* How the caches of migrations and pods are indexed: by "ns/VMI", and by the UID of the VMI. */
+/* How the caches of migrations and pods are indexed: by "ns/VMI", by the UID of
+ * the VMI; VMIs by the node that they are on. */
 char *cluster_index_migration(const struct api_object *m);
 char *cluster_index_pod(const struct api_object *pod);
+char *cluster_index_vmi(const struct api_object *vmi);
 
 /* The pod made for a migration, or NULL; points into `pods`. */
 const struct api_object *cluster_target_pod(const struct kube_snapshot *pods,

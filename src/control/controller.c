@@ -2,13 +2,16 @@
  *
  * Informers feed four queues. Which change of what wakes whom:
  *
- *   VMI        the VMI; every migration of it
+ *   VMI        the VMI; every migration of it; its node, when it has to leave it
  *   Pod        its VMI (owner); the migration that it is the target of; the scheduler when it has
  *              no node, and all pods without a node when one ends
  *   migration  itself; its VMI; when it ends, the migrations that wait for a place
- *   Node       itself; all pods without a node
+ *   Node       itself; all pods without a node; the moves of one that was removed; the
+ *              evacuation of one with taints
  *   KubeVirt, MigrationPolicy, Namespace
  *              the migrations that wait: limits and policies may have changed
+ *   ResourceQuota
+ *              the migrations of the namespace that quota refused
  *
  * Workers start only when all caches are filled: a half-filled view looks like loss. */
 #include "control/controller.h"
@@ -29,15 +32,17 @@ enum { NEXT_MAX = 64, WORKERS = 3, SYNC_STEP_MS = 300, COMPLAIN_MS = 10000 };
 struct controller {
     struct cluster cluster;
     bool embedded;
-    struct kube_queue *vmi_queue, *migration_queue, *pod_queue, *node_queue;
-    struct kube_workers *vmi_workers, *migration_workers, *pod_workers, *node_workers;
+    struct kube_queue *vmi_queue, *migration_queue, *pod_queue, *node_queue, *evacuation_queue;
+    struct kube_workers *vmi_workers, *migration_workers, *pod_workers, *node_workers,
+        *evacuation_workers;
     struct loop_migration *migrations;
     struct loop_schedule *schedule;
     struct loop_node *nodes;
 };
 #define INFORMERS(c)                                                                               \
     (c)->cluster.migrations, (c)->cluster.pods, (c)->cluster.vmis, (c)->cluster.nodes,             \
-        (c)->cluster.kubevirts, (c)->cluster.policies, (c)->cluster.namespaces
+        (c)->cluster.kubevirts, (c)->cluster.policies, (c)->cluster.namespaces,                    \
+        (c)->cluster.quotas
 
 /* ---- what wakes whom -------------------------------------------------------------------------
  */
@@ -57,6 +62,21 @@ static void wake_migration(struct controller *c, const struct api_object *m)
          loop_migration_priority(&m->u.migration));
 }
 
+/* The node of a VMI that may have to leave it, or that has left another. */
+static void wake_evacuation(struct controller *c, const struct api_object *vmi)
+{
+    const char *node = vmi ? vmi->u.vmi.node_name : NULL;
+
+    if (!ferry_str_empty(node)) {
+        api_cleanup_object struct api_object *o = kube_informer_get(c->cluster.nodes, NULL, node);
+        bool tainted = o && yyjson_ptr_get((yyjson_val *)o->root, "/spec/taints");
+
+        if (tainted || api_json_str(vmi->root, "/status/evacuationNodeName")) {
+            kube_queue_add(c->evacuation_queue, node, 0);
+        }
+    }
+}
+
 static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -65,6 +85,7 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
     kube_cleanup_snapshot struct kube_snapshot all = kube_informer_find(c->cluster.migrations, key);
 
     wake(c->vmi_queue, vmi->namespace_, vmi->name, 0);
+    wake_evacuation(c, now);
     loop_migration_changed(c->migrations, vmi->namespace_, vmi->name);
     for (size_t i = 0; i < all.n; i++) {
         wake_migration(c, all.items[i]);
@@ -127,6 +148,11 @@ static void wake_next_migrations(struct controller *c)
     }
 }
 
+static const char *text_of(const char *s)
+{
+    return s ? s : "";
+}
+
 static void on_migration(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -144,6 +170,10 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
     wake_migration(c, m);
     wake(c->vmi_queue, m->meta->namespace_, m->u.migration.vmi_name, 0);
     if (is_over && !was_over) {
+        api_cleanup_object struct api_object *vmi = kube_informer_get(
+            c->cluster.vmis, m->meta->namespace_, text_of(m->u.migration.vmi_name));
+
+        wake_evacuation(c, vmi);
         wake_next_migrations(c);
     }
 }
@@ -169,6 +199,8 @@ static void on_node(void *ctx, struct api_object *old, struct api_object *now)
 
     if (!now) {
         wake_moves_of_node(c, old->meta->name);
+    } else if (yyjson_ptr_get((yyjson_val *)now->root, "/spec/taints")) {
+        kube_queue_add(c->evacuation_queue, now->meta->name, 0);
     }
     if (c->embedded) {
         loop_node_seen(c->nodes, old, now);
@@ -182,6 +214,21 @@ static void on_settings(void *ctx, struct api_object *old, struct api_object *no
     (void)old;
     (void)now;
     wake_waiting_migrations(ctx);
+}
+
+/* Room that was made: those that quota refused may try again. */
+static void on_quota(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.migrations);
+    const char *ns = (now ? now : old)->meta->namespace_;
+
+    for (size_t i = 0; i < all.n; i++) {
+        if (ferry_streq(all.items[i]->meta->namespace_, ns) &&
+            api_condition_true(&all.items[i]->u.migration.conditions, CONDITION_QUOTA)) {
+            wake_migration(c, all.items[i]);
+        }
+    }
 }
 
 static void on_kubevirt(void *ctx, struct api_object *old, struct api_object *now)
@@ -205,13 +252,16 @@ static int start_informers(struct controller *c, struct ferry_error *err)
         void (*on_delta)(void *ctx, struct api_object *old, struct api_object *now);
         char *(*index)(const struct api_object *o);
     } table[] = {
-        {api_resource_of_kind(API_KIND_MIGRATION), &c->cluster.migrations, on_migration, cluster_index_migration},
+        {api_resource_of_kind(API_KIND_MIGRATION), &c->cluster.migrations, on_migration,
+         cluster_index_migration},
         {api_resource_of_kind(API_KIND_POD), &c->cluster.pods, on_pod, cluster_index_pod},
-        {api_resource_of_kind(API_KIND_VMI), &c->cluster.vmis, on_vmi, NULL},
+        {api_resource_of_kind(API_KIND_VMI), &c->cluster.vmis, on_vmi, cluster_index_vmi},
         {api_resource_of_kind(API_KIND_NODE), &c->cluster.nodes, on_node, NULL},
-        {api_resource_find("kubevirt.io", "v1", "kubevirts"), &c->cluster.kubevirts, on_kubevirt, NULL},
+        {api_resource_find("kubevirt.io", "v1", "kubevirts"), &c->cluster.kubevirts, on_kubevirt,
+         NULL},
         {api_resource_find("migrations.kubevirt.io", "v1alpha1", "migrationpolicies"),
          &c->cluster.policies, on_settings, NULL},
+        {api_resource_find("", "v1", "resourcequotas"), &c->cluster.quotas, on_quota, NULL},
         {api_resource_find("", "v1", "namespaces"), &c->cluster.namespaces, on_settings, NULL},
     };
     const size_t n = sizeof(table) / sizeof(table[0]);
@@ -222,7 +272,7 @@ static int start_informers(struct controller *c, struct ferry_error *err)
                                                              .kind = table[i].resource->kind,
                                                              .resource = table[i].resource,
                                                              .on_delta = table[i].on_delta,
-.index = table[i].index,
+                                                             .index = table[i].index,
                                                              .ctx = c});
     }
     for (size_t i = 0; i < n; i++) {
@@ -274,6 +324,8 @@ static int start_workers(struct controller *c, unsigned workers, struct ferry_er
         {"schedule", c->pod_queue, loop_schedule_reconcile, c->schedule, &c->pod_workers, 1,
          c->embedded},
         {"node", c->node_queue, loop_node_reconcile, c->nodes, &c->node_workers, 1, c->embedded},
+        {"evacuation", c->evacuation_queue, loop_evacuation_reconcile, &c->cluster,
+         &c->evacuation_workers, 1, true},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -306,6 +358,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->migration_queue = kube_queue_new(NULL);
     c->pod_queue = kube_queue_new(NULL);
     c->node_queue = kube_queue_new(NULL);
+    c->evacuation_queue = kube_queue_new(NULL);
     c->migrations = loop_migration_new(&c->cluster);
     c->schedule = loop_schedule_new(&c->cluster);
     c->nodes = loop_node_new(&c->cluster);
@@ -345,6 +398,7 @@ void controller_stop(struct controller *c)
     kube_workers_stop(c->migration_workers);
     kube_workers_stop(c->pod_workers);
     kube_workers_stop(c->node_workers);
+    kube_workers_stop(c->evacuation_workers);
     /* All threads first: a delta of one may look into the cache of another. */
     for (size_t i = 0; i < n; i++) {
         if (informers[i]) {
@@ -362,6 +416,7 @@ void controller_stop(struct controller *c)
     kube_queue_free(c->migration_queue);
     kube_queue_free(c->pod_queue);
     kube_queue_free(c->node_queue);
+    kube_queue_free(c->evacuation_queue);
     cluster_config_free(c->cluster.config);
     free(c);
 }

@@ -17,8 +17,8 @@ struct loop_migration *loop_migration_new(struct cluster *c);
 void loop_migration_free(struct loop_migration *l);
 int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *again,
                              struct ferry_error *err);
-/* Brings the ledger of limits up to date with the caches: call it before waking migrations of a VMI,
- * on every change of the VMI, its pods and its migrations. */
+/* Brings the ledger of limits up to date with the caches: call it before waking migrations of a
+ * VMI, on every change of the VMI, its pods and its migrations. */
 void loop_migration_changed(struct loop_migration *l, const char *ns, const char *vmi_name);
 void loop_migration_gone(struct loop_migration *l, const char *uid);
 /* Key of the i-th that may start now, owned by the caller; NULL = no more. */
@@ -33,6 +33,11 @@ struct loop_schedule *loop_schedule_new(struct cluster *c);
 void loop_schedule_free(struct loop_schedule *l);
 int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again,
                             struct ferry_error *err);
+
+/* ---- evacuation: key the name of a node; ctx: struct cluster; one worker ----------------------
+ */
+int loop_evacuation_reconcile(void *ctx, const char *key, struct kube_again *again,
+                              struct ferry_error *err);
 
 /* ---- nodes: key name; ctx: struct loop_node; one worker ---------------------------------------
  */

@@ -144,7 +144,8 @@ char *migration_configuration(struct migration_case *d, const char **ret_policy)
     char *json = policy_resolve(&sources, &policy, &err);
 
     if (!json) {
-        migration_wait_for(d, &(struct migration_wait){.reason = "PolicyInvalid", .message = err.msg});
+        migration_wait_for(d,
+                           &(struct migration_wait){.reason = "PolicyInvalid", .message = err.msg});
     }
     *ret_policy = policy ? policy->meta->name : NULL;
     return json;

@@ -167,7 +167,8 @@ static bool rule_node_gone(struct migration_case *d)
 {
     bool source = d->view->source_node_gone;
 
-    if (!migration_handed_off(d) || d->state->completed || (!source && !d->view->target_node_gone)) {
+    if (!migration_handed_off(d) || d->state->completed ||
+        (!source && !d->view->target_node_gone)) {
         return false;
     }
     char text[MIGRATION_TEXT];
@@ -315,9 +316,9 @@ static bool rule_target_pod_pending(struct migration_case *d)
         return true;
     }
     if (migration_in_phase(d, PHASE_SCHEDULING)) {
-        int64_t limit = homeless ? timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT,
-                                             s->unschedulable_timeout_s)
-                                 : timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s);
+        int64_t limit =
+            homeless ? timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT, s->unschedulable_timeout_s)
+                     : timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s);
         struct migration_wait wait = {
             .reason = homeless ? "Unschedulable" : "TargetPodPending",
             .message = homeless ? why : "the target pod is starting",
@@ -374,7 +375,8 @@ bool migration_decide_refused(const struct migration_view *view, const char *mes
 {
     *ret = (struct plan){.rule = "quota"};
     struct migration_case d = make_case(view, now_ms, ret);
-    struct plan_condition c = {.type = CONDITION_QUOTA, .status = "True", .reason = "ExceededQuota"};
+    struct plan_condition c = {
+        .type = CONDITION_QUOTA, .status = "True", .reason = "ExceededQuota"};
 
     if (!view->vmi || !strstr(message, "exceeded quota")) {
         return false;

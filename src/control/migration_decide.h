@@ -27,7 +27,7 @@ struct migration_view {
     const struct api_object *source_pod;        /* that has the VM, or NULL */
     const struct api_object *const *migrations; /* all of the same VMI, this one too */
     size_t n_migrations;
-    struct limits_answer limits; /* looked at in Pending and Scheduled only */
+    struct limits_answer limits;             /* looked at in Pending and Scheduled only */
     bool source_node_gone, target_node_gone; /* after hand-off: there is no such Node object */
     const struct api_object *kubevirt, *namespace_; /* or NULL */
     const struct api_object *const *policies;       /* all MigrationPolicies */

@@ -151,8 +151,7 @@ bool migration_queue_text_holds(const char *old, const struct migration_wait *w)
         return false;
     }
     if (w->position == 0 || position == 0) {
-        return w->position == position &&
-               ferry_streq(api_json_str(q, "/message"), w->message) &&
+        return w->position == position && ferry_streq(api_json_str(q, "/message"), w->message) &&
                ferry_streq(api_json_str(q, "/blocker"), w->blocker);
     }
     return w->position == position ||

@@ -156,7 +156,9 @@ static bool wait_for_place(struct migration_case *d)
     snprintf(text, sizeof(text), "%zu moves run, %zu of them leave %s; limits: %u and %u",
              a->running, a->outbound, d->vmi->node_name, l->cluster, l->outbound_per_node);
     /* Those far behind are woken when it is their turn; no need to look so often. */
-    struct migration_wait wait = {.reason = a->reason ? a->reason : refused ? "Quota" : "ClusterLimit",
+    struct migration_wait wait = {.reason = a->reason ? a->reason
+                                            : refused ? "Quota"
+                                                      : "ClusterLimit",
                                   .message = text,
                                   .blocker = a->blocker,
                                   .position = a->position,
@@ -229,13 +231,13 @@ static bool phase_scheduled(struct migration_case *d)
         return true;
     }
     if (!v->limits.enter) {
-        struct migration_wait wait = {
-            .reason = v->limits.enter_reason ? v->limits.enter_reason : "InboundLimit",
-            .message = "the target node takes no more moves for now",
-            .blocker = v->limits.enter_blocker,
-            .check_ms = retry_ms(d),
-            .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
-                           v->settings->pending_timeout_s * 1000};
+        struct migration_wait wait = {.reason = v->limits.enter_reason ? v->limits.enter_reason
+                                                                       : "InboundLimit",
+                                      .message = "the target node takes no more moves for now",
+                                      .blocker = v->limits.enter_blocker,
+                                      .check_ms = retry_ms(d),
+                                      .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
+                                                     v->settings->pending_timeout_s * 1000};
 
         migration_wait_for(d, &wait);
         return true;

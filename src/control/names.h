@@ -15,6 +15,7 @@
 #define ANNOTATION_TRANSPORT_UNIX "kubevirt.io/migrationTransportUnix"
 #define ANNOTATION_MIGRATION_JOB_NAME "kubevirt.io/migrationJobName"
 #define ANNOTATION_MEMORY_OVERHEAD "kubevirt.io/memory-overhead-bytes"
+#define ANNOTATION_EVICTION_SOURCE "kubevirt.io/eviction-source"
 #define ANNOTATION_EVACUATION "kubevirt.io/evacuationMigration"
 #define ANNOTATION_WORKLOAD_UPDATE "kubevirt.io/workloadUpdateMigration"
 #define ANNOTATION_UNSCHEDULABLE_TIMEOUT "kubevirt.io/migrationUnschedulablePodTimeoutSeconds"

@@ -22,6 +22,7 @@ enum reason {
     UNSUPPORTED_AFFINITY,
     NOT_READY,
     UNSCHEDULABLE,
+    TAINTED,
     REASONS
 };
 
@@ -31,6 +32,7 @@ static const char *const reason_text[] = {
     [TOO_MANY_PODS] = "Too many pods",
     [NOT_READY] = "node(s) were not ready",
     [UNSCHEDULABLE] = "node(s) were unschedulable",
+    [TAINTED] = "node(s) had untolerated taint(s)",
     [ANTI_AFFINITY] = "node(s) didn't match pod anti-affinity rules",
     [SELECTOR] = "node(s) didn't match Pod's node affinity/selector",
     [UNSUPPORTED_AFFINITY] = "node(s) refused affinity rules that this scheduler does not know",
@@ -207,10 +209,25 @@ static struct terms read_terms(const struct api_pod *pod)
 /* ---- the choice ------------------------------------------------------------------------------
  */
 
+/* Launcher pods tolerate nothing: any taint that keeps pods off keeps them off. */
+static bool is_tainted(const struct api_object *node)
+{
+    yyjson_val *taints = yyjson_ptr_get((yyjson_val *)node->root, "/spec/taints");
+    yyjson_arr_iter it = yyjson_arr_iter_with(taints);
+
+    for (yyjson_val *t; (t = yyjson_arr_iter_next(&it));) {
+        if (!ferry_streq(api_json_str(t, "/effect"), "PreferNoSchedule")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Marks in `why` all that speaks against a node; false when there is any. */
-static bool fits(const struct schedule_view *v, const struct api_node *node, const struct terms *t,
+static bool fits(const struct schedule_view *v, const struct api_object *o, const struct terms *t,
                  const struct usage *used, bool why[REASONS])
 {
+    const struct api_node *node = &o->u.node;
     int64_t pods = node->pods ? node->pods : DEFAULT_PODS;
 
     memset(why, 0, REASONS * sizeof(bool));
@@ -218,6 +235,8 @@ static bool fits(const struct schedule_view *v, const struct api_node *node, con
         why[UNSCHEDULABLE] = true;
     } else if (!api_condition_true(&node->conditions, "Ready")) {
         why[NOT_READY] = true;
+    } else if (is_tainted(o)) {
+        why[TAINTED] = true;
     } else if (t->unsupported) {
         why[UNSUPPORTED_AFFINITY] = true;
     } else if (!matches_selector(v->pod, node)) {
@@ -272,7 +291,7 @@ void schedule_pick(const struct schedule_view *view, struct schedule_answer *ret
         struct usage used = usage_of(view, node);
         bool why[REASONS];
 
-        if (fits(view, node, &terms, &used, why)) {
+        if (fits(view, view->nodes[i], &terms, &used, why)) {
             double share = (double)(used.memory_bytes + view->pod->memory_bytes) /
                            (double)(node->memory_bytes ? node->memory_bytes : 1);
 
