@@ -162,6 +162,7 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "controlSocket", ctx->libvirt_socket);
     yyjson_mut_obj_add_str(doc, o, "memorySocket", memory);
+    yyjson_mut_obj_add_bool(doc, o, "postCopy", target_can_post_copy());
     for (size_t i = 0; i < sizes.n; i++) {
         yyjson_mut_val *d = yyjson_mut_arr_add_obj(doc, list);
 
@@ -201,9 +202,19 @@ static void put_target(struct control *c, struct http_exchange *x, const char *u
 {
     const struct context *ctx = c->parts.context;
     cleanup_body struct body b = {0};
+    struct migrate_options options;
     struct ferry_error err;
     int rc = read_body(x, true, &b, &err);
 
+    if (rc == 0) {
+        rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
+                                    &options, &err);
+    }
+    if (rc == 0 && options.allow_post_copy && !target_can_post_copy()) {
+        rc = ferry_fail(&err, FERRY_INVALID,
+                        "options.allowPostCopy: QEMU cannot use userfaultfd here "
+                        "(/dev/userfaultfd is not accessible)");
+    }
     if (rc == 0) {
         rc = target_prepare(c->parts.target, uid, &b.vmi->u.vmi, &err);
     }

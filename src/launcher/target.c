@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/incoming.h"
@@ -290,6 +291,15 @@ int target_finalize(struct target *t, const char *uid, struct ferry_error *err)
     }
     v->migration.finalized = true;
     return state_commit(t->c->state, err);
+}
+
+bool target_can_post_copy(void)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+
+    return access("/dev/userfaultfd", R_OK | W_OK) == 0 ||
+           (ferry_read_file("/proc/sys/vm/unprivileged_userfaultfd", 16, &text, NULL) == 0 &&
+            text.len && text.data[0] == '1');
 }
 
 void target_reattach(struct target *t)

@@ -15,5 +15,7 @@ int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
                    struct ferry_error *err);
 /* After success: this launcher is an ordinary one now. Idempotent. */
 int target_finalize(struct target *t, const char *uid, struct ferry_error *err);
+/* Whether QEMU could take a guest by post-copy here: it needs userfaultfd. */
+bool target_can_post_copy(void);
 /* After a restart of the launcher, once libvirt is connected. */
 void target_reattach(struct target *t);

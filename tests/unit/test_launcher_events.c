@@ -121,12 +121,12 @@ static void metrics(void **state)
                                  .downtime_ms = -1};
     metrics_write(&in, &running);
     ferry_buf_append(&running, "", 1);
+#define OF(metric) metric "{namespace=\"default\",name=\"vm1\"} "
     static const char *const lines[] = {
-        "kubevirt_vmi_migration_data_remaining_bytes{namespace=\"default\",name=\"vm1\"} 5\n",
-        "kubevirt_vmi_migration_start_time_seconds{namespace=\"default\",name=\"vm1\"} "
-        "1700000000.5\n",
-        "ferry_migration_postcopy{namespace=\"default\",name=\"vm1\"} 1\n",
-        "ferry_migration_expected_downtime_seconds{namespace=\"default\",name=\"vm1\"} 0.25\n",
+        OF("kubevirt_vmi_migration_data_remaining_bytes") "5\n",
+        OF("kubevirt_vmi_migration_start_time_seconds") "1700000000.5\n",
+        OF("ferry_migration_postcopy") "1\n",
+        OF("ferry_migration_expected_downtime_seconds") "0.25\n",
         "# TYPE ferry_migration_iteration gauge\n",
     };
     for (size_t i = 0; i < COUNT_OF(lines); i++) {

@@ -271,7 +271,8 @@ class Move:
         self.source, self.target = source, target
         self.guest = guest
         lab.moves.append(self)
-        self.sockets = target.ok("PUT", f"/v1/target/{self.uid}", {"vmi": guest})
+        self.sockets = target.ok("PUT", f"/v1/target/{self.uid}", {"vmi": guest, "options": options or {}})
+        assert self.sockets["postCopy"], "userfaultfd is not accessible in the pod"
         self.connect(1)
         source.ok("PUT", f"/v1/migrations/{self.uid}", {
             "vmi": guest, "options": options or {}, "targetDisks": self.sockets.get("disks", [])})
