@@ -7,6 +7,7 @@
 enum {
     STATUS_MS = 3000,
     QUICK_MS = 10000,
+    RECOVER_MS = 30000,
     START_MS = 60000, /* a guest's QEMU is started before the answer */
 };
 
@@ -108,4 +109,32 @@ int launcher_get_record(const char *socket, const char *uid, struct http_reply *
                                          .timeout_ms = QUICK_MS,
                                          .max_reply = RECORD_MAX},
                      ret, err);
+}
+
+static int tell(const char *socket, const char *method, const char *path, const char *key,
+                const char *value, int timeout_ms, struct ferry_error *err)
+{
+    ferry_cleanup_free char *body = ferry_asprintf("{\"%s\":\"%s\"}", key, value);
+
+    return node_call(&(struct node_call){.socket = socket,
+                                         .method = method,
+                                         .path = path,
+                                         .body = body,
+                                         .timeout_ms = timeout_ms},
+                     NULL, err);
+}
+
+int launcher_recover(const char *socket, const char *uid, const char *role, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("migrations", uid, "/recover");
+
+    return tell(socket, "POST", path, "role", role, RECOVER_MS, err);
+}
+
+int launcher_target_state(const char *socket, const char *uid, const char *state,
+                          struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("migrations", uid, "/target-state");
+
+    return tell(socket, "PUT", path, "state", state, QUICK_MS, err);
 }

@@ -25,6 +25,9 @@ struct look_node { /* this node; the same for all looks */
 /* May be forgotten at any time: everything that matters is in the API, launchers and relays. */
 struct look_memory {
     int64_t gone_since_ms, undecided_since_ms, progress_ms;
+    int64_t recovered, recovered_ms; /* generation of streams that a post-copy went on over */
+    int64_t asked, asked_ms;         /* generation of streams that the source waits for; since */
+    int64_t told_ms;                 /* when the launcher was told of the target last */
     char *sync_error;
     bool source_clean;     /* no source sockets of this VMI are left; false = not known */
     char *patched_version; /* resourceVersion that was patched last */

@@ -1,5 +1,6 @@
 /* The three faces' decisions, carried out. Each loop ends when a decision asks for nothing more:
  * its actions change what the next decision sees. */
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,19 +10,80 @@
 #include "handler/address.h"
 #include "handler/launcher_client.h"
 #include "handler/look.h"
+#include "handler/names.h"
 #include "handler/owner_decide.h"
 #include "handler/records.h"
+#include "handler/recovery.h"
 #include "handler/relay_client.h"
 #include "handler/source_decide.h"
 #include "handler/target_decide.h"
 
 /* No honest course of events needs more steps in one look. */
-enum { STEPS_MAX = 6, CLEAN_AGAIN_MS = 1000 };
+enum {
+    STEPS_MAX = 6,
+    CLEAN_AGAIN_MS = 1000,
+    TELL_MS = 1000,
+    /* An ordinary move is confirmed well within this after its guest has arrived. */
+    CONFIRM_MS = 3000,
+};
 
 static int too_many_steps(struct look *l, struct ferry_error *err)
 {
     return ferry_fail(err, FERRY_RETRY, "VMI %s does not come to rest as %s", l->vmi->meta->name,
                       face_name(l->face));
+}
+
+/* ---- what the other side is known to be -------------------------------------------------------
+ */
+
+/* "gone" when the target's pod is over: no hypervisor runs there and none will; "active" when the
+ * guest arrived and this side still has something of it; else NULL. */
+static const char *target_state(struct look *l)
+{
+    const struct api_migration_state *m = &l->vmi->u.vmi.migration;
+    api_cleanup_object struct api_object *pod = NULL;
+
+    if (m->target_domain_ready_ms) {
+        return l->now_ms - m->target_domain_ready_ms >= CONFIRM_MS ? "active" : NULL;
+    }
+    if (launcher_status_active(&l->status) || ferry_str_empty(m->target_pod)) {
+        return NULL;
+    }
+    int rc = kube_client_get(l->node->client,
+                             kube_ref(API_KIND_POD, l->vmi->meta->namespace_, m->target_pod), &pod,
+                             NULL);
+    bool over = rc == 0 && (ferry_streq(pod->u.pod.phase, "Succeeded") ||
+                            ferry_streq(pod->u.pod.phase, "Failed"));
+    return over || rc == -(int)FERRY_NOT_FOUND ? "gone" : NULL;
+}
+
+/* Where the source's launcher cannot know what became of the guest, it is told, with evidence. */
+static void tell_target_state(struct look *l)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid;
+    const struct launcher_migration *m =
+        l->view.reach == LAUNCHER_UP && uid
+            ? launcher_status_migration(l->view.status, uid, LAUNCHER_ROLE_SOURCE)
+            : NULL;
+    bool there =
+        l->status.domain == LAUNCHER_DOMAIN_RUNNING || l->status.domain == LAUNCHER_DOMAIN_PAUSED;
+    struct ferry_error err;
+
+    if (!m || !there || m->phase == LAUNCHER_SUCCEEDED || !m->start_ms ||
+        l->now_ms - l->memory->told_ms < TELL_MS) {
+        return;
+    }
+    l->memory->told_ms = l->now_ms;
+    const char *state = target_state(l);
+    if (!state) {
+        return;
+    }
+    ferry_warn("the source's launcher is told of the target", F_STR("vmi", l->vmi->meta->name),
+               F_STR("move", uid), F_STR("state", state));
+    if (launcher_target_state(l->socket, uid, state, &err) < 0) {
+        ferry_debug("the launcher did not take it", F_ERR(&err));
+    }
+    look_refresh(l);
 }
 
 /* ---- owner ------------------------------------------------------------------------------------
@@ -55,6 +117,7 @@ static int act_as_owner(struct look *l, const struct owner_decision *d, struct f
     case OWNER_CANCEL:
         ferry_warn("stopping a move that the site has given up", F_STR("vmi", l->vmi->meta->name),
                    F_STR("move", d->cancel_uid));
+        tell_target_state(l);
         rc = launcher_cancel(l->socket, d->cancel_uid, err);
         break;
     }
@@ -115,16 +178,20 @@ static int connect_source(struct look *l, struct ferry_error *err)
     if (stat(dir, &st) < 0) {
         return ferry_fail(err, FERRY_RETRY, "the source pod has no directory %s", dir);
     }
-    int rc = relay_put_source(l->node->relay_socket,
-                              &(struct relay_source){.key = l->vmi->meta->uid,
-                                                     .move = m->uid,
-                                                     .target_node = m->target_node,
-                                                     .address = m->target_address,
-                                                     .ports = m->ports,
-                                                     .n_ports = m->n_ports,
-                                                     .dir = dir,
-                                                     .owner = st.st_uid},
-                              err);
+    int rc = relay_put_source(
+        l->node->relay_socket,
+        &(struct relay_source){
+            .key = l->vmi->meta->uid,
+            .move = m->uid,
+            .target_node = m->target_node,
+            .address = m->target_address,
+            .ports = m->ports,
+            .n_ports = m->n_ports,
+            .dir = dir,
+            .generation = 1 + recovery_generation(&l->vmi->u.vmi, ANNOTATION_PORTS_GENERATION),
+            .plain = m->config.disable_tls,
+            .owner = st.st_uid},
+        err);
     l->memory->source_clean = false;
     return rc;
 }
@@ -156,6 +223,25 @@ static int cancel_move(struct look *l, struct ferry_error *err)
                     "VirtualMachineInstance is aborting migration.");
     }
     return rc == -(int)FERRY_CONFLICT || rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+}
+
+static int recover_source(struct look *l, bool *failed, struct ferry_error *err)
+{
+    const struct api_vmi *vmi = &l->vmi->u.vmi;
+    int64_t generation = recovery_generation(vmi, ANNOTATION_PORTS_GENERATION);
+    int rc = launcher_recover(l->socket, vmi->migration.uid, "source", err);
+
+    l->memory->recovered = generation;
+    l->memory->recovered_ms = rc == 0 ? l->now_ms : 0;
+    if (rc == 0) {
+        ferry_info("post-copy goes on over fresh streams", F_STR("vmi", vmi->meta.name),
+                   F_INT("generation", generation));
+    } else {
+        ferry_warn("post-copy does not go on yet", F_STR("vmi", vmi->meta.name),
+                   F_INT("generation", generation), F_ERR(err));
+        *failed = true;
+    }
+    return 0;
 }
 
 static int finish_source(struct look *l, struct source_decision *d, struct ferry_error *err)
@@ -213,10 +299,13 @@ int look_as_source(struct look *l, struct ferry_error *err)
                               .progress_ms = l->memory->progress_ms,
                               .now_ms = l->now_ms};
 
+    tell_target_state(l);
     for (int i = 0; i < STEPS_MAX; i++) {
         int rc = 0;
 
         in.launcher = l->view;
+        in.recovered = l->memory->recovered;
+        in.recovered_ms = l->memory->recovered_ms;
         struct source_decision d = source_decide(&in);
         switch (d.action) {
         case SOURCE_NOTHING:
@@ -228,6 +317,10 @@ int look_as_source(struct look *l, struct ferry_error *err)
             break;
         case SOURCE_START:
             rc = start_move(l, err);
+            look_refresh(l);
+            break;
+        case SOURCE_RECOVER:
+            rc = recover_source(l, &in.recover_failed, err);
             look_refresh(l);
             break;
         case SOURCE_CANCEL:
@@ -246,6 +339,25 @@ int look_as_source(struct look *l, struct ferry_error *err)
 /* ---- target -----------------------------------------------------------------------------------
  */
 
+/* Where plain connections of the source come from. */
+static int find_source(struct look *l, char ret[ADDRESS_SIZE], struct ferry_error *err)
+{
+    const char *name = l->vmi->u.vmi.migration.source_node;
+    api_cleanup_object struct api_object *node = NULL;
+    int rc = kube_client_get(l->node->client, kube_ref(API_KIND_NODE, NULL, name), &node, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    const char *address = api_map_get(&node->meta->annotations, ANNOTATION_MIGRATION_ADDRESS);
+    address = ferry_str_empty(address) ? node->u.node.internal_ip : address;
+    if (ferry_str_empty(address)) {
+        return ferry_fail(err, FERRY_RETRY, "node %s has no address yet", name);
+    }
+    snprintf(ret, ADDRESS_SIZE, "%s", address);
+    return 0;
+}
+
 static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struct target_relay *ret,
                          struct ferry_error *err)
 {
@@ -253,20 +365,27 @@ static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struc
     const char *key = l->vmi->meta->uid;
     ferry_cleanup_free char *control = ferry_asprintf("%s/libvirt/libvirt-sock", l->pod_dir);
     ferry_cleanup_free char *memory = ferry_asprintf("%s/m/%s-49152-source.sock", l->pod_dir, key);
-    char bind[ADDRESS_SIZE];
+    char bind[ADDRESS_SIZE], source[ADDRESS_SIZE];
     int rc = address_for_migration(l->node->migration_interface, l->node->address, bind, err);
 
+    if (rc == 0 && m->config.disable_tls) {
+        rc = find_source(l, source, err);
+    }
     if (rc < 0) {
         return rc;
     }
-    return relay_put_target(l->node->relay_socket,
-                            &(struct relay_target){.key = key,
-                                                   .move = m->uid,
-                                                   .source_node = m->source_node,
-                                                   .bind = bind,
-                                                   .control_socket = control,
-                                                   .memory_socket = memory},
-                            address, ret, err);
+    return relay_put_target(
+        l->node->relay_socket,
+        &(struct relay_target){.key = key,
+                               .move = m->uid,
+                               .source_node = m->source_node,
+                               .bind = bind,
+                               .control_socket = control,
+                               .memory_socket = memory,
+                               .generation =
+                                   1 + recovery_generation(&l->vmi->u.vmi, ANNOTATION_RECOVER),
+                               .source_address = m->config.disable_tls ? source : NULL},
+        address, ret, err);
 }
 
 static void tell_target(struct look *l, enum target_event event, const struct target_relay *r)
@@ -302,7 +421,13 @@ int look_as_target(struct look *l, struct ferry_error *err)
     const char *uid = l->vmi->u.vmi.migration.uid;
     struct target_input in = {.vmi = &l->vmi->u.vmi, .node = l->node->name, .now_ms = l->now_ms};
     char address[RELAY_ADDRESS_SIZE];
+    int64_t asked = recovery_generation(in.vmi, ANNOTATION_RECOVER);
 
+    if (asked != l->memory->asked) {
+        l->memory->asked = asked;
+        l->memory->asked_ms = l->now_ms;
+    }
+    in.asked_ms = l->memory->asked_ms;
     for (int i = 0; i < STEPS_MAX; i++) {
         int rc = 0;
 
@@ -319,6 +444,10 @@ int look_as_target(struct look *l, struct ferry_error *err)
         case TARGET_PREPARE:
             rc = launcher_prepare(l->socket, uid, l->vmi, err);
             look_refresh(l);
+            break;
+        case TARGET_RECOVER:
+            rc = launcher_recover(l->socket, uid, "target", err);
+            in.recovered = true;
             break;
         case TARGET_LISTEN:
             rc = listen_target(l, address, &in.relay, err);

@@ -37,14 +37,15 @@ static int put(const char *socket, const char *collection, const char *key, yyjs
     return rc < 0 ? ferry_wrap(err, "relay") : 0;
 }
 
-static yyjson_mut_val *new_body(yyjson_mut_doc *doc, const char *move)
+static yyjson_mut_val *new_body(yyjson_mut_doc *doc, const char *move, int64_t generation,
+                                bool plain)
 {
     yyjson_mut_val *o = yyjson_mut_obj(doc);
 
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "move", move);
-    yyjson_mut_obj_add_int(doc, o, "generation", 1);
-    yyjson_mut_obj_add_str(doc, o, "tls", "ferry");
+    yyjson_mut_obj_add_int(doc, o, "generation", generation);
+    yyjson_mut_obj_add_str(doc, o, "tls", plain ? "plain" : "ferry");
     return o;
 }
 
@@ -81,12 +82,15 @@ int relay_put_target(const char *socket, const struct relay_target *t,
                      struct ferry_error *err)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = new_body(doc, t->move);
+    yyjson_mut_val *o = new_body(doc, t->move, t->generation, t->source_address);
     yyjson_mut_val *channels = yyjson_mut_obj_add_arr(doc, o, "channels");
     api_cleanup_doc yyjson_doc *answer = NULL;
 
     yyjson_mut_obj_add_str(doc, o, "sourceNode", t->source_node);
     yyjson_mut_obj_add_str(doc, o, "bind", t->bind);
+    if (t->source_address) {
+        yyjson_mut_obj_add_str(doc, o, "sourceAddress", t->source_address);
+    }
     add_channel(doc, channels, 0, t->control_socket);
     add_channel(doc, channels, 49152, t->memory_socket);
     int rc = put(socket, "targets", t->key, doc, &answer, err);
@@ -107,7 +111,7 @@ int relay_put_target(const char *socket, const struct relay_target *t,
 int relay_put_source(const char *socket, const struct relay_source *s, struct ferry_error *err)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = new_body(doc, s->move);
+    yyjson_mut_val *o = new_body(doc, s->move, s->generation, s->plain);
     yyjson_mut_val *ports = yyjson_mut_obj_add_obj(doc, o, "ports");
     api_cleanup_doc yyjson_doc *answer = NULL;
 

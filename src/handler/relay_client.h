@@ -4,6 +4,8 @@
  * want each time they look: after a restart of the relay that brings the move back. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "api/kinds.h"
@@ -18,6 +20,8 @@ struct relay_target {
     const char *bind;           /* numeric address */
     const char *control_socket; /* libvirt's, on the host */
     const char *memory_socket;
+    int64_t generation;         /* another one means fresh ports */
+    const char *source_address; /* plain TCP from there alone; NULL = encrypted */
 };
 /* `ret->address` points to `address`. */
 int relay_put_target(const char *socket, const struct relay_target *t,
@@ -29,7 +33,9 @@ struct relay_source {
     const struct api_port *ports;
     size_t n_ports;
     const char *dir; /* the pod's m/ on the host */
-    uid_t owner;     /* who may connect to the sockets in it */
+    int64_t generation;
+    bool plain;  /* not encrypted */
+    uid_t owner; /* who may connect to the sockets in it */
 };
 int relay_put_source(const char *socket, const struct relay_source *s, struct ferry_error *err);
 

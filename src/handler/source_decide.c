@@ -4,12 +4,15 @@
 
 #include "base/str.h"
 #include "handler/names.h"
+#include "handler/recovery.h"
 #include "handler/vmi_edit.h"
 
 enum {
     LOOK_MS = 250,
     LOOK_ARRIVED_MS = 50, /* the target has the guest and waits for our last word */
     PROGRESS_MS = 1000,
+    /* libvirt takes a moment to see that the streams work again. */
+    RECOVERED_MS = 3000,
     /* A source whose guest is nowhere to be seen waits this long for the target's word. */
     UNDECIDED_MS = 30000,
 };
@@ -122,6 +125,38 @@ static bool cancel_wanted(const struct source_input *in, const struct launcher_m
            !ferry_streq(m->abort_status, "Succeeded");
 }
 
+/* Post-copy without streams: the guest is on the target and waits for its memory. */
+static bool broken(const struct source_input *in, const struct launcher_migration *m)
+{
+    const struct launcher_status *s = in->launcher.status;
+
+    return ferry_streq(m->mode, "PostCopy") && s->domain == LAUNCHER_DOMAIN_PAUSED &&
+           ferry_streq(s->domain_reason, "postcopy-failed") &&
+           in->now_ms - in->recovered_ms >= RECOVERED_MS;
+}
+
+/* Fresh streams, the target first. Each failed attempt asks for the next generation: the target
+ * must begin anew, too. There is no giving up while both hosts live. */
+static struct source_decision decide_broken(const struct source_input *in,
+                                            const struct launcher_migration *m)
+{
+    int64_t asked = recovery_generation(in->vmi, ANNOTATION_RECOVER);
+    int64_t ready = recovery_generation(in->vmi, ANNOTATION_PORTS_GENERATION);
+
+    if (asked > in->recovered && !in->recover_failed) {
+        if (ready != asked) {
+            return (struct source_decision){.again_ms = LOOK_MS};
+        }
+        return (struct source_decision){.action =
+                                            in->relay_ready ? SOURCE_RECOVER : SOURCE_CONNECT};
+    }
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+    ferry_cleanup_free char *value = recovery_value(in->vmi, asked + 1);
+    copy_run(&e, m);
+    vmi_edit_annotation(&e, ANNOTATION_RECOVER, value);
+    return (struct source_decision){.patch = vmi_edit_end(&e), .again_ms = LOOK_MS};
+}
+
 static struct source_decision decide_running(const struct source_input *in,
                                              const struct launcher_migration *m)
 {
@@ -131,6 +166,9 @@ static struct source_decision decide_running(const struct source_input *in,
 
     if (cancel_wanted(in, m)) {
         return (struct source_decision){.action = SOURCE_CANCEL};
+    }
+    if (broken(in, m)) {
+        return decide_broken(in, m);
     }
     /* The target's relay came back with other ports. */
     if (!in->relay_ready && !ferry_str_empty(ms->target_address) && ms->n_ports > 0) {
@@ -155,6 +193,10 @@ static struct source_decision decide_failed(const struct source_input *in,
     enum outcome_target target =
         ms->target_domain_ready_ms ? OUTCOME_TARGET_ACTIVE : OUTCOME_TARGET_UNKNOWN;
 
+    /* The launcher was told so, with evidence: nothing is left that could speak up. */
+    if (ferry_streq(m->mode, "PostCopy") && ferry_streq(m->reason_code, "TargetLost")) {
+        return fail_move(in, failure_code(m), m->failure_reason, m);
+    }
     switch (outcome_of(launcher_status_as_source(in->launcher.status), target,
                        ferry_streq(m->mode, "PostCopy"))) {
     case OUTCOME_ON_SOURCE:

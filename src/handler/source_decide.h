@@ -16,6 +16,9 @@ struct source_input {
     bool relay_ready;           /* the relay leads to what the target published */
     bool cancelled;             /* a cancel was sent during this look */
     int64_t undecided_since_ms; /* since when nothing tells where the guest is; 0 = it is known */
+    int64_t recovered;          /* generation that the move went on over, as far as remembered */
+    int64_t recovered_ms;       /* when */
+    bool recover_failed;        /* going on failed during this look */
     int64_t progress_ms;        /* when progress was written last */
     int64_t now_ms;
 };
@@ -24,6 +27,7 @@ enum source_action {
     SOURCE_NOTHING,
     SOURCE_CONNECT, /* sockets in the source pod that lead to the target; then look again */
     SOURCE_START,   /* PUT /v1/migrations/UID; then look again */
+    SOURCE_RECOVER, /* POST /v1/migrations/UID/recover over the ports of that generation */
     SOURCE_CANCEL,  /* POST /v1/migrations/UID/cancel; then look again */
 };
 

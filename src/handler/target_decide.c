@@ -6,6 +6,7 @@
 #include "api/json.h"
 #include "base/str.h"
 #include "handler/names.h"
+#include "handler/recovery.h"
 #include "handler/vmi_edit.h"
 
 enum {
@@ -14,6 +15,8 @@ enum {
     LOOK_RUNNING_MS = 100,
     /* How long completion waits for the source to say that it is through, too. */
     SOURCE_WORD_MS = 5000,
+    /* How long QEMU gets to notice that its streams are dead. */
+    NOTICE_MS = 5000,
     /* A source that reports the failure itself is much faster; this is for one that died. */
     SOURCE_SILENT_MS = 60000,
 };
@@ -151,6 +154,24 @@ static char *ports_json(const struct target_relay *r)
     return ferry_buf_take(&b);
 }
 
+/* The source waits for fresh streams. */
+static bool recovery_asked(const struct target_input *in)
+{
+    return recovery_generation(in->vmi, ANNOTATION_RECOVER) >
+           recovery_generation(in->vmi, ANNOTATION_PORTS_GENERATION);
+}
+
+/* QEMU is to see by itself that its streams are dead: made to drop them, it may crash. */
+static struct target_decision decide_recovery(const struct target_input *in)
+{
+    bool seen = ferry_streq(in->launcher.status->domain_reason, "postcopy-failed");
+
+    if (seen || (in->asked_ms && in->now_ms - in->asked_ms >= NOTICE_MS)) {
+        return step(TARGET_RECOVER);
+    }
+    return (struct target_decision){.again_ms = LOOK_RUNNING_MS};
+}
+
 /* Where the source finds us, and how far the guest has come. */
 static struct target_decision report(const struct target_input *in)
 {
@@ -165,6 +186,12 @@ static struct target_decision report(const struct target_input *in)
         vmi_edit_str(&e, VMI_MOVE "targetNodeAddress", ms->target_address, in->relay.address);
         vmi_edit_raw(&e, VMI_MOVE "targetDirectMigrationNodePorts", ports);
         d.event = TARGET_PUBLISHED;
+    }
+    if (recovery_asked(in)) {
+        ferry_cleanup_free char *value =
+            recovery_value(in->vmi, recovery_generation(in->vmi, ANNOTATION_RECOVER));
+
+        vmi_edit_annotation(&e, ANNOTATION_PORTS_GENERATION, value);
     }
     if (s->domain != LAUNCHER_DOMAIN_NONE) {
         vmi_edit_bool(&e, VMI_MOVE "targetNodeDomainDetected", ms->target_domain_detected, true);
@@ -205,8 +232,12 @@ struct target_decision target_decide(const struct target_input *in)
     if (m->phase == LAUNCHER_FAILED) {
         return decide_failed(in, m);
     }
+    /* With another generation this also ends the old streams, as far as the relay held them. */
     if (!in->relay.listening) {
         return step(TARGET_LISTEN);
+    }
+    if (recovery_asked(in) && !in->recovered) {
+        return decide_recovery(in);
     }
     return report(in);
 }

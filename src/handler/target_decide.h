@@ -22,14 +22,17 @@ struct target_input {
     const char *node;
     struct launcher_view launcher;
     struct target_relay relay;
-    bool unlistened; /* the relay was told to forget the move during this look */
-    bool finalized;  /* the launcher was finalised during this look */
+    int64_t asked_ms; /* since when fresh streams are asked for, as far as remembered; 0 = not */
+    bool recovered;   /* the launcher takes fresh streams: done during this look */
+    bool unlistened;  /* the relay was told to forget the move during this look */
+    bool finalized;   /* the launcher was finalised during this look */
     int64_t now_ms;
 };
 
 enum target_action {
     TARGET_NOTHING,
     TARGET_PREPARE,  /* PUT /v1/target/UID; then look again */
+    TARGET_RECOVER,  /* POST /v1/migrations/UID/recover; then look again */
     TARGET_LISTEN,   /* listeners of the relay; then look again */
     TARGET_FINALIZE, /* POST /v1/migrations/UID/finalize; then look again */
     TARGET_UNLISTEN, /* the relay forgets the move; then look again */

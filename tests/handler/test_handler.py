@@ -103,20 +103,21 @@ class Lab:
     # -- control sockets ---------------------------------------------------------------------
 
     @staticmethod
-    def control(path, what):
-        """GET on a control socket; None when nobody answers."""
+    def control(path, what, method="GET", body=None):
+        """A call on a control socket; None when nobody answers."""
         with contextlib.suppress(OSError, ValueError):
             with heartbeat.connect(path) as s:
                 s.settimeout(10)
-                s.sendall(f"GET {what} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+                data = json.dumps(body) if body is not None else ""
+                s.sendall(f"{method} {what} HTTP/1.0\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n{data}".encode())
                 data = b""
                 while chunk := s.recv(65536):
                     data += chunk
             return json.loads(data.partition(b"\r\n\r\n")[2])
         return None
 
-    def relay(self, node, what):
-        return self.control(os.path.join(self.root(node), "run/ferry/relay.sock"), what)
+    def relay(self, node, what, *more):
+        return self.control(os.path.join(self.root(node), "run/ferry/relay.sock"), what, *more)
 
     def launcher(self, node, pod_uid):
         return self.control(os.path.join(self.root(node), "run/ferry/pods", pod_uid, "launcher.sock"), "/v1/status")
@@ -360,6 +361,40 @@ def gives_up_a_lost_move(lab, vmi):
     lab.delete_pod("pod6")
 
 
+def recovers(lab, vmi):
+    """Both relays die in post-copy, twice; each time it goes on over fresh streams. Then a move without encryption back."""
+    target = lab.create_pod("pod7", "h2", vmi)
+    lab.relay("h1", "/v1/rate", "PUT", {"bytesPerS": 4 << 20})
+    lab.hand_off("move-6", "h1", "pod3", "h2", "pod7", {"allowPostCopy": True, "bandwidthPerMigration": "4Mi",
+                                                        "completionTimeoutPerGiB": 6})
+    source = lab.api.get("pods", "pod3")["metadata"]["uid"]
+    for node, generation in (("h2", 1), ("h1", 2)):
+        wait_for("post-copy", lambda: (s := lab.launcher("h1", source)) and s["domain"]["reason"] == "postcopy" and
+                 (t := lab.launcher("h2", target)) and t["domain"] == {"state": "running", "reason": "postcopy"})
+        lab.kill("relay-" + node)
+        lab.start_relay(node)
+        lab.relay("h1", "/v1/rate", "PUT", {"bytesPerS": 1 << 20})
+        wait_for("fresh ports", lambda: lab.api.vmi("vm")["metadata"]["annotations"].get("ferry.io/ports-generation", "")
+                 .startswith("move-6/"))
+        wait_for("the move to go on", lambda: (s := lab.launcher("h1", source)) and
+                 s["migration"].get("recoveries", 0) >= generation)
+    lab.relay("h1", "/v1/rate", "PUT", {"bytesPerS": 0})
+    move = lab.wait_move("the move to complete", lambda m: m.get("completed"))
+    assert not move.get("failed") and move["mode"] == "PostCopy", move
+    lab.wait_clean()
+    check_alive(lab)
+    lab.delete_pod("pod3")
+    lab.create_pod("pod3", "h1", vmi)
+    lab.hand_off("move-7", "h2", "pod7", "h1", "pod3", {"disableTLS": True})
+    tls = wait_for("the relay to know it", lambda: (t := lab.relay("h1", "/v1/targets")["targets"]) and t[0])["tls"]
+    assert tls == "plain", tls
+    move = lab.wait_move("the move to complete", lambda m: m.get("completed"))
+    assert not move.get("failed"), move
+    lab.wait_clean()
+    check_alive(lab)
+    lab.delete_pod("pod7")
+
+
 def ends(lab):
     status, _ = lab.api.call("DELETE", lab.api.path(VMIS, "vm"))
     assert status in (200, 202)
@@ -387,6 +422,7 @@ def main():
         cancels(lab, vmi)
         cancels_before_the_start(lab, vmi)
         gives_up_a_lost_move(lab, vmi)
+        recovers(lab, vmi)
         ends(lab)
         for node in NODES:
             assert lab.kill("handler-" + node, signal.SIGTERM) == 0

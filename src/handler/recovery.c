@@ -1,0 +1,23 @@
+#include "handler/recovery.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+int64_t recovery_generation(const struct api_vmi *vmi, const char *annotation)
+{
+    const char *text = api_map_get(&vmi->meta.annotations, annotation), *uid = vmi->migration.uid;
+    size_t n = uid ? strlen(uid) : 0;
+    long long generation;
+
+    if (!text || n == 0 || strncmp(text, uid, n) != 0 || text[n] != '/' ||
+        ferry_parse_int(text + n + 1, 1, INT32_MAX, &generation, NULL) < 0) {
+        return 0;
+    }
+    return generation;
+}
+
+char *recovery_value(const struct api_vmi *vmi, int64_t generation)
+{
+    return ferry_asprintf("%s/%lld", vmi->migration.uid, (long long)generation);
+}
