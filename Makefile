@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check check-vm check-kubernetes demo bench bench-relay lint asan tsan fuzz install setup clean
+.PHONY: all check check-vm check-kubernetes demo bench bench-relay bench-api lint asan tsan fuzz install setup clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -46,11 +46,15 @@ demo: all
 lint: setup
 	tools/lint
 
-bench: bench-relay
+bench: bench-relay bench-api
 
 bench-relay: all
 	@scripts/setup --bench
 	bench/relay.py build
+
+# ferry-apiserver, beside kube-apiserver and etcd where tests/kubernetes/get-assets has made them.
+bench-api: all
+	bench/api.py build
 
 fuzz: setup
 	tools/fuzz

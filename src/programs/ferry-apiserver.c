@@ -255,14 +255,13 @@ static char *default_crds(void)
     return ferry_asprintf("%s/../share/ferry/crds", self);
 }
 
+/* 1 when there are none where an installation has them. */
 static int load_crds(const struct options *o, struct ferry_error *err)
 {
     ferry_cleanup_free char *found = o->crds ? ferry_strdup(o->crds) : default_crds();
 
     if (!o->crds && (!found || access(found, F_OK) < 0)) {
-        ferry_warn("no definitions of the custom kinds: their fields are not checked",
-                   F_STR("dir", found ? found : ""));
-        return 0;
+        return 1;
     }
     return crds_load(found, err);
 }
@@ -274,7 +273,8 @@ static int serve(const struct options *o, struct ferry_error *err)
     cleanup_sockets struct sockets sockets = {0};
     cleanup_ca struct pki_ca *ca = NULL;
     struct apiserver *server = NULL;
-    int rc = load_crds(o, err);
+    int crds = load_crds(o, err);
+    int rc = crds < 0 ? crds : 0;
 
     rc = rc < 0 ? rc : open_sockets(o, &sockets, err);
     rc = rc < 0 ? rc : site_open(data, &ca, err);
@@ -291,6 +291,9 @@ static int serve(const struct options *o, struct ferry_error *err)
         printf("listening %s\n", at);
     }
     fflush(stdout);
+    if (rc == 0 && crds) {
+        ferry_warn("no definitions of the custom kinds (--crds): their fields are not checked");
+    }
     while (rc == 0) {
         int signal = ferry_signals_wait(ferry_now_ns() + 3600 * FERRY_NS_PER_S);
 

@@ -102,7 +102,7 @@ class Identity(unittest.TestCase):
         self.refused(n1, 403, "its own node", "PATCH", vmis("of-n1"), change, MERGE_PATCH)
         self.admin.ok("PATCH", vmis("of-n1"), {"status": {"nodeName": "n1"}}, MERGE_PATCH)
         n1.ok("PATCH", vmis("of-n1"), change, MERGE_PATCH)
-        self.refused(n1, 403, "may not change the spec", "PATCH", vmis("of-n1"), {"spec": {"domain": None}}, MERGE_PATCH)
+        self.refused(n1, 403, "may not change the spec", "PATCH", vmis("of-n1"), {"spec": {"nodeSelector": {"a": "b"}}}, MERGE_PATCH)
         self.refused(n2, 403, "its own node", "PATCH", vmis("of-n1"), change, MERGE_PATCH)
         self.admin.ok("PATCH", vmis("of-n1"), {"status": {"migrationState": {"targetNode": "n2"}}}, MERGE_PATCH)
         n2.ok("PATCH", vmis("of-n1"), {"status": {"nodeName": "n2"}}, MERGE_PATCH)

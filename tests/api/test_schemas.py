@@ -33,8 +33,8 @@ class Schemas(unittest.TestCase):
 
     def test_kept_alike(self):
         for where, body in KEPT:
-            if "sendTo" in body["spec"]:
-                continue
+            if "sendTo" in body["spec"] or len(body["spec"].get("experimental", {})) > 1:
+                continue  # refused here by a rule that KubeVirt has outside of its schemas
             with self.subTest(name=body["metadata"]["name"]):
                 made = self.api.ok("POST", where, body)
                 self.assertEqual(made["spec"], body["spec"])
