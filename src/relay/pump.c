@@ -290,8 +290,8 @@ static int wait_for_more(struct state *s, bool at_once, struct ferry_error *err)
      * is left out once that is known. */
     bool watch_unix = s->want_unix || (s->out.eof && !s->local_hup);
     short rdhup = s->in.eof && !s->peer_rdhup ? POLLRDHUP : 0;
-    /* Without TLS both sides may have sent FIN with bytes still to be read here: that is no failure,
-     * but poll() would report it for ever. */
+    /* Without TLS both sides may have sent FIN with bytes still to be read here: that is no
+     * failure, but poll() would report it for ever. */
     short broken = s->p->plain ? POLLERR : POLLERR | POLLHUP;
     bool watch_tcp = !s->p->plain || s->want_tcp;
     struct pollfd p[3] = {
