@@ -89,7 +89,6 @@ struct rule {
 
 /* The first row that fits decides; no row is a no. */
 static const struct rule rules[] = {
-    {"secrets", "*", AUTH_CONTROLLER, READ, AUTH_YES, false},
     {"*", "*", AUTH_CONTROLLER, READ, AUTH_YES, false},
     {"virtualmachineinstances", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"virtualmachineinstancemigrations", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},

@@ -16,6 +16,7 @@
 #include "apiserver/discovery.h"
 #include "apiserver/eviction.h"
 #include "apiserver/join.h"
+#include "apiserver/metrics.h"
 #include "apiserver/read.h"
 #include "apiserver/remove.h"
 #include "apiserver/request.h"
@@ -24,6 +25,7 @@
 #include "apiserver/token.h"
 #include "apiserver/watch.h"
 #include "apiserver/write.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
@@ -146,6 +148,26 @@ static int serve_backup(struct request *r)
     return 0;
 }
 
+static int serve_metrics(struct request *r)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    metrics_write(r->store, &b);
+    r->code = 200;
+    http_answer(r->x, 200, "text/plain; version=0.0.4", b.data, b.len);
+    return 0;
+}
+
+static enum metrics_kind kind_of(const struct request *r)
+{
+    if (!r->route.resource) {
+        return METRICS_OTHER;
+    }
+    return r->route.verb == ROUTE_WATCH      ? METRICS_WATCH
+           : route_verb_reads(r->route.verb) ? METRICS_READ
+                                             : METRICS_WRITE;
+}
+
 static bool is_health(const char *path)
 {
     return ferry_streq(path, "/healthz") || ferry_streq(path, "/readyz") ||
@@ -209,6 +231,9 @@ static int serve(struct request *r, const struct pki_ca *ca)
     if (ferry_streq(path, "/ferry/v1/backup")) {
         return serve_backup(r);
     }
+    if (ferry_streq(path, "/metrics")) {
+        return serve_metrics(r);
+    }
     if (subresource_is_path(path)) {
         return subresource_serve(r);
     }
@@ -220,11 +245,13 @@ static void handle(struct http_exchange *x, void *ctx)
     struct apiserver *s = ctx;
     struct request r = {.x = x, .store = s->store};
     const char *method = http_method(x);
+    int64_t begin = ferry_now_ns();
 
     identify(&r);
     if (serve(&r, s->ca) < 0) {
         request_answer_status(&r, &r.st);
     }
+    metrics_count(kind_of(&r), r.code, ferry_now_ns() - begin);
     if (r.code == 401 || r.code == 403 ||
         (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
         audit(&r, method);

@@ -266,7 +266,6 @@ class Objects(unittest.TestCase):
     def test_unknown_doors(self):
         self.refused(404, "NotFound", "could not find", "GET", "/api/v1/services")
         self.refused(404, "NotFound", "could not find", "GET", "/apis/apps/v1/deployments")
-        self.refused(404, "NotFound", "could not find", "GET", "/metrics")
         self.refused(404, "NotFound", "could not find", "GET", f"{KUBEVIRT}/namespaces/a/virtualmachineinstances/b/x")
         self.refused(405, "MethodNotAllowed", "method", "DELETE", "/api/v1/pods")
         self.refused(405, "MethodNotAllowed", "method", "POST", "/api", {})

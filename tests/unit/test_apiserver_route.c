@@ -154,7 +154,7 @@ static void roles(void **state)
         {"a", "ferry:admins", "DELETE", "/api/v1/nodes/n1", AUTH_YES},
         {"a", "ferry:admins", "GET", "/api/v1/secrets", AUTH_YES},
 
-        {"system:ferry-controller", NULL, "GET", "/api/v1/secrets", AUTH_YES},
+        {"system:ferry-controller", NULL, "GET", "/api/v1/secrets", AUTH_NO},
         {"system:ferry-controller", NULL, "GET", "/api/v1/pods", AUTH_YES},
         {"system:ferry-controller", NULL, "POST", "/api/v1/namespaces/d/pods", AUTH_YES},
         {"system:ferry-controller", NULL, "POST", "/api/v1/namespaces/d/pods/p/binding", AUTH_YES},
