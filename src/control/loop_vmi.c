@@ -1,8 +1,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/cluster_config.h"
+#include "control/facts.h"
 #include "control/loops.h"
+#include "control/network_decide.h"
 #include "control/plan_apply.h"
+#include "control/update_decide.h"
 #include "control/vmi_decide.h"
 
 static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
@@ -26,6 +30,33 @@ static void log_phase(const struct api_object *vmi, const struct plan *p)
                    F_STR("node", vmi->u.vmi.node_name), F_STR("rule", p->rule),
                    F_STR("reason", p->reason));
     }
+}
+
+/* What a VM that runs and is otherwise settled may need: a move because of what changed. */
+static int keep_up(struct cluster *c, const struct cluster_family *f, struct kube_again *again,
+                   struct ferry_error *err)
+{
+    const struct api_object *const *pods = (const struct api_object *const *)f->pods.items;
+    const struct api_object *pod = vmi_current_pod(&f->vmi->u.vmi, pods, f->pods.n);
+    struct migration_settings settings;
+    api_cleanup_object struct api_object *kubevirt = cluster_config_get(c, &settings);
+    plan_cleanup struct plan network = {0}, update = {0};
+
+    network_decide(f->vmi, pod, ferry_now_unix_ms(), &network);
+    if (network.again_ms) {
+        *again =
+            (struct kube_again){.wanted = true, .after_ns = network.again_ms * FERRY_NS_PER_MS};
+    }
+    if (network.n > 0) {
+        return plan_apply(&network, c->client, c->recorder, err);
+    }
+    update_decide(
+        &(struct update_view){.kubevirt = kubevirt,
+                              .vmi = f->vmi,
+                              .migrations = (const struct api_object *const *)f->migrations.items,
+                              .n_migrations = f->migrations.n},
+        &update);
+    return plan_apply(&update, c->client, c->recorder, err);
 }
 
 int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
@@ -58,6 +89,9 @@ int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
     }
     if (p.again_ms) {
         *again = (struct kube_again){.wanted = true, .after_ns = p.again_ms * FERRY_NS_PER_MS};
+    }
+    if (rc == 0 && p.n == 0) {
+        rc = keep_up(c, &f, again, err);
     }
     return rc == -FERRY_NOT_FOUND ? 0 : rc; /* gone meanwhile: the caches will show it */
 }

@@ -15,6 +15,8 @@
 #define ANNOTATION_TRANSPORT_UNIX "kubevirt.io/migrationTransportUnix"
 #define ANNOTATION_MIGRATION_JOB_NAME "kubevirt.io/migrationJobName"
 #define ANNOTATION_MEMORY_OVERHEAD "kubevirt.io/memory-overhead-bytes"
+#define ANNOTATION_NETWORK_STATUS "k8s.v1.cni.cncf.io/network-status"
+#define ANNOTATION_ABORT_UPDATES "kubevirt.io/testWorkloadUpdateMigrationAbortion"
 #define ANNOTATION_EVICTION_SOURCE "kubevirt.io/eviction-source"
 #define ANNOTATION_EVACUATION "kubevirt.io/evacuationMigration"
 #define ANNOTATION_WORKLOAD_UPDATE "kubevirt.io/workloadUpdateMigration"
@@ -40,6 +42,7 @@
 #define PHASE_SUCCEEDED "Succeeded"
 #define PHASE_FAILED "Failed"
 
+#define CONDITION_MIGRATION_REQUIRED "MigrationRequired"
 #define CONDITION_QUOTA "migrationRejectedByResourceQuota"
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"
 #define CONDITION_POD_SCHEDULED "PodScheduled"

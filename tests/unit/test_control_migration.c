@@ -91,7 +91,7 @@ static const struct migration_case_row {
     {"pending: the note of waiting stays until the pod is there",
      "{'metadata':{'annotations':{'ferry.io/queue':'x'}}," PHASE("Pending") "}", PLAIN,
      .rule = "phase", .creates = true},
-    {"pending: limits full", "{" PHASE("Pending") "}", PLAIN, .full = true, .rule = "phase",
+    {"141: pending: limits full", "{" PHASE("Pending") "}", PLAIN, .full = true, .rule = "phase",
      .reason = "ClusterLimit", .own_patch = "ClusterLimit", .again_s = 5},
     {"pending: limits full, user's priority looks sooner",
      "{'spec':{'priority':'user-triggered'}," PHASE("Pending") "}", PLAIN, .full = true,
@@ -125,23 +125,23 @@ static const struct migration_case_row {
      "'DisksNotLiveMigratable','message':'local disk'}]}}",
      .rule = "phase", .phase = "Failed", .reason = "DeviceNotMigratable",
      .own_patch = "DisksNotLiveMigratable: local disk"},
-    {"pending: with a pod becomes Scheduling", "{" PHASE("Pending") "}", PLAIN, STARTING,
+    {"26: pending: with a pod becomes Scheduling", "{" PHASE("Pending") "}", PLAIN, STARTING,
      .rule = "phase", .phase = "Scheduling", .own_patch = "virt-launcher-web-src"},
-    {"scheduling: the pod has no node", "{" PHASE("Scheduling") "}", PLAIN, HOMELESS,
+    {"33: scheduling: the pod has no node", "{" PHASE("Scheduling") "}", PLAIN, HOMELESS,
      .rule = "target-pod-pending", .reason = "Unschedulable", .own_patch = "0/1 nodes",
      .again_s = 240},
-    {"scheduling: the pod starts", "{" PHASE("Scheduling") "}", PLAIN, STARTING,
+    {"40: scheduling: the pod starts", "{" PHASE("Scheduling") "}", PLAIN, STARTING,
      .rule = "target-pod-pending", .reason = "TargetPodPending", .own_patch = "starting",
      .again_s = 840},
     {"scheduling: pod ready", "{" PHASE("Scheduling") "}", PLAIN, PLAIN, .rule = "phase",
      .phase = "Scheduled", .own_patch = "Scheduled"},
     {"scheduling: pod being deleted is not ready", "{" PHASE("Scheduling") "}", PLAIN,
      "{'metadata':{'deletionTimestamp':'2025-12-31T23:59:59Z'}}", .rule = "phase"},
-    {"scheduling: running pod without its container is not ready", "{" PHASE("Scheduling") "}",
+    {"80: scheduling: running pod without its container is not ready", "{" PHASE("Scheduling") "}",
      PLAIN, "{'status':{'containerStatuses':null}}", .rule = "phase"},
     {"scheduled: hands over", "{" PHASE_SINCE("Scheduled", "2025-12-31T23:59:50Z") "}", PLAIN,
      PLAIN, .rule = "phase", .vmi_patch = "\"migrationUid\":\"mig-1\""},
-    {"scheduled: hands over with the configuration frozen", "{" PHASE("Scheduled") "}",
+    {"84: scheduled: hands over with the configuration frozen", "{" PHASE("Scheduled") "}",
      OTHER_STATE(",'completed':true"), PLAIN, .rule = "phase",
      .vmi_patch = "\"completionTimeoutPerGiB\":150"},
     {"scheduled: labels for the target's handler", "{" PHASE("Scheduled") "}", PLAIN, PLAIN,
@@ -160,12 +160,12 @@ static const struct migration_case_row {
     {"scheduled: does not wait for ever", "{" PHASE_SINCE("Scheduled", "2025-12-31T23:40:00Z") "}",
      PLAIN, PLAIN, .rule = "phase", .phase = "Failed", .reason = "PendingTimeout",
      .deletes_target = true, .own_patch = "handed over"},
-    {"scheduled: handed over", "{" PHASE("Scheduled") "}", STATE("'targetPod':'x'"), PLAIN,
+    {"85, 87: scheduled: handed over", "{" PHASE("Scheduled") "}", STATE("'targetPod':'x'"), PLAIN,
      .rule = "phase", .phase = "PreparingTarget", .own_patch = "PreparingTarget"},
     {"preparing: waits with a deadline",
      "{" PHASE_SINCE("PreparingTarget", "2025-12-31T23:59:40Z") "}", STATE("'targetPod':'x'"),
      PLAIN, .rule = "phase", .again_s = 100},
-    {"preparing: address published", "{" PHASE("PreparingTarget") "}",
+    {"88: preparing: address published", "{" PHASE("PreparingTarget") "}",
      STATE("'targetNodeAddress':'10.0.0.2'"), PLAIN, .rule = "phase", .phase = "TargetReady",
      .own_patch = "TargetReady"},
     {"ready: waits with a deadline", "{" PHASE_SINCE("TargetReady", "2025-12-31T23:59:00Z") "}",
@@ -177,7 +177,7 @@ static const struct migration_case_row {
      STATE("'completed':true"), PLAIN, .rule = "phase", .phase = "Running", .own_patch = "Running"},
     {"running: goes on", "{" PHASE("Running") "}", STATE("'startTimestamp':'2025-12-31T23:59:59Z'"),
      PLAIN, .rule = "phase"},
-    {"running: completed", "{" PHASE("Running") "}", STATE("'completed':true,'mode':'PreCopy'"),
+    {"90: running: completed", "{" PHASE("Running") "}", STATE("'completed':true,'mode':'PreCopy'"),
      PLAIN, .rule = "phase", .phase = "Succeeded", .own_patch = "\"mode\":\"PreCopy\""},
     {"running: completed, and the guest ended right after", "{" PHASE("Running") "}",
      "{'status':{'phase':'Succeeded','migrationState':{'migrationUid':'mig-1','completed':true}}}",
@@ -200,7 +200,7 @@ static const struct migration_case_row {
     {"cancelled while scheduling", "{" DELETING "," PHASE("Scheduling") "}", PLAIN, STARTING,
      .rule = "cancel-before-hand-off", .phase = "Failed", .reason = "Aborted",
      .deletes_target = true, .own_patch = "cancelled before it began", .confirm = true},
-    {"cancelled when scheduled", "{" DELETING "," PHASE("Scheduled") "}", PLAIN, PLAIN,
+    {"130: cancelled when scheduled", "{" DELETING "," PHASE("Scheduled") "}", PLAIN, PLAIN,
      .rule = "cancel-before-hand-off", .phase = "Failed", .reason = "Aborted",
      .deletes_target = true, .own_patch = "Aborted", .confirm = true},
     {"cancelled when scheduled, but handed over already", "{" DELETING "," PHASE("Scheduled") "}",
@@ -212,7 +212,7 @@ static const struct migration_case_row {
     {"cancelled when the target is ready", "{" DELETING "," PHASE("TargetReady") "}",
      STATE("'targetNodeAddress':'x'"), PLAIN, .rule = "abort", .vmi_patch = "abortRequested",
      .own_patch = "migrationAbortRequested"},
-    {"cancelled while running", "{" DELETING "," PHASE("Running") "}",
+    {"97: cancelled while running", "{" DELETING "," PHASE("Running") "}",
      STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .rule = "abort",
      .vmi_patch = "\"/status/migrationState/migrationUid\",\"value\":\"mig-1\"",
      .own_patch = "migrationAbortRequested"},
@@ -243,7 +243,7 @@ static const struct migration_case_row {
     {"target pod ended before hand-off", "{" PHASE("Scheduling") "}", PLAIN,
      "{'status':{'phase':'Failed','message':'no bwrap'}}", .rule = "target-lost", .phase = "Failed",
      .reason = "TargetLost", .own_patch = "ended: no bwrap"},
-    {"target pod gone after hand-off: the nodes are told", "{" PHASE("PreparingTarget") "}",
+    {"98: target pod gone after hand-off: the nodes are told", "{" PHASE("PreparingTarget") "}",
      STATE("'targetPod':'x'"), .rule = "target-lost", .reason = "TargetLost",
      .vmi_patch = "\"/status/migrationState/failed\"", .confirm = true},
     {"target pod ended while running", "{" PHASE("Running") "}",
@@ -297,12 +297,12 @@ static const struct migration_case_row {
      .creates = true},
 
     /* deadlines */
-    {"no node for too long", "{" PHASE("Scheduling") "}", PLAIN,
+    {"28: no node for too long", "{" PHASE("Scheduling") "}", PLAIN,
      OLDISH("'spec':{'nodeName':null},'status':{'phase':'Pending','conditions':[{'type':"
             "'PodScheduled','status':'False','reason':'Unschedulable','message':'0/1 nodes'}]}}"),
      .rule = "target-pod-pending", .phase = "Failed", .reason = "UnschedulableTimeout",
      .deletes_target = true, .own_patch = "0/1 nodes"},
-    {"no node for too long, but more was allowed",
+    {"32: no node for too long, but more was allowed",
      "{'metadata':{'annotations':{'kubevirt.io/"
      "migrationUnschedulablePodTimeoutSeconds':'700'}}," PHASE("Scheduling") "}",
      PLAIN,
@@ -539,6 +539,112 @@ static void test_quota(void **state)
     objects_done(&o);
 }
 
+/* What ends a migration ends it in every phase. */
+static void test_endings(void **state)
+{
+    static const struct {
+        const char *name, *phase, *vmi, *target, *reason;
+    } cases[] = {
+        {"60: VMI ends while new", "", "{" PHASE("Succeeded") "}", NULL, "SourceLost"},
+        {"61: VMI ends while Pending", "Pending", "{" PHASE("Succeeded") "}", NULL, "SourceLost"},
+        {"62: VMI ends while Scheduled", "Scheduled", "{" PHASE("Failed") "}", PLAIN, "SourceLost"},
+        {"63: VMI ends while Scheduling", "Scheduling", "{" PHASE("Failed") "}", PLAIN,
+         "SourceLost"},
+        {"64: VMI ends while TargetReady", "TargetReady", "{" PHASE("Failed") "}", PLAIN,
+         "SourceLost"},
+        {"66: target pod ends while new", "", PLAIN, "{" PHASE("Failed") "}", "TargetLost"},
+        {"67: target pod ends while Pending", "Pending", PLAIN, "{" PHASE("Failed") "}",
+         "TargetLost"},
+        {"68: target pod ends while Scheduled", "Scheduled", PLAIN, "{" PHASE("Succeeded") "}",
+         "TargetLost"},
+        {"69: target pod ends while Scheduling", "Scheduling", PLAIN, "{" PHASE("Failed") "}",
+         "TargetLost"},
+        {"70, 99: target pod ends while TargetReady: said on the VMI", "TargetReady",
+         STATE("'targetNodeAddress':'x'"), "{" PHASE("Failed") "}", "TargetLost"},
+        {"72: failed on the VMI while new", "", STATE("'failed':true"), NULL, "LibvirtError"},
+        {"73: failed on the VMI while Pending", "Pending", STATE("'failed':true"), NULL,
+         "LibvirtError"},
+        {"74: failed on the VMI while Scheduled", "Scheduled", STATE("'failed':true"), PLAIN,
+         "LibvirtError"},
+        {"75: failed on the VMI while Scheduling", "Scheduling", STATE("'failed':true"), PLAIN,
+         "LibvirtError"},
+        {"76: failed on the VMI while TargetReady", "TargetReady", STATE("'failed':true"), PLAIN,
+         "LibvirtError"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char merge[128];
+
+        snprintf(merge, sizeof(merge), "{'status':{'phase':'%s'}}", cases[i].phase);
+        struct objects o = {
+            .migration =
+                make_object(API_KIND_MIGRATION, MIGRATION, cases[i].phase[0] ? merge : "{}"),
+            .vmi = make_object(API_KIND_VMI, VMI, cases[i].vmi),
+            .target = cases[i].target ? make_object(API_KIND_POD, TARGET, cases[i].target) : NULL,
+            .source = make_object(API_KIND_POD, SOURCE, NULL),
+        };
+        const struct api_object *all[] = {o.migration};
+        struct migration_view view = {.migration = o.migration,
+                                      .vmi = o.vmi,
+                                      .target_pod = o.target,
+                                      .source_pod = o.source,
+                                      .migrations = all,
+                                      .n_migrations = 1,
+                                      .settings = &migration_default_settings};
+        plan_cleanup struct plan p = {0};
+
+        migration_decide(&view, NOW_MS, &p);
+        bool on_vmi = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI) != NULL;
+        if (!ferry_streq(p.reason, cases[i].reason) ||
+            (!on_vmi && !ferry_streq(p.phase, "Failed"))) {
+            fail_msg("%s: rule %s phase %s reason %s", cases[i].name, p.rule,
+                     p.phase ? p.phase : "-", p.reason ? p.reason : "-");
+        }
+        objects_done(&o);
+    }
+}
+
+/* 51, 52, 54, 55, 56: nothing is collected by one that is not over */
+static void test_only_finished_ones_collect(void **state)
+{
+    static const char *const phases[] = {"", "Pending", "PreparingTarget", "TargetReady",
+                                         "Running"};
+    struct api_object *old[8];
+    (void)state;
+
+    for (int i = 0; i < (int)COUNT_OF(old); i++) {
+        char merge[160];
+
+        snprintf(merge, sizeof(merge),
+                 "{'metadata':{'name':'o%d','uid':'o%d'},'status':{'phase':'Failed'}}", i, i);
+        old[i] = make_object(API_KIND_MIGRATION, MIGRATION, merge);
+    }
+    for (size_t i = 0; i < COUNT_OF(phases); i++) {
+        char merge[128];
+
+        snprintf(merge, sizeof(merge), "{'status':{'phase':'%s'}}", phases[i]);
+        api_cleanup_object struct api_object *m =
+            make_object(API_KIND_MIGRATION, MIGRATION, phases[i][0] ? merge : "{}");
+        api_cleanup_object struct api_object *vmi =
+            make_object(API_KIND_VMI, VMI, STATE("'targetNodeAddress':'x'"));
+        api_cleanup_object struct api_object *target = make_object(API_KIND_POD, TARGET, NULL);
+        struct migration_view view = {.migration = m,
+                                      .vmi = vmi,
+                                      .target_pod = target,
+                                      .migrations = (const struct api_object *const *)old,
+                                      .n_migrations = COUNT_OF(old),
+                                      .settings = &migration_default_settings};
+        plan_cleanup struct plan p = {0};
+
+        migration_decide(&view, NOW_MS, &p);
+        assert_null(plan_find(&p, PLAN_DELETE, API_KIND_MIGRATION));
+    }
+    for (size_t i = 0; i < COUNT_OF(old); i++) {
+        api_object_unref(old[i]);
+    }
+}
+
+/* 49, 50: five that are over stay, and all that are not */
 static void test_old_ones_are_collected(void **state)
 {
     (void)state;
@@ -604,8 +710,12 @@ static void test_result_text(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),        cmocka_unit_test(test_hand_off_is_guarded),
-        cmocka_unit_test(test_quota),       cmocka_unit_test(test_old_ones_are_collected),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_hand_off_is_guarded),
+        cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_endings),
+        cmocka_unit_test(test_only_finished_ones_collect),
+        cmocka_unit_test(test_old_ones_are_collected),
         cmocka_unit_test(test_result_text),
     };
 

@@ -222,9 +222,14 @@ static const struct limits_row {
     size_t position;
 } limits_rows[] = {
     {"alone", {"1:a::r"}, "1", true, NULL, 1},
-    {"two leave the node already", {"1:a::a", "2:a::a", "3:a::r"}, "3", false, "OutboundLimit", 1},
-    {"from another node it may", {"1:a::a", "2:a::a", "3:b::r"}, "3", true, NULL, 1},
-    {"cluster full",
+    {"22: two leave the node already",
+     {"1:a::a", "2:a::a", "3:a::r"},
+     "3",
+     false,
+     "OutboundLimit",
+     1},
+    {"16: from another node it may", {"1:a::a", "2:a::a", "3:b::r"}, "3", true, NULL, 1},
+    {"14: cluster full",
      {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::a", "6:f::r"},
      "6",
      false,

@@ -401,6 +401,7 @@ static void test_render_is_repeatable(void **state)
     assert_string_not_equal(a->meta->name, target->meta->name);
 }
 
+/* 24, 25: rules of the VMI stay, what is added can only narrow */
 static void test_render_target(void **state)
 {
     static const char terms[] =
