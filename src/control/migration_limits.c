@@ -32,12 +32,16 @@ struct move {
     struct limits_move m; /* strings owned */
     bool claimed, claimed_hand_off;
     struct site *source, *target; /* or NULL */
+    struct move *next;            /* in its bucket */
+    uint32_t hash;                /* of the UID */
     struct rank_node waiting, ready, fit, active, leaving, arriving, entered;
 };
 
 struct limits_ledger {
     struct migration_limits limits;
-    void *moves, *sites; /* tsearch trees by UID and by name */
+    struct move **buckets; /* moves by the hash of their UID */
+    size_t n_buckets, n_moves;
+    void *sites; /* tsearch tree by name */
     struct rank_tree waiting, fit, active;
 };
 
@@ -58,11 +62,6 @@ static int by_order(const void *pa, const void *pb)
     return strcmp(a->uid, b->uid);
 }
 
-static int by_uid(const void *a, const void *b)
-{
-    return strcmp(((const struct move *)a)->m.uid, ((const struct move *)b)->m.uid);
-}
-
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct site *)a)->name, ((const struct site *)b)->name);
@@ -81,10 +80,55 @@ static uint32_t spread(const char *uid)
 
 static struct move *find_move(const struct limits_ledger *l, const char *uid)
 {
-    struct move probe = {.m = {.uid = uid}};
-    struct move **slot = uid ? tfind(&probe, &l->moves, by_uid) : NULL;
+    if (!uid || l->n_moves == 0) {
+        return NULL;
+    }
+    uint32_t hash = spread(uid);
+    struct move *m = l->buckets[hash % l->n_buckets];
 
-    return slot ? *slot : NULL;
+    while (m && (m->hash != hash || strcmp(m->m.uid, uid) != 0)) {
+        m = m->next;
+    }
+    return m;
+}
+
+static void link_move(struct limits_ledger *l, struct move *m)
+{
+    struct move **at = &l->buckets[m->hash % l->n_buckets];
+
+    m->next = *at;
+    *at = m;
+}
+
+static void unlink_move(struct limits_ledger *l, struct move *m)
+{
+    struct move **at = &l->buckets[m->hash % l->n_buckets];
+
+    while (*at != m) {
+        at = &(*at)->next;
+    }
+    *at = m->next;
+    l->n_moves--;
+}
+
+static void add_move(struct limits_ledger *l, struct move *m)
+{
+    if (l->n_moves == l->n_buckets) {
+        struct move **old = l->buckets;
+        size_t n = l->n_buckets;
+
+        l->n_buckets = n ? 2 * n : 64;
+        l->buckets = ferry_xcalloc(l->n_buckets, sizeof(struct move *));
+        for (size_t i = 0; i < n; i++) {
+            for (struct move *next; old[i]; old[i] = next) {
+                next = old[i]->next;
+                link_move(l, old[i]);
+            }
+        }
+        free(old);
+    }
+    link_move(l, m);
+    l->n_moves++;
 }
 
 static struct site *get_site(struct limits_ledger *l, const char *name)
@@ -250,9 +294,8 @@ static struct move *new_move(struct limits_ledger *l, const struct limits_move *
         nodes[i]->item = m;
         nodes[i]->heap = spread(from->uid);
     }
-    if (!tsearch(m, &l->moves, by_uid)) {
-        abort(); /* out of memory */
-    }
+    m->hash = spread(from->uid);
+    add_move(l, m);
     return m;
 }
 
@@ -276,10 +319,10 @@ struct limits_ledger *limits_ledger_new(const struct migration_limits *limits)
     return l;
 }
 
-static void free_move(void *p)
+static void free_move(struct move *m)
 {
-    free_texts(p);
-    free(p);
+    free_texts(m);
+    free(m);
 }
 
 static void free_site(void *p)
@@ -294,7 +337,13 @@ static void free_site(void *p)
 void limits_ledger_free(struct limits_ledger *l)
 {
     if (l) {
-        tdestroy(l->moves, free_move);
+        for (size_t i = 0; i < l->n_buckets; i++) {
+            for (struct move *next; l->buckets[i]; l->buckets[i] = next) {
+                next = l->buckets[i]->next;
+                free_move(l->buckets[i]);
+            }
+        }
+        free(l->buckets);
         tdestroy(l->sites, free_site);
         free(l);
     }
@@ -341,7 +390,6 @@ void limits_ledger_put(struct limits_ledger *l, const struct limits_move *from)
     /* What was claimed shows now. */
     m->claimed &= !from->active;
     m->claimed_hand_off &= !from->handed_off;
-    /* The key of the tree of moves stays where it is. */
     struct move old = {.m = m->m};
     copy_texts(m, from);
     free_texts(&old);
@@ -354,7 +402,7 @@ void limits_ledger_drop(struct limits_ledger *l, const char *uid)
 
     if (m) {
         delist(l, m);
-        tdelete(m, &l->moves, by_uid);
+        unlink_move(l, m);
         free_move(m);
     }
 }
