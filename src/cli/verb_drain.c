@@ -61,7 +61,7 @@ static void print_plan(const struct survey *v)
 {
     static const char *const words[] = {"moves", "is moving", "stays"};
     const char *const headers[] = {"NAMESPACE", "VM", "PLAN", "WHY", NULL};
-    table_cleanup struct table t;
+    table_cleanup struct table t = {0};
     ferry_cleanup_buf struct ferry_buf out = {0};
 
     if (v->n == 0) {

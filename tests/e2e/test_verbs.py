@@ -152,6 +152,7 @@ def check_drain(site):
     assert site.node_of("vm") == other and site.node_of("second") == other
     assert site.api.get("nodes", node)["spec"]["unschedulable"]
     assert "no, drained" in site.ferry("node", "list").stdout
+    assert "of 0 there" in site.ferry("drain", node).stdout  # an empty one
     # Now there is nowhere to go.
     done = site.ferry("drain", other, "--dry-run", code=1)
     assert "stays" in done.stdout and "no node that vm could move to" in done.stdout, done.stdout
