@@ -50,8 +50,8 @@ void tls_conn_free(struct tls_conn *c);
 enum tls_io tls_conn_handshake(struct tls_conn *c, struct ferry_error *err);
 
 /* TLS_OK: between 1 and `n` bytes, the number in `*ret_n`. Read until TLS_WANT_READ before waiting
- * for the socket: decrypted bytes may be waiting where poll() does not see them. A TLS_WANT_READ may
- * be out of date by bytes that have just arrived; poll() then knows. */
+ * for the socket: decrypted bytes may be waiting where poll() does not see them. A TLS_WANT_READ
+ * may be out of date by bytes that have just arrived; poll() then knows. */
 enum tls_io tls_conn_read(struct tls_conn *c, void *buf, size_t n, size_t *ret_n,
                           struct ferry_error *err);
 /* Takes between 1 and `n` bytes to be sent. */
