@@ -63,11 +63,6 @@ bool ferry_streq(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-bool ferry_str_empty(const char *s)
-{
-    return !s || !*s;
-}
-
 bool ferry_str_starts(const char *s, const char *prefix)
 {
     return s && strncmp(s, prefix, strlen(prefix)) == 0;

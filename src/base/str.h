@@ -17,7 +17,12 @@ char *ferry_strndup(const char *s, size_t n);
 char *ferry_asprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 bool ferry_streq(const char *a, const char *b); /* NULL equals NULL only */
-bool ferry_str_empty(const char *s);            /* NULL or "" */
+/* NULL or ""; inline so that compilers see what it says about NULL. */
+static inline bool ferry_str_empty(const char *s)
+{
+    return !s || !*s;
+}
+
 bool ferry_str_starts(const char *s, const char *prefix);
 bool ferry_str_ends(const char *s, const char *suffix);
 

@@ -106,7 +106,8 @@ static void test_rows(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         const struct row *r = &rows[i];
         plan_cleanup struct plan p = {0};
-        ferry_cleanup_free char *name = evacuate(r, &p);
+
+        free(evacuate(r, &p));
         const struct plan_action *a = plan_find(&p, PLAN_CREATE, API_KIND_MIGRATION);
         const struct plan_action *patch = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI);
         ferry_cleanup_free char *has = r->has ? unquote(r->has) : NULL;
