@@ -25,7 +25,8 @@
 
 enum { STEP_MS = 500, STORM_MS = 400000, CALM_MS = 4000000, MOVES_MAX = 24, LIST_MAX = 64 };
 
-static struct kube_queue *queue; /* keys "v:NAME" and "m:NAME" */
+static struct migration_settings settings; /* with limits that are soon reached */
+static struct kube_queue *queue;           /* keys "v:NAME" and "m:NAME" */
 static struct limits_ledger *ledger;
 static int budget; /* writes until the controller dies; -1 = it lives */
 static unsigned moves_made, restarts;
@@ -89,7 +90,7 @@ static struct migration_view view_of(const struct api_object *m, const struct fa
         .n_migrations = f->n_moves,
         .source_node_gone = ours && !get(API_KIND_NODE, s->source_node, false),
         .target_node_gone = ours && !get(API_KIND_NODE, s->target_node, false),
-        .settings = &migration_default_settings,
+        .settings = &settings,
     };
 
     for (size_t i = 0; i < f->n_pods; i++) {
@@ -122,7 +123,7 @@ static void check_pod_delete(const char *name, const char *uid)
 
 static void check_limits(void)
 {
-    const struct migration_limits *l = &migration_default_settings.limits;
+    const struct migration_limits *l = &settings.limits;
     unsigned all = 0, out[WORLD_NODES] = {0};
 
     for (size_t i = 0; i < world.n_items; i++) {
@@ -309,7 +310,7 @@ static int reconcile_vmi(const char *name, struct plan *p)
                              .n_pods = f.n_pods,
                              .migrations = f.moves,
                              .n_migrations = f.n_moves,
-                             .pod = migration_default_settings.pod};
+                             .pod = settings.pod};
         plan_done(p);
         vmi_decide(&v, world_wall_ms(), p);
         if (!p->confirm) {
@@ -445,7 +446,7 @@ static void start_controller(void)
 {
     budget = world.storm && world_chance(50) ? (int)world_random(60) : -1;
     queue = kube_queue_new(&(struct kube_queue_config){.now_ns = queue_clock});
-    ledger = limits_ledger_new(&migration_default_settings.limits);
+    ledger = limits_ledger_new(&settings.limits);
     for (size_t i = 0; i < world.n_changes; i++) {
         api_object_unref(world.changes[i].object);
     }
@@ -574,6 +575,10 @@ static const char *unfinished(void)
 static void run(uint64_t seed, bool verbose)
 {
     moves_made = 0;
+    settings = migration_default_settings;
+    settings.limits.cluster = 2;
+    settings.limits.outbound_per_node = 1;
+    settings.limits.inbound_per_node = 1;
     world_start(seed, verbose);
     make_vms();
     start_controller();
