@@ -66,6 +66,19 @@ static bool target_pod_is_left_over(const struct migration_case *d)
             !ferry_streq(d->vmi->node_name, d->target->node_name));
 }
 
+/* It was ended on a view that did not show the hand-off yet: the nodes have to hear of it. */
+static void end_on_nodes(struct migration_case *d)
+{
+    const char *why = d->m->state.failure_reason;
+
+    if (d->state && !d->state->completed && migration_in_phase(d, PHASE_FAILED)) {
+        plan_patch_status(
+            d->plan, d->view->vmi,
+            migration_patch_failed(
+                d->view->vmi, ferry_str_empty(why) ? "Aborted: it was ended" : why, d->now_ms));
+    }
+}
+
 static bool rule_finished(struct migration_case *d)
 {
     if (!migration_is_final(d->m)) {
@@ -75,6 +88,7 @@ static bool rule_finished(struct migration_case *d)
     bool first = plan_has_finalizer(o->meta, FINALIZER_MIGRATION);
     struct api_patch *p = api_patch_new();
 
+    end_on_nodes(d);
     if (target_pod_is_left_over(d)) {
         migration_delete_target_pod(d);
     }
@@ -143,7 +157,8 @@ static bool rule_target_lost(struct migration_case *d)
     } else {
         migration_fail(d, "TargetLost", "%s", text);
     }
-    d->plan->confirm = gone;
+    /* Before hand-off, too: the cache may not show it yet. */
+    d->plan->confirm = gone || !migration_handed_off(d);
     return true;
 }
 
