@@ -194,7 +194,8 @@ static int undo(struct loop_migration *l, const struct api_object *m,
 {
     bool created = plan_find(p, PLAN_CREATE, API_KIND_POD) != NULL;
 
-    if (created || plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI)) {
+    /* An answer that was lost may hide a success: the place is kept, and asking again is safe. */
+    if (rc != -FERRY_RETRY && (created || plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI))) {
         pthread_mutex_lock(&l->lock);
         limits_ledger_disclaim(l->ledger, m->meta->uid);
         pthread_mutex_unlock(&l->lock);

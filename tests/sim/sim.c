@@ -290,8 +290,9 @@ static int reconcile_move(const char *name, struct plan *p)
         decide(held, true, p);
     }
     int rc = apply(p);
-    if (rc < 0 && (plan_find(p, PLAN_CREATE, API_KIND_POD) ||
-                   plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI))) {
+    if (rc < 0 && rc != -FERRY_RETRY &&
+        (plan_find(p, PLAN_CREATE, API_KIND_POD) ||
+         plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI))) {
         limits_ledger_disclaim(ledger, held->meta->uid);
     }
     return rc == -FERRY_NOT_FOUND ? 0 : rc;
