@@ -44,7 +44,9 @@ int backup_finish(const char *data, struct ferry_buf *out, struct ferry_error *e
         ferry_buf_printf(out, "{\"file\":\"%s\",\"text\":", ca_files[i]);
         jsontext_string(out, text.data ? text.data : "");
         ferry_buf_puts(out, "}\n");
-        explicit_bzero(text.data, text.len);
+        if (text.data) {
+            explicit_bzero(text.data, text.len);
+        }
     }
     ferry_buf_puts(out, "{\"end\":true}\n");
     return 0;

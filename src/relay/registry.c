@@ -170,7 +170,7 @@ enum hello_verdict relay_registry_greet(struct relay_registry *r, struct relay_a
         hello_refuse(ret_refusal, FRAME_REFUSED_BUSY, "no descriptor left");
         verdict = HELLO_REFUSE;
     }
-    if (verdict == HELLO_ATTACH) {
+    if (verdict == HELLO_ATTACH && l) { /* attached to nothing else */
         lost = hand_over(l, arrival);
     } else if (verdict == HELLO_REFUSE) {
         *ret_length = hello_put_refused(answer, ret_refusal);
