@@ -94,6 +94,13 @@ int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry
                       argv[first], verb);
 }
 
+int cli_missing_name(const char *verb, struct ferry_error *err)
+{
+    return ferry_fail(err, FERRY_INVALID,
+                      "the name of a move or of a virtual machine is missing (see %s --help)",
+                      verb);
+}
+
 int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
                struct ferry_error *err)
 {

@@ -1,6 +1,7 @@
 #include "cli/output.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/object.h"
@@ -174,4 +175,12 @@ void output_object(struct api_object *o, enum output_format format, struct ferry
     } else {
         output_yaml(o->root, out);
     }
+}
+
+void output_print(struct api_object *o, enum output_format format)
+{
+    ferry_cleanup_buf struct ferry_buf out = {0};
+
+    output_object(o, format, &out);
+    fputs(out.data, stdout);
 }

@@ -30,5 +30,8 @@ void output_objects(struct api_object *const *items, size_t n, enum output_forma
 /* One object in one of these formats. */
 void output_object(struct api_object *o, enum output_format format, struct ferry_buf *out);
 
+/* The same to standard output. */
+void output_print(struct api_object *o, enum output_format format);
+
 /* One JSON value as YAML, ends with a newline. */
 void output_yaml(const yyjson_val *v, struct ferry_buf *out);

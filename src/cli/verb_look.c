@@ -1,4 +1,4 @@
-/* Verbs that look at moves: watch, why, show, events. */
+/* Verbs that look at moves: watch, why, events. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +17,6 @@
 #include "cli/why.h"
 
 enum { SAMPLES_APART_MS = 2500 };
-
-/* Reads what a person asked for in another form than text; the buffer goes to standard output. */
-static void print_object(struct api_object *o, enum output_format format)
-{
-    ferry_cleanup_buf struct ferry_buf out = {0};
-
-    output_object(o, format, &out);
-    fputs(out.data, stdout);
-}
-
-static int missing_name(const char *verb, struct ferry_error *err)
-{
-    return ferry_fail(err, FERRY_INVALID,
-                      "the name of a move or of a virtual machine is missing (see %s --help)",
-                      verb);
-}
 
 /* ---- watch --------------------------------------------------------------------------------- */
 
@@ -244,7 +228,7 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
         return first;
     }
     if (first == argc) {
-        return missing_name(cmd.name, err);
+        return cli_missing_name(cmd.name, err);
     }
     if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
         (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
@@ -258,166 +242,6 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
     print_answer(&answer, &view, format);
     const struct why_link *broken = why_first(&answer);
     return broken && broken->state == WHY_BROKEN ? CLI_EXIT_BROKEN : FERRY_EXIT_OK;
-}
-
-/* ---- show ---------------------------------------------------------------------------------- */
-
-static void put_field(struct ferry_buf *out, const char *name, const char *value)
-{
-    if (!ferry_str_empty(value)) {
-        ferry_buf_printf(out, "%-10s %s\n", name, value);
-    }
-}
-
-static void put_phases(const struct api_migration *m, struct ferry_buf *out)
-{
-    char when[FERRY_RFC3339_SIZE], took[PROGRESS_TEXT];
-
-    if (m->n_phase_times > 0) {
-        ferry_buf_puts(out, "\nPhases:\n");
-    }
-    for (size_t i = 0; i < m->n_phase_times; i++) {
-        const struct api_phase_time *p = &m->phase_times[i];
-
-        ferry_buf_printf(out, "  %s  ", ferry_rfc3339(p->at_ms, when));
-        if (i + 1 == m->n_phase_times) {
-            ferry_buf_puts(out, p->phase);
-        } else { /* the times are whole seconds */
-            int64_t ms = m->phase_times[i + 1].at_ms - p->at_ms;
-
-            ferry_buf_printf(out, "%-16s for %s", p->phase,
-                             ms < 1000 ? "under 1 s" : progress_duration(ms, took));
-        }
-        ferry_buf_puts(out, "\n");
-    }
-}
-
-static void put_result(const struct api_migration *m, struct ferry_buf *out)
-{
-    const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
-    struct progress_result r = {-1, -1, -1};
-    char buf[PROGRESS_TEXT];
-
-    if (!text || progress_parse_result(text, strlen(text), &r, NULL) < 0) {
-        return;
-    }
-    if (r.total_ms >= 0) {
-        put_field(out, "took", progress_duration(r.total_ms, buf));
-    }
-    if (r.downtime_ms >= 0) {
-        put_field(out, "stood", progress_duration(r.downtime_ms, buf));
-    }
-    if (r.transferred_bytes >= 0) {
-        put_field(out, "sent", progress_bytes(r.transferred_bytes, buf));
-    }
-}
-
-static void put_conditions(const struct api_migration *m, struct ferry_buf *out)
-{
-    if (m->conditions.n > 0) {
-        ferry_buf_puts(out, "\nConditions:\n");
-    }
-    for (size_t i = 0; i < m->conditions.n; i++) {
-        const struct api_condition *c = &m->conditions.items[i];
-
-        ferry_buf_printf(out, "  %s=%s", c->type ? c->type : "?", c->status ? c->status : "?");
-        ferry_buf_printf(out, "%s%s", ferry_str_empty(c->reason) ? "" : "  ",
-                         c->reason ? c->reason : "");
-        ferry_buf_printf(out, "%s%s\n", ferry_str_empty(c->message) ? "" : ": ",
-                         c->message ? c->message : "");
-    }
-}
-
-static bool about_move(const struct api_object *event, void *ctx)
-{
-    const struct api_migration *m = ctx;
-    const char *uid = api_json_str(event->root, "/involvedObject/uid");
-    const char *name = api_json_str(event->root, "/involvedObject/name");
-    int64_t when = events_time_ms(event);
-
-    return ferry_streq(uid, m->meta.uid) ||
-           (ferry_streq(name, m->vmi_name) && when >= m->meta.created_ms &&
-            (!m->state.end_ms || when <= m->state.end_ms + 10000));
-}
-
-static int show(struct session *s, struct api_object *o, struct ferry_error *err)
-{
-    const struct api_migration *m = &o->u.migration;
-    const struct api_migration_state *st = &m->state;
-    api_cleanup_object struct api_object *vmi = NULL;
-    kube_cleanup_list struct kube_list events = {0};
-    ferry_cleanup_buf struct ferry_buf out = {0};
-    int rc = get_vmi(s, m->vmi_name, &vmi, err);
-
-    if (rc < 0 || (rc = events_list(s, s->ns, &events, err)) < 0) {
-        return rc;
-    }
-    const struct api_vmi *v = vmi ? &vmi->u.vmi : NULL;
-    /* The VM's account is the fresher one while the move goes on. */
-    if (v && v->migration.present && ferry_streq(v->migration.uid, m->meta.uid)) {
-        st = &v->migration;
-    }
-    put_field(&out, "name", m->meta.name);
-    put_field(&out, "vm", m->vmi_name);
-    put_field(&out, "phase", m->phase[0] ? m->phase : "Pending");
-    put_field(&out, "from", st->source_node);
-    put_field(&out, "to", st->target_node);
-    put_field(&out, "mode", st->mode);
-    put_field(&out, "policy", api_json_str(o->root, "/status/migrationState/migrationPolicyName"));
-    put_field(&out, "failed", st->failure_reason);
-    put_result(m, &out);
-    if (outcome_of(m, false, v) == OUTCOME_GOING) {
-        ferry_buf_printf(&out, "%-10s ", "now");
-        moveline_put(m, v, 0, &out);
-        ferry_buf_puts(&out, "\n");
-    }
-    put_phases(m, &out);
-    put_conditions(m, &out);
-    ferry_cleanup_buf struct ferry_buf table = {0};
-    if (events_render(&events, about_move, (void *)m, false, ferry_now_unix_ms(), &table)) {
-        ferry_buf_printf(&out, "\nEvents:\n%s", table.data);
-    }
-    fputs(out.data, stdout);
-    return FERRY_EXIT_OK;
-}
-
-int verb_show(int argc, char **argv, struct ferry_error *err)
-{
-    struct session_options so = {0};
-    const char *output = NULL;
-    enum output_format format;
-    const struct ferry_option options[] = {
-        OUTPUT_OPTION_ROW(&output),
-        SESSION_OPTION_ROWS(&so),
-        {0},
-    };
-    const struct ferry_command cmd = {
-        .name = "ferry show",
-        .usage = "[OPTION]... MIGRATION|VM",
-        .summary = "Shows all that is known of one move: where from and to, its phases with their\n"
-                   "times, figures, conditions and events. Of a VM it shows the latest move.",
-        .options = options,
-    };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
-    session_cleanup struct session s = {0};
-    api_cleanup_object struct api_object *o = NULL;
-
-    if (first < 0) {
-        return first;
-    }
-    if (first == argc) {
-        return missing_name(cmd.name, err);
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0 ||
-        (rc = cli_get_move(&s, argv[first], &o, err)) < 0) {
-        return rc;
-    }
-    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
-        print_object(o, format);
-        return FERRY_EXIT_OK;
-    }
-    return show(&s, o, err);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */

@@ -1,0 +1,11 @@
+/* What only a node knows (flight records, checks, consoles, plans), through the API server's node
+ * proxy: the command line has one door. */
+#pragma once
+
+#include "cli/session.h"
+#include "http/client.h"
+
+/* GET of a call of the node API ("/v1/records/UID"). An answer other than 200 is an error; its
+ * class is that of kube_status_error(). */
+int door_get(struct session *s, const char *node, const char *path, struct http_reply *ret,
+             struct ferry_error *err);

@@ -1,0 +1,141 @@
+/* Flight records as people read them, and the charts. */
+#include "lib/unit.h"
+
+#include "cli/flight.h"
+#include "cli/plot.h"
+
+static const char record[] =
+    "{\"time\":\"2026-11-15T15:00:00.000000Z\",\"type\":\"start\",\"guestBytes\":100663296,"
+    "\"options\":{\"strategy\":\"ferry\",\"allowPostCopy\":true}}\n"
+    "{\"time\":\"2026-11-15T15:00:00.400000Z\",\"type\":\"sample\",\"totalBytes\":0,"
+    "\"processedBytes\":0,\"remainingBytes\":0,\"iteration\":0}\n"
+    "{\"time\":\"2026-11-15T15:00:01.000000Z\",\"type\":\"sample\",\"totalBytes\":100663296,"
+    "\"processedBytes\":1048576,\"remainingBytes\":99614720,\"bytesPerS\":0,\"iteration\":1,"
+    "\"expectedDowntimeMs\":300}\n"
+    "{\"time\":\"2026-11-15T15:00:05.000000Z\",\"type\":\"sample\",\"totalBytes\":100663296,"
+    "\"processedBytes\":67108864,\"remainingBytes\":33554432,\"bytesPerS\":16777216,"
+    "\"iteration\":1,\"expectedDowntimeMs\":300}\n"
+    "{\"time\":\"2026-11-15T15:00:07.000000Z\",\"type\":\"sample\",\"totalBytes\":100663296,"
+    "\"processedBytes\":100663296,\"remainingBytes\":16777216,\"bytesPerS\":16777216,"
+    "\"dirtyBytesPerS\":8388608,\"iteration\":2,\"throttlePercent\":20}\n"
+    "{\"time\":\"2026-11-15T15:00:07.500000Z\",\"type\":\"path\",\"text\":\"away\"}\n"
+    "{\"time\":\"2026-11-15T15:00:08.000000Z\",\"type\":\"decision\",\"action\":\"post-copy\","
+    "\"text\":\"it dirties 8 MiB/s\"}\n"
+    "not json\n{\"type\":\"news\",\"text\":\"of a later version\"}\n{\"no\":\"type\"}\n"
+    "{\"time\":\"2026-11-15T15:00:10.000000Z\",\"type\":\"end\",\"phase\":\"succeeded\","
+    "\"failureReason\":\"\",\"downtimeMs\":120}\n";
+
+static void a_record_is_rounds_and_reasons(void **state)
+{
+    flight_cleanup struct flight f = {0};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    static const char want[] =
+        "Rounds:\n"
+        "ROUND   FROM    TOOK    SENT       REMAINS    RATE/S     DIRTY/S   DOWNTIME   THROTTLE\n"
+        "1       1.0 s   6.0 s   64.0 MiB   32.0 MiB   16.0 MiB   -         300 ms     -\n"
+        "2       7.0 s   3.0 s   32.0 MiB   16.0 MiB   16.0 MiB   8.0 MiB   -          20 %\n"
+        "\n"
+        "Record:\n"
+        "        0 ms  start: guest of 96.0 MiB, strategy ferry, post-copy allowed\n"
+        "       7.5 s  path: away\n"
+        "       8.0 s  post-copy: it dirties 8 MiB/s\n"
+        "       8.0 s  news: of a later version\n"
+        "      10.0 s  succeeded, the guest stood for 120 ms\n";
+
+    (void)state;
+    assert_int_equal(flight_parse(record, sizeof(record) - 1, &f, NULL), 0);
+    flight_render(&f, &out);
+    assert_string_equal(out.data, want);
+    assert_int_equal(f.n_samples, 4);
+    assert_int_equal(f.last_ms, 10000);
+}
+
+static void a_record_that_is_none_is_refused(void **state)
+{
+    static const char *const texts[] = {"", "\n\n", "hello", "[]", "{}", "{\"type\":1}", "{\"ty"};
+    struct ferry_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        flight_cleanup struct flight f = {0};
+
+        assert_int_equal(flight_parse(texts[i], strlen(texts[i]), &f, &err), -(int)FERRY_INVALID);
+    }
+}
+
+static void a_clock_that_goes_back_does_not_matter(void **state)
+{
+    static const char text[] =
+        "{\"time\":\"2026-11-15T15:00:05Z\",\"type\":\"note\",\"text\":\"a\"}\n"
+        "{\"time\":\"2026-11-15T15:00:01Z\",\"type\":\"note\",\"text\":\"b\"}\n"
+        "{\"type\":\"full\"}";
+    flight_cleanup struct flight f = {0};
+
+    (void)state;
+    assert_int_equal(flight_parse(text, sizeof(text) - 1, &f, NULL), 0);
+    assert_int_equal(f.entries[1].at_ms, 0);
+    assert_true(f.cut);
+}
+
+static void times_fall_into_columns(void **state)
+{
+    static const struct {
+        int64_t at, end;
+        int columns, want;
+    } cases[] = {
+        {0, 100, 10, 0},   {9, 100, 10, 0},   {10, 100, 10, 1}, {99, 100, 10, 9},
+        {100, 100, 10, 9}, {500, 100, 10, 9}, {-5, 100, 10, 0}, {7, 0, 10, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(plot_column(cases[i].at, cases[i].end, cases[i].columns), cases[i].want);
+    }
+}
+
+static void a_chart_is_as_high_as_its_values(void **state)
+{
+    static const struct plot_point points[] = {{0, 60}, {500, 30}, {900, 1}};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+
+    (void)state;
+    plot_render(&(struct plot){.title = "left",
+                               .peak = "60",
+                               .points = points,
+                               .n_points = COUNT_OF(points),
+                               .end_ms = 1000},
+                0, PLOT_ASCII, &out);
+    /* 27 columns: full until half a second, half of it, then next to nothing, which is seen. */
+    assert_non_null(strstr(out.data, "        60 |#############              \n"));
+    assert_non_null(strstr(out.data, "         0 |########################...\n"));
+}
+
+static void a_plot_has_charts_and_marks(void **state)
+{
+    flight_cleanup struct flight f = {0};
+    ferry_cleanup_buf struct ferry_buf out = {0}, none = {0};
+
+    (void)state;
+    assert_int_equal(flight_parse(record, sizeof(record) - 1, &f, NULL), 0);
+    flight_plot(&f, 60, PLOT_UNICODE, &out);
+    assert_non_null(strstr(out.data, "remaining\n  95.0 MiB │"));
+    assert_non_null(strstr(out.data, "dirtied per second\n   8.0 MiB │"));
+    assert_non_null(strstr(out.data, "< P"));
+    f.n_samples = 0;
+    flight_plot(&f, 60, PLOT_ASCII, &none);
+    assert_string_equal(none.data, "The record has no samples: nothing was sent.\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_record_is_rounds_and_reasons),
+        cmocka_unit_test(a_record_that_is_none_is_refused),
+        cmocka_unit_test(a_clock_that_goes_back_does_not_matter),
+        cmocka_unit_test(times_fall_into_columns),
+        cmocka_unit_test(a_chart_is_as_high_as_its_values),
+        cmocka_unit_test(a_plot_has_charts_and_marks),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
