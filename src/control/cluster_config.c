@@ -3,9 +3,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "api/policy.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/policy.h"
+#include "control/limits_settings.h"
 
 struct cluster_config {
     pthread_mutex_t lock;        /* guards all below */
@@ -39,7 +40,7 @@ bool cluster_config_refresh(struct cluster *c)
     struct api_object *kubevirt = all.n > 0 ? all.items[0] : NULL; /* there should be one */
     struct ferry_error err = {0};
 
-    if (kubevirt && policy_limits(kubevirt, &limits, &err) < 0) {
+    if (kubevirt && limits_settings(kubevirt, &limits, &err) < 0) {
         ferry_error("KubeVirt configuration refused, the last good one stays in force",
                     F_ERR(&err));
         return false;

@@ -4,10 +4,10 @@
 #pragma once
 
 #include "api/object.h"
+#include "api/policy.h"
 #include "control/migration_limits.h"
 #include "control/plan.h"
 #include "control/pod_render.h"
-#include "control/policy.h"
 
 struct migration_settings {
     struct migration_limits limits;

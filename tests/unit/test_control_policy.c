@@ -1,7 +1,8 @@
 #include "lib/objects.h"
 
 #include "api/json.h"
-#include "control/policy.h"
+#include "api/policy.h"
+#include "control/limits_settings.h"
 
 /* Numbers in names are those of the checklist of KubeVirt's behaviours (docs/conformance.md). */
 
@@ -292,7 +293,7 @@ static void test_limits(void **state)
         api_cleanup_object struct api_object *kv =
             cases[i].kubevirt ? make_object(API_KIND_NONE, KUBEVIRT, cases[i].kubevirt) : NULL;
 
-        assert_int_equal(policy_limits(kv, &l, &err) < 0, cases[i].refused);
+        assert_int_equal(limits_settings(kv, &l, &err) < 0, cases[i].refused);
         assert_int_equal(l.cluster, cases[i].want.cluster);
         assert_int_equal(l.outbound_per_node, cases[i].want.outbound_per_node);
         assert_int_equal(l.inbound_per_node, cases[i].want.inbound_per_node);

@@ -9,7 +9,9 @@
 #include <yyjson.h>
 
 #include "api/object.h"
-#include "control/migration_limits.h"
+
+/* Where the KubeVirt object has them. */
+#define POLICY_CONFIGURATION "/spec/configuration/migrations"
 
 /* What the settings of one move are made from. */
 struct policy_sources {
@@ -28,8 +30,3 @@ const struct api_object *policy_match(const struct policy_sources *s);
  * the policy that had a say, or NULL. */
 char *policy_resolve(const struct policy_sources *s, const struct api_object **ret_policy,
                      struct ferry_error *err);
-
-/* The limits that the KubeVirt object sets, over those that are in `*limits`. Ferry's own are its
- * annotations ferry.io/parallelInboundMigrationsPerNode and ferry.io/migrationBandwidthPerNode. */
-int policy_limits(const struct api_object *kubevirt, struct migration_limits *limits,
-                  struct ferry_error *err);

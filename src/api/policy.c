@@ -1,11 +1,10 @@
-#include "control/policy.h"
+#include "api/policy.h"
 
 #include <string.h>
 
 #include "api/json.h"
 #include "api/patch.h"
 #include "base/str.h"
-#include "control/names.h"
 
 enum type { BOOL, COUNT, QUANTITY, TEXT };
 
@@ -34,8 +33,6 @@ static const struct field {
     {"matchSELinuxLevelOnMigration", BOOL, 0, 0, NULL, false},
 };
 enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
-
-#define CONFIGURATION "/spec/configuration/migrations"
 
 /* ---- matching --------------------------------------------------------------------------------
  */
@@ -207,7 +204,7 @@ char *policy_resolve(const struct policy_sources *s, const struct api_object **r
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
 
     put_standards(doc);
-    if (overlay(doc, s->kubevirt, CONFIGURATION, false, err) < 0 ||
+    if (overlay(doc, s->kubevirt, POLICY_CONFIGURATION, false, err) < 0 ||
         overlay(doc, policy, "/spec", true, err) < 0 ||
         overlay_experimental(doc, policy, err) < 0) {
         return NULL;
@@ -227,56 +224,4 @@ char *policy_resolve(const struct policy_sources *s, const struct api_object **r
         abort(); /* out of memory */
     }
     return json;
-}
-
-/* ---- limits ----------------------------------------------------------------------------------
- */
-
-static int annotated_limits(const struct api_object *kubevirt, struct migration_limits *l,
-                            struct ferry_error *err)
-{
-    const char *inbound = api_map_get(&kubevirt->meta->annotations, ANNOTATION_INBOUND_LIMIT);
-    const char *budget = api_map_get(&kubevirt->meta->annotations, ANNOTATION_BANDWIDTH_BUDGET);
-    long long n = 0;
-
-    if (inbound) {
-        if (ferry_parse_int(inbound, 0, UINT32_MAX, &n, NULL) < 0) {
-            return ferry_fail(err, FERRY_INVALID, "annotation %s of '%s' must be a number",
-                              ANNOTATION_INBOUND_LIMIT, kubevirt->meta->name);
-        }
-        l->inbound_per_node = (unsigned)n;
-    }
-    int64_t bytes = 0;
-    if (budget) {
-        if (api_quantity(budget, 1, &bytes, NULL) < 0 || bytes < 0) {
-            return ferry_fail(err, FERRY_INVALID, "annotation %s of '%s' must be a quantity",
-                              ANNOTATION_BANDWIDTH_BUDGET, kubevirt->meta->name);
-        }
-        l->bandwidth_per_node = bytes;
-    }
-    return 0;
-}
-
-int policy_limits(const struct api_object *kubevirt, struct migration_limits *limits,
-                  struct ferry_error *err)
-{
-    struct migration_limits l = *limits;
-    const struct policy_sources alone = {.kubevirt = kubevirt};
-    ferry_cleanup_free char *json = policy_resolve(&alone, NULL, err);
-
-    if (!json) {
-        return -FERRY_INVALID;
-    }
-    yyjson_val *config =
-        kubevirt ? yyjson_ptr_get((yyjson_val *)kubevirt->root, CONFIGURATION) : NULL;
-    if (config) {
-        l.cluster = (unsigned)api_json_int(config, "/parallelMigrationsPerCluster", l.cluster);
-        l.outbound_per_node = (unsigned)api_json_int(config, "/parallelOutboundMigrationsPerNode",
-                                                     l.outbound_per_node);
-    }
-    if (kubevirt && annotated_limits(kubevirt, &l, err) < 0) {
-        return -FERRY_INVALID;
-    }
-    *limits = l;
-    return 0;
 }
