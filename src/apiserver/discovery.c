@@ -90,6 +90,10 @@ static void put_resource(struct ferry_buf *b, const struct api_resource *r)
                          "\"kind\":\"%s\",\"verbs\":[\"get\",\"patch\",\"update\"]}",
                          r->plural, r->namespaced ? "true" : "false", r->kind_name);
     }
+    if (r->kind == API_KIND_NODE) {
+        ferry_buf_puts(b, ",{\"name\":\"nodes/proxy\",\"singularName\":\"\",\"namespaced\":false,"
+                          "\"kind\":\"NodeProxyOptions\",\"verbs\":[\"get\"]}");
+    }
     if (r->kind == API_KIND_POD) {
         ferry_buf_puts(b, ",{\"name\":\"pods/binding\",\"singularName\":\"\",\"namespaced\":true,"
                           "\"kind\":\"Binding\",\"verbs\":[\"create\"]},"

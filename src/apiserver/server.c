@@ -17,6 +17,8 @@
 #include "apiserver/eviction.h"
 #include "apiserver/join.h"
 #include "apiserver/metrics.h"
+#include "apiserver/node_proxy.h"
+#include "apiserver/proxy_plan.h"
 #include "apiserver/read.h"
 #include "apiserver/remove.h"
 #include "apiserver/request.h"
@@ -35,6 +37,7 @@ enum { MAX_LISTENERS = 32, MAX_CONNECTIONS = 2048, MAX_BODY = 3 << 20 };
 struct apiserver {
     struct store *store;
     struct collector *collector;
+    struct node_proxy *proxy;
     char *cert_pem, *key_pem, *ca_pem;
     const struct pki_ca *ca;
     struct http_server *listeners[MAX_LISTENERS];
@@ -210,7 +213,7 @@ static void identify(struct request *r)
     }
 }
 
-static int serve(struct request *r, const struct pki_ca *ca)
+static int serve(struct request *r, const struct apiserver *s)
 {
     const char *path = http_path(r->x);
 
@@ -222,8 +225,8 @@ static int serve(struct request *r, const struct pki_ca *ca)
     if (ferry_streq(path, "/version")) {
         return serve_discovery(r);
     }
-    if (ca && join_is_path(path)) {
-        return join_serve(r, ca);
+    if (s->ca && join_is_path(path)) {
+        return join_serve(r, s->ca);
     }
     if (check_known(r) < 0) {
         return -1;
@@ -233,6 +236,9 @@ static int serve(struct request *r, const struct pki_ca *ca)
     }
     if (ferry_streq(path, "/metrics")) {
         return serve_metrics(r);
+    }
+    if (s->proxy && proxy_is_path(path)) {
+        return node_proxy_serve(r, s->proxy);
     }
     if (subresource_is_path(path)) {
         return subresource_serve(r);
@@ -248,11 +254,11 @@ static void handle(struct http_exchange *x, void *ctx)
     int64_t begin = ferry_now_ns();
 
     identify(&r);
-    if (serve(&r, s->ca) < 0) {
+    if (serve(&r, s) < 0) {
         request_answer_status(&r, &r.st);
     }
     metrics_count(kind_of(&r), r.code, ferry_now_ns() - begin);
-    if (r.code == 401 || r.code == 403 ||
+    if (r.code == 401 || r.code == 403 || ferry_streq(r.route.subresource, "proxy") ||
         (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
         audit(&r, method);
     }
@@ -302,6 +308,7 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
     s->ca_pem = ferry_strdup(cfg->ca_pem);
     s->ca = cfg->ca;
     s->collector = collector_start(s->store);
+    s->proxy = s->ca ? node_proxy_new(s->ca) : NULL;
     *ret = s;
     return 0;
 }
@@ -335,6 +342,7 @@ void apiserver_stop(struct apiserver *s)
     for (size_t i = 0; i < s->n_listeners; i++) {
         http_server_stop(s->listeners[i]);
     }
+    node_proxy_free(s->proxy);
     collector_stop(s->collector);
     store_close(s->store);
     if (s->key_pem) {

@@ -25,6 +25,7 @@ static const struct {
     {422, "Invalid"},
     {429, "TooManyRequests"},
     {500, "InternalError"},
+    {502, "BadGateway"},
     {503, "ServiceUnavailable"},
     {504, "Timeout"},
     {507, "InsufficientStorage"},

@@ -21,7 +21,7 @@ enum {
 static const size_t BODY_MAX = (size_t)256 << 20;
 
 struct http_client {
-    char *base_url, *unix_socket, *ca_pem, *cert_pem, *key_pem, *token;
+    char *base_url, *unix_socket, *connect_to, *ca_pem, *cert_pem, *key_pem, *token;
     pthread_mutex_t lock; /* guards the pool */
     CURL *pool[POOL_MAX];
     size_t n_pool;
@@ -44,6 +44,7 @@ int http_client_new(const struct http_client_config *cfg, struct http_client **r
     struct http_client *c = ferry_xcalloc(1, sizeof(*c));
     c->base_url = ferry_strdup(cfg->base_url);
     c->unix_socket = ferry_strdup(cfg->unix_socket);
+    c->connect_to = cfg->connect_to ? ferry_asprintf("::%s", cfg->connect_to) : NULL;
     c->ca_pem = ferry_strdup(cfg->ca_pem);
     c->cert_pem = ferry_strdup(cfg->cert_pem);
     c->key_pem = ferry_strdup(cfg->key_pem);
@@ -64,6 +65,7 @@ void http_client_free(struct http_client *c)
     pthread_mutex_destroy(&c->lock);
     free(c->base_url);
     free(c->unix_socket);
+    free(c->connect_to);
     free(c->ca_pem);
     free(c->cert_pem);
     if (c->key_pem) {
@@ -126,7 +128,7 @@ static void set_blob(CURL *h, CURLoption option, const char *pem)
 /* State of one transfer besides the handle. */
 struct transfer {
     CURL *h;
-    struct curl_slist *headers;
+    struct curl_slist *headers, *connect_to;
     int dirfd; /* directory of the unix socket: makes its path short */
     char problem[CURL_ERROR_SIZE];
     char *url;
@@ -176,6 +178,10 @@ static int transfer_begin(struct http_client *c, struct transfer *t, const char 
     curl_easy_setopt(t->h, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(t->h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
     curl_easy_setopt(t->h, CURLOPT_TCP_KEEPALIVE, 1L);
+    if (c->connect_to) {
+        t->connect_to = curl_slist_append(NULL, c->connect_to);
+        curl_easy_setopt(t->h, CURLOPT_CONNECT_TO, t->connect_to);
+    }
     if (c->ca_pem) {
         set_blob(t->h, CURLOPT_CAINFO_BLOB, c->ca_pem);
     }
@@ -198,6 +204,7 @@ static void transfer_end(struct http_client *c, struct transfer *t)
         handle_put(c, t->h);
     }
     curl_slist_free_all(t->headers);
+    curl_slist_free_all(t->connect_to);
     free(t->url);
     ferry_closep(&t->dirfd);
 }
@@ -206,7 +213,9 @@ static int transfer_error(const struct http_client *c, const struct transfer *t,
                           struct ferry_error *err)
 {
     const char *what = t->problem[0] ? t->problem : curl_easy_strerror(rc);
-    const char *where = c->unix_socket ? c->unix_socket : c->base_url;
+    const char *where = c->unix_socket  ? c->unix_socket
+                        : c->connect_to ? c->connect_to + 2
+                                        : c->base_url;
 
     switch (rc) {
     case CURLE_PEER_FAILED_VERIFICATION:
@@ -321,6 +330,23 @@ struct stream_run {
     bool idle;
 };
 
+/* Called per line; the empty one ends the headers. */
+static size_t stream_header(char *data, size_t size, size_t n, void *ctx)
+{
+    struct stream_run *run = ctx;
+    const char *type = NULL;
+    long status = 0;
+
+    run->last_data_ns = ferry_now_ns();
+    curl_easy_getinfo(run->t->h, CURLINFO_RESPONSE_CODE, &status);
+    if (size * n == 2 && memcmp(data, "\r\n", 2) == 0 && status >= 200) {
+        curl_easy_getinfo(run->t->h, CURLINFO_CONTENT_TYPE, &type);
+        *run->status = (int)status;
+        run->call->on_head(run->call->ctx, (int)status, type ? type : "");
+    }
+    return size * n;
+}
+
 static size_t stream_data(char *data, size_t size, size_t n, void *ctx)
 {
     struct stream_run *run = ctx;
@@ -340,6 +366,7 @@ static size_t stream_data(char *data, size_t size, size_t n, void *ctx)
         run->stopped = true;
         return 0;
     }
+    run->last_data_ns = ferry_now_ns(); /* the reader's time is not the sender's silence */
     return len;
 }
 
@@ -379,6 +406,10 @@ int http_client_stream(struct http_client *c, const struct http_stream_call *cal
     curl_easy_setopt(t.h, CURLOPT_HTTPGET, 1L);
     curl_easy_setopt(t.h, CURLOPT_WRITEFUNCTION, stream_data);
     curl_easy_setopt(t.h, CURLOPT_WRITEDATA, &run);
+    if (call->on_head) {
+        curl_easy_setopt(t.h, CURLOPT_HEADERFUNCTION, stream_header);
+        curl_easy_setopt(t.h, CURLOPT_HEADERDATA, &run);
+    }
     curl_easy_setopt(t.h, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(t.h, CURLOPT_XFERINFOFUNCTION, stream_progress);
     curl_easy_setopt(t.h, CURLOPT_XFERINFODATA, &run);

@@ -15,6 +15,8 @@ struct http_client;
 struct http_client_config {
     const char *base_url;    /* "https://127.0.0.1:6443"; "http://localhost" with `unix_socket` */
     const char *unix_socket; /* path of any length, or NULL */
+    const char *connect_to;  /* "[ADDRESS]:PORT" to dial while the URL's host is the name that the
+                                server's certificate must bear; or NULL */
     const char *ca_pem;      /* PEM text; required for https */
     const char *cert_pem, *key_pem; /* client certificate, or NULL */
     const char *token;              /* bearer token, or NULL */
@@ -48,10 +50,13 @@ int http_client_call(struct http_client *c, const struct http_call *call, struct
 /* GET that delivers its body as it comes. `on_data` returns false to stop. `stop` is polled about
  * once a second. Ends with 0 when the server closed, -FERRY_CANCELLED when stopped, an error when
  * the connection broke or nothing came for `idle_ms` (0 = never). `*ret_status` is set as soon as
- * headers are there; on a status other than 200 the body (capped) goes to `ret_error_body`. */
+ * headers are there; on a status other than 200 the body (capped) goes to `ret_error_body`.
+ * `on_head` (may be NULL) gets status and content type ("" = none) before the first byte of the
+ * body. */
 struct http_stream_call {
     const char *path, *accept;
     int idle_ms;
+    void (*on_head)(void *ctx, int status, const char *content_type);
     bool (*on_data)(void *ctx, const char *data, size_t n);
     bool (*stop)(void *ctx);
     void *ctx;

@@ -4,6 +4,7 @@
 #include "http/server.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -241,6 +242,42 @@ const char *http_query(const struct http_exchange *x, const char *name)
     return value ? value : "";
 }
 
+static void put_encoded(struct ferry_buf *b, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+
+        if (isalnum(c) || (c && strchr("-_.~", c))) {
+            ferry_buf_append(b, s + i, 1);
+        } else {
+            ferry_buf_printf(b, "%%%02X", c);
+        }
+    }
+}
+
+static enum MHD_Result add_parameter(void *cls, enum MHD_ValueKind kind, const char *key,
+                                     size_t key_len, const char *value, size_t value_len)
+{
+    struct ferry_buf *b = cls;
+
+    (void)kind;
+    ferry_buf_puts(b, b->len ? "&" : "?");
+    put_encoded(b, key, key_len);
+    if (value) {
+        ferry_buf_puts(b, "=");
+        put_encoded(b, value, value_len);
+    }
+    return MHD_YES;
+}
+
+char *http_query_text(const struct http_exchange *x)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    MHD_get_connection_values_n(x->connection, MHD_GET_ARGUMENT_KIND, add_parameter, &b);
+    return ferry_buf_take(&b);
+}
+
 const char *http_header(const struct http_exchange *x, const char *name)
 {
     return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
@@ -373,7 +410,9 @@ static ssize_t stream_read(void *cls, uint64_t pos, char *buf, size_t max)
         return MHD_CONTENT_READER_END_OF_STREAM;
     }
     ssize_t n = st->stream.read(st->stream.ctx, buf, max);
-    return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : n;
+    return n >= 0    ? n
+           : n == -1 ? MHD_CONTENT_READER_END_OF_STREAM
+                     : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static void stream_done(void *cls)

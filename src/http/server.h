@@ -57,6 +57,9 @@ const char *http_method(const struct http_exchange *x);
 const char *http_path(const struct http_exchange *x); /* percent-decoded, without the query */
 const char *http_query(const struct http_exchange *x,
                        const char *name); /* "" if given without value, NULL if absent */
+/* All of the query, percent-encoded anew, with its "?"; "" when there is none. Owned by the caller.
+ */
+char *http_query_text(const struct http_exchange *x);
 const char *http_header(const struct http_exchange *x, const char *name);
 const char *http_body(const struct http_exchange *x,
                       size_t *ret_len); /* NUL-terminated, never NULL */
@@ -75,7 +78,8 @@ void http_answer_error(struct http_exchange *x, int status, const struct ferry_e
 int http_status_of_class(enum ferry_class cls);
 
 /* An answer of unknown length. `read` runs on the connection's thread: it returns bytes written to
- * `buf`, 0 for "nothing yet" (it must itself wait, at most about a second), or -1 for the end.
+ * `buf`, 0 for "nothing yet" (it must itself wait, at most about a second), -1 for the end, or -2
+ * when something is missing: the connection is then cut, so that the client notices.
  * `done` runs once, when the connection is finished with it. */
 struct http_stream {
     ssize_t (*read)(void *ctx, char *buf, size_t max);

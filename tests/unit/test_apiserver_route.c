@@ -4,6 +4,7 @@
 #include "api/json.h"
 #include "apiserver/auth.h"
 #include "apiserver/discovery.h"
+#include "apiserver/proxy_plan.h"
 #include "apiserver/route.h"
 #include "base/str.h"
 
@@ -223,6 +224,125 @@ static void roles(void **state)
     }
 }
 
+static void proxy_paths(void **state)
+{
+    static const struct {
+        const char *path, *node, *rest;
+        int code; /* 0: fine; -1: not the proxy's */
+    } cases[] = {
+        {"/api/v1/nodes/n1/proxy/healthz", "n1", "/healthz", 0},
+        {"/api/v1/nodes/n1/proxy", "n1", "/", 0},
+        {"/api/v1/nodes/n1/proxy/", "n1", "/", 0},
+        {"/api/v1/nodes/n1/proxy/v1/console/a/b", "n1", "/v1/console/a/b", 0},
+        {"/api/v1/nodes/n1.example.org/proxy/metrics", "n1.example.org", "/metrics", 0},
+        {"/api/v1/nodes/n1:9100/proxy/healthz", "", "", 400},
+        {"/api/v1/nodes/https:n1:/proxy/healthz", "", "", 400},
+        {"/api/v1/nodes/n1/proxy/v1/records/../console/a/b", "", "", 400},
+        {"/api/v1/nodes/n1/proxy/v1/./checks", "", "", 400},
+        {"/api/v1/nodes/n1/proxy//healthz", "", "", 400},
+        {"/api/v1/nodes/N_1/proxy/healthz", "", "", 404},
+        {"/api/v1/nodes//proxy/healthz", "", "", 404},
+        {"/api/v1/nodes/n1/proxyx", NULL, NULL, -1},
+        {"/api/v1/nodes/n1", NULL, NULL, -1},
+        {"/api/v1/nodes/n1/status", NULL, NULL, -1},
+        {"/api/v1/namespaces/d/pods/p/proxy", NULL, NULL, -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct status st = {0};
+        struct proxy_call c = {0};
+
+        if (proxy_is_path(cases[i].path) != (cases[i].code >= 0)) {
+            fail_msg("%s", cases[i].path);
+        }
+        if (cases[i].code < 0) {
+            continue;
+        }
+        (void)proxy_parse(cases[i].path, &c, &st);
+        if (st.code != cases[i].code || (!st.code && (strcmp(c.node, cases[i].node) != 0 ||
+                                                      strcmp(c.rest, cases[i].rest) != 0))) {
+            fail_msg("%s: %d '%s' '%s'", cases[i].path, st.code, c.node, c.rest);
+        }
+    }
+    ferry_cleanup_free char *encoded = proxy_encode("/v1/a b?c#d%/\xc3\xa9");
+    assert_string_equal(encoded, "/v1/a%20b%3Fc%23d%25/%C3%A9");
+}
+
+static void proxy_rights(void **state)
+{
+    static const struct {
+        const char *who, *group, *node, *rest;
+        bool allowed;
+    } cases[] = {
+        {"a", "ferry:admins", "n1", "/v1/console/d/vm", true},
+        {"a", "ferry:admins", "n1", "/v1/anything", true},
+        {"eve", "ferry:viewers", "n1", "/healthz", true},
+        {"eve", "ferry:viewers", "n1", "/metrics", true},
+        {"eve", "ferry:viewers", "n1", "/v1/paths", true},
+        {"eve", "ferry:viewers", "n1", "/v1/checks/u", true},
+        {"eve", "ferry:viewers", "n1", "/v1/records/u", true},
+        {"eve", "ferry:viewers", "n1", "/v1/console/d/vm", false},
+        {"eve", "ferry:viewers", "n1", "/v1/new", false},
+        {"eve", "ferry:viewers", "n1", "/", false},
+        {"system:ferry-controller", NULL, "n1", "/v1/checks/u", true},
+        {"system:ferry-controller", NULL, "n1", "/v1/console/d/vm", false},
+        {"system:node:n1", "system:nodes", "n1", "/v1/records/u", true},
+        {"system:node:n1", "system:nodes", "n2", "/v1/records/u", false},
+        {"system:node:n1", "system:nodes", "n2", "/healthz", false},
+        {"ferry-relay:n1", NULL, "n1", "/healthz", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct http_peer p = peer(cases[i].who, cases[i].group);
+        struct proxy_call c = {0};
+        struct auth_who who;
+
+        auth_identify(&p, &who);
+        snprintf(c.node, sizeof(c.node), "%s", cases[i].node);
+        snprintf(c.rest, sizeof(c.rest), "%s", cases[i].rest);
+        if (proxy_allowed(&who, &c) != cases[i].allowed) {
+            fail_msg("%s %s%s", cases[i].who, cases[i].node, cases[i].rest);
+        }
+    }
+}
+
+static void proxy_places(void **state)
+{
+#define ADDRESS(a)                                                                                 \
+    "\"addresses\":[{\"type\":\"Hostname\",\"address\":\"h\"},"                                    \
+    "{\"type\":\"InternalIP\",\"address\":\"" a "\"}]"
+#define PORT(p) "\"daemonEndpoints\":{\"kubeletEndpoint\":{\"Port\":" p "}}"
+    static const struct {
+        const char *node, *dial;
+        int code;
+    } cases[] = {
+        {"{\"status\":{" ADDRESS("10.0.0.7") "," PORT("4711") "}}", "10.0.0.7:4711", 0},
+        {"{\"status\":{" ADDRESS("fd00::7") "," PORT("4711") "}}", "[fd00::7]:4711", 0},
+        {"{\"status\":{" ADDRESS("evil.example") "," PORT("4711") "}}", "", 502},
+        {"{\"status\":{" ADDRESS("10.0.0.7") "}}", "", 503},
+        {"{\"status\":{" ADDRESS("10.0.0.7") "," PORT("0") "}}", "", 503},
+        {"{\"status\":{" ADDRESS("10.0.0.7") "," PORT("65536") "}}", "", 503},
+        {"{\"status\":{" ADDRESS("10.0.0.7") "," PORT("\"80\"") "}}", "", 503},
+        {"{\"status\":{" PORT("4711") "}}", "", 503},
+        {"{}", "", 503},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(cases[i].node, strlen(cases[i].node), 0);
+        char dial[PROXY_DIAL_MAX] = "";
+        struct status st = {0};
+
+        assert_non_null(doc);
+        (void)proxy_dial(yyjson_doc_get_root(doc), "n1", dial, &st);
+        if (st.code != cases[i].code || strcmp(dial, cases[i].dial) != 0) {
+            fail_msg("%s: %d '%s'", cases[i].node, st.code, dial);
+        }
+    }
+}
+
 static void ownership(void **state)
 {
     static const struct {
@@ -304,8 +424,11 @@ static void discovery_is_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routes), cmocka_unit_test(long_paths), cmocka_unit_test(identities),
-        cmocka_unit_test(roles),  cmocka_unit_test(ownership),  cmocka_unit_test(discovery_is_json),
+        cmocka_unit_test(routes),       cmocka_unit_test(long_paths),
+        cmocka_unit_test(identities),   cmocka_unit_test(roles),
+        cmocka_unit_test(ownership),    cmocka_unit_test(discovery_is_json),
+        cmocka_unit_test(proxy_paths),  cmocka_unit_test(proxy_rights),
+        cmocka_unit_test(proxy_places),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
