@@ -77,6 +77,13 @@ static bool move_is_good(const uint8_t *p, size_t n)
     return true;
 }
 
+bool hello_move_good(const char *move)
+{
+    size_t n = strlen(move);
+
+    return n > 0 && n <= FRAME_MOVE_MAX && move_is_good((const uint8_t *)move, n);
+}
+
 /* The first field of the payload that is wrong, or NULL. */
 static const char *bad_field(const struct frame *f, const uint8_t *p)
 {

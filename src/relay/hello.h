@@ -39,6 +39,9 @@ struct hello_tombstone {
     struct hello_refusal refusal;
 };
 
+/* Whether it has the letters and the length of a move uid. */
+bool hello_move_good(const char *move);
+
 /* Whole frame, returns its length (at most FRAME_HELLO_MAX). */
 size_t hello_put(uint8_t *buf, const struct hello *h);
 

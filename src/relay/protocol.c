@@ -43,7 +43,7 @@ void protocol_config_defaults(struct protocol_config *config)
     config->block_size = PROTOCOL_BLOCK;
 }
 
-static struct protocol *make(const struct protocol_config *config, int64_t now)
+struct protocol *protocol_make(const struct protocol_config *config, int64_t now)
 {
     struct protocol *p = ferry_xcalloc(1, sizeof(*p));
 
@@ -61,7 +61,7 @@ static struct protocol *make(const struct protocol_config *config, int64_t now)
 
 struct protocol *protocol_new_source(const struct protocol_config *config, int64_t now)
 {
-    struct protocol *p = make(config, now);
+    struct protocol *p = protocol_make(config, now);
 
     p->dial_at = now;
     return p;
@@ -70,7 +70,7 @@ struct protocol *protocol_new_source(const struct protocol_config *config, int64
 struct protocol *protocol_new_target(const struct protocol_config *config, const struct hello *h,
                                      int64_t now)
 {
-    struct protocol *p = make(config, now);
+    struct protocol *p = protocol_make(config, now);
 
     p->target = true;
     memcpy(p->config.id, h->id, FRAME_ID);

@@ -55,8 +55,10 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "relay/frame.h"
 #include "relay/hello.h"
+#include "relay/pack.h"
 
 #define PROTOCOL_PING (2 * FERRY_NS_PER_S)    /* silence before a PING */
 #define PROTOCOL_DEAD (8 * FERRY_NS_PER_S)    /* silence that ends a connection */
@@ -128,6 +130,14 @@ struct protocol *protocol_new_target(const struct protocol_config *config, const
                                      int64_t now);
 struct protocol *protocol_free(struct protocol *p); /* returns NULL */
 FERRY_DEFINE_CLEANUP(struct protocol *, protocol_free)
+
+/* Handing a stream over to another process (protocol_state.c). */
+enum { PROTOCOL_STATE_VERSION = 1 };
+/* All of it but its connection, as if that were lost at `now`; `p` stays as it is. Not in CLOSED,
+ * nor a target in OPENING: what is over is told by a tombstone, what has not begun begins anew. */
+void protocol_export(const struct protocol *p, int64_t now, struct pack *k);
+/* Refuses what protocol_export() cannot have written. A source dials at once. */
+int protocol_import(struct unpack *u, int64_t now, struct protocol **ret, struct ferry_error *err);
 
 /* The connection. */
 int64_t protocol_dial_at(const struct protocol *p); /* PROTOCOL_NEVER: none is wanted */

@@ -117,6 +117,7 @@ static inline bool protocol_unix_live(const struct protocol *p)
 }
 
 /* protocol.c */
+struct protocol *protocol_make(const struct protocol_config *config, int64_t now);
 void protocol_close(struct protocol *p);
 void protocol_set_outcome(struct protocol *p, enum protocol_end end, unsigned code, bool by_peer,
                           const char *text);

@@ -34,6 +34,12 @@ void segments_init(struct segments *s, size_t block_size, size_t max)
     *s = (struct segments){.block_size = block_size, .max = max};
 }
 
+void segments_begin_at(struct segments *s, uint64_t offset)
+{
+    assert(s->begin == s->end && s->blocks == 0);
+    s->begin = s->end = offset;
+}
+
 static void free_list(struct segments_block *b)
 {
     while (b) {

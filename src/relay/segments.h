@@ -31,6 +31,8 @@ struct segments {
 
 /* Holds at most `max` bytes, in blocks of `block_size` (a multiple of 4096). Allocates nothing. */
 void segments_init(struct segments *s, size_t block_size, size_t max);
+/* The first byte will have this offset. Only while nothing was added. */
+void segments_begin_at(struct segments *s, uint64_t offset);
 void segments_done(struct segments *s);
 
 /* Memory for up to `want` bytes behind `end`: returns how many (at least 1) and where, or 0 when

@@ -1,8 +1,9 @@
 /* Two ends of ferry stream protocol 1 in a small world of their own: virtual time, connections that
  * carry bytes late, in pieces, and break anywhere; applications that write, close halfway, stall
- * and die; a target that refuses, forgets, or comes back as another instance. Every run is made
- * from a seed. After each: what was delivered is what was written, or both ends say why not;
- * nothing hangs, nothing spins, memory stays inside its bound.
+ * and die; a target that refuses, forgets, or comes back as another instance; relays that hand
+ * their streams over to a successor at any moment. Every run is made from a seed. After each: what
+ * was delivered is what was written, or both ends say why not; nothing hangs, nothing spins, memory
+ * stays inside its bound.
  *
  *   FERRY_SEED=N   only that run, with a trace
  *   FERRY_RUNS=N   so many random runs */
@@ -18,14 +19,15 @@ enum {
     STALLS = 1 << 1,
     SLOW_HELLO = 1 << 2, /* connections so slow that a HELLO arrives after it was given up */
     UNIX_LATE = 1 << 3,
+    UPGRADES = 1 << 4, /* a relay is replaced by its successor */
     /* From here on a stream need not finish. */
-    BREAKS = 1 << 4, /* an application dies, or takes no more */
-    CANCELS = 1 << 5,
-    FORGETS = 1 << 6,   /* the target relay loses its state */
-    DOWN_LONG = 1 << 7, /* the path is away longer than the resume window */
-    UNIX_GONE = 1 << 8, /* nobody listens on the target's unix socket */
-    IMPATIENT = 1 << 9, /* the target's resume window is shorter than the source's */
-    FATAL = ~(CUTS | STALLS | SLOW_HELLO | UNIX_LATE),
+    BREAKS = 1 << 5, /* an application dies, or takes no more */
+    CANCELS = 1 << 6,
+    FORGETS = 1 << 7,    /* the target relay loses its state */
+    DOWN_LONG = 1 << 8,  /* the path is away longer than the resume window */
+    UNIX_GONE = 1 << 9,  /* nobody listens on the target's unix socket */
+    IMPATIENT = 1 << 10, /* the target's resume window is shorter than the source's */
+    FATAL = ~(CUTS | STALLS | SLOW_HELLO | UNIX_LATE | UPGRADES),
 };
 
 struct chunk {
@@ -83,7 +85,7 @@ struct world {
     struct conn conns[CONNS];
     uint8_t instance;
     int64_t dial_done, unix_done, link_up_at;
-    unsigned cuts_left;
+    unsigned cuts_left, upgrades;
     uint64_t first_cut, first_carried; /* of the first connection */
     size_t pipe_room, step_max;
     bool gone, target_made;
@@ -581,6 +583,80 @@ static bool step_break(struct world *w, int i)
     return false;
 }
 
+/* The state of a stream as bytes; the caller frees them. */
+static uint8_t *export_state(const struct world *w, const struct protocol *p, size_t *ret_len)
+{
+    struct pack k = {0};
+
+    protocol_export(p, w->now, &k);
+    size_t len = k.len;
+    k = (struct pack){.data = malloc(len), .room = len};
+    assert_non_null(k.data);
+    protocol_export(p, w->now, &k);
+    if (k.len != len) {
+        die(w, "two exports differ in size");
+    }
+    *ret_len = len;
+    return k.data;
+}
+
+/* Whatever the relay of this side was doing with connections is over. */
+static void drop_connections(struct world *w, int i)
+{
+    struct side *s = &w->side[i];
+
+    if (i == SOURCE) {
+        w->dial_done = PROTOCOL_NEVER;
+    }
+    for (int c = 0; c < CONNS; c++) {
+        bool mine = c == s->conn || (i == TARGET && (w->conns[c].pending || w->conns[c].flushed));
+
+        if (w->conns[c].used && !w->conns[c].closed[i] && mine) {
+            cut(w, &w->conns[c]);
+            conn_close(w, c, i);
+        }
+    }
+    s->conn = -1;
+    s->flushing = false;
+    s->n_parts = 0;
+}
+
+/* The relay of this side is replaced: its successor goes on from what was exported. */
+static bool step_upgrade(struct world *w, int i)
+{
+    struct side *s = &w->side[i];
+    struct ferry_error err;
+    size_t len, again;
+
+    if (!(w->faults & UPGRADES) || !one_in(w, 120) || protocol_state(s->p) == PROTOCOL_CLOSED) {
+        return false;
+    }
+    say(w, i, "(successor takes over)");
+    w->upgrades++;
+    drop_connections(w, i);
+    if (i == TARGET && protocol_state(s->p) == PROTOCOL_OPENING) {
+        s->p = protocol_free(s->p);                   /* has not begun: begins anew */
+        w->outcome[TARGET].end = PROTOCOL_STATE_LOST; /* unless it does */
+        w->unix_done = PROTOCOL_NEVER;
+        return true;
+    }
+    uint8_t *state = export_state(w, s->p, &len);
+    struct unpack u = {.data = state, .len = len};
+
+    s->p = protocol_free(s->p);
+    if (protocol_import(&u, w->now, &s->p, &err) < 0 || u.pos != u.len) {
+        die(w, err.msg);
+    }
+    uint8_t *second = export_state(w, s->p, &again);
+
+    if (again != len || memcmp(state, second, len) != 0) {
+        die(w, "the successor has another state");
+    }
+    free(state);
+    free(second);
+    return true;
+}
+
 static bool step_side(struct world *w, int i)
 {
     struct side *s = &w->side[i];
@@ -589,6 +665,9 @@ static bool step_side(struct world *w, int i)
 
     if (!s->p) {
         return false;
+    }
+    if (step_upgrade(w, i)) {
+        return true;
     }
     did = step_receive(w, i);
     did |= step_break(w, i);
@@ -930,11 +1009,11 @@ static void setup(struct world *w, uint64_t seed)
     memset(w, 0, sizeof(*w));
     w->seed = w->rng = seed;
     w->now = FERRY_NS_PER_S;
-    w->faults = CUTS | STALLS;
+    w->faults = CUTS | STALLS | (one_in(w, 2) ? UPGRADES : 0);
     if (one_in(w, 4)) {
-        w->faults = (unsigned)below(w, 16);
+        w->faults = (unsigned)below(w, 32);
     } else if (one_in(w, 2)) {
-        w->faults = (unsigned)below(w, 1024);
+        w->faults = (unsigned)below(w, 2048);
     }
     w->cuts_left = (unsigned)below(w, 12);
     w->pipe_room = 1 + below(w, one_in(w, 2) ? 2000 : 200000);
@@ -989,7 +1068,7 @@ static void random_worlds(void **state)
 {
     const char *one = getenv("FERRY_SEED"), *many = getenv("FERRY_RUNS");
     uint64_t runs = many ? strtoull(many, NULL, 10) : 4000, first = 1;
-    unsigned ends[PROTOCOL_END_COUNT] = {0};
+    unsigned ends[PROTOCOL_END_COUNT] = {0}, upgrades = 0;
 
     (void)state;
     if (one) {
@@ -1001,8 +1080,10 @@ static void random_worlds(void **state)
         world.trace = one != NULL;
         start(&world);
         ends[world.outcome[SOURCE].end]++;
+        upgrades += world.upgrades;
     }
-    printf("seeds %" PRIu64 " to %" PRIu64 ", source:", first, first + runs - 1);
+    printf("seeds %" PRIu64 " to %" PRIu64 ", %u upgrades, source:", first, first + runs - 1,
+           upgrades);
     for (int i = 0; i < PROTOCOL_END_COUNT; i++) {
         printf(" %s %u", protocol_end_name((enum protocol_end)i), ends[i]);
     }
