@@ -7,22 +7,32 @@
  *   ws=MIB         working set (16)
  *   rate=MIB|max   how much of it is rewritten per second (1)
  *   hb=N           heartbeat lines per second, 1 to 100 (20)
- *   fill=word|rand pages that compress well, or noise (word)
+ *   fill=word|half|rand  pages that compress well, by half, or not at all (word)
  *   static=MIB     memory beyond the working set that gets a pattern once, at boot (8)
  *   cover=ws|all   all: everything beyond the working set gets the pattern (ws)
+ *   disk=MIB       pattern on the first MIB of each virtio disk (0: disks are left alone)
+ *   drate=KIB      how much of that is rewritten per second (256)
  *   acpi=on|off    off: the power button is ignored (on)
  *   poweroff=S     powers off after S seconds
  *
  * Lines that it writes: BOOT, READY, `HB 123 t=456 gen=1 pg=34567 bad=0` (sequence, timer ticks of
- * 10 ms, generation of the working set, pages written, bad pages met), VERIFY, CORRUPT, BYE.
- * Letters that it understands on the serial line: v (check all memory, answers with
- * `VERIFY pages=N bad=N`), q (power off). */
+ * 10 ms, generation of the working set, pages written, bad pages and disk blocks met), VERIFY,
+ * CORRUPT, BYE. Letters that it understands on the serial line: v (check all memory and all disk
+ * blocks of the pattern, answers with `VERIFY pages=N bad=N`, blocks counted as pages), q (power
+ * off). */
 #include <stddef.h>
 
+#include "disk.h"
 #include "machine.h"
 #include "memory.h"
 
-enum { MULTIBOOT_LOADED = 0x2BADB002, CHECK_SLICE = 128, FULL_SPEED_SLICE = 64 };
+enum {
+    MULTIBOOT_LOADED = 0x2BADB002,
+    CHECK_SLICE = 128,
+    DISK_CHECK_SLICE = 8,
+    FULL_SPEED_SLICE = 64,
+    REPORTED_MAX = 3,
+};
 
 struct multiboot_info {
     uint32_t flags, mem_lower, mem_upper, boot_device;
@@ -30,7 +40,7 @@ struct multiboot_info {
 };
 
 struct settings {
-    uint32_t rate, every, poweroff_s;
+    uint32_t rate, disk_rate, every, poweroff_s;
     bool full_speed, acpi;
 };
 
@@ -83,12 +93,15 @@ static void configure(const char *line, uint32_t magic, uint32_t upper_kib, stru
         .working_mib = number_of(line, "ws=", 16),
         .static_mib = number_of(line, "static=", 8),
         .cover_all = letter_is(line, "cover=", 'a'),
-        .random = letter_is(line, "fill=", 'r'),
+        .noise = letter_is(line, "fill=", 'r')   ? MEMORY_PAGE / 4
+                 : letter_is(line, "fill=", 'h') ? MEMORY_PAGE / 8
+                                                 : 0,
     };
     uint32_t beats = number_of(line, "hb=", 20);
     const char *acpi = value_of(line, "acpi=");
 
     set->rate = number_of(line, "rate=", 1);
+    set->disk_rate = number_of(line, "drate=", 256);
     set->full_speed = letter_is(line, "rate=", 'm');
     set->poweroff_s = number_of(line, "poweroff=", 0);
     set->acpi = !acpi || acpi[1] != 'f';
@@ -100,7 +113,11 @@ static void configure(const char *line, uint32_t magic, uint32_t upper_kib, stru
     machine_put_field(" static=", memory_static_mib());
     machine_put_field(" rate=", set->rate);
     machine_puts(set->full_speed ? " full-speed" : "");
-    machine_puts(layout.random ? " fill=rand\nREADY\n" : " fill=word\nREADY\n");
+    machine_put_field(" noise=", layout.noise);
+    disk_init(number_of(line, "disk=", 0));
+    machine_put_field(" disks=", disk_count());
+    machine_put_field(" blocks=", disk_blocks());
+    machine_puts("\nREADY\n");
 }
 
 static void say_heartbeat(uint32_t tick)
@@ -111,7 +128,7 @@ static void say_heartbeat(uint32_t tick)
     machine_put_field(" t=", tick);
     machine_put_field(" gen=", memory_generation());
     machine_put_field(" pg=", memory_pages_written());
-    machine_put_field(" bad=", memory_bad());
+    machine_put_field(" bad=", memory_bad() + disk_bad());
     machine_puts("\n");
 }
 
@@ -121,23 +138,34 @@ static void power_off(void)
     machine_power_off();
 }
 
-/* A check that is asked for while one runs follows it. */
+/* A check that is asked for while one runs follows it. Memory first, then the disks. */
 struct checking {
     bool running, wanted;
-    struct memory_check check;
+    struct memory_check memory;
+    uint32_t block, bad_blocks;
 };
+
+/* True when all blocks were looked at. */
+static bool check_disks(struct checking *c)
+{
+    for (int n = 0; n < DISK_CHECK_SLICE && c->block < disk_blocks(); n++, c->block++) {
+        c->bad_blocks += !disk_check(c->block, c->bad_blocks < REPORTED_MAX);
+    }
+    return c->block == disk_blocks();
+}
 
 static void go_on_checking(struct checking *c)
 {
     if (!c->running && c->wanted) {
         c->wanted = false;
         c->running = true;
-        memory_check_start(&c->check);
+        c->block = c->bad_blocks = 0;
+        memory_check_start(&c->memory);
     }
-    if (c->running && memory_check_step(&c->check, CHECK_SLICE)) {
+    if (c->running && memory_check_step(&c->memory, CHECK_SLICE) && check_disks(c)) {
         c->running = false;
-        machine_put_field("VERIFY pages=", c->check.total);
-        machine_put_field(" bad=", c->check.bad);
+        machine_put_field("VERIFY pages=", c->memory.total + disk_blocks());
+        machine_put_field(" bad=", c->memory.bad + c->bad_blocks);
         machine_puts("\n");
     }
 }
@@ -165,7 +193,7 @@ void guest_main(uint32_t magic, const struct multiboot_info *info)
 {
     struct settings set;
     struct checking checking = {0};
-    uint32_t last = 0, owed = 0; /* owed: pages to dirty, times MACHINE_HZ */
+    uint32_t last = 0, owed = 0, disk_owed = 0; /* what is to be dirtied, times MACHINE_HZ */
 
     machine_init();
     configure(info->flags & 4 ? info->cmdline : "", magic, info->flags & 1 ? info->mem_upper : 0,
@@ -185,6 +213,11 @@ void guest_main(uint32_t magic, const struct multiboot_info *info)
             pages = memory_working_pages();
         }
         memory_dirty(pages);
+        if (tick != last) {
+            disk_owed += (tick - last) * set.disk_rate / (DISK_BLOCK / 1024);
+            disk_dirty(disk_owed / MACHINE_HZ);
+            disk_owed %= MACHINE_HZ;
+        }
         if (tick != last) {
             once_a_tick(&set, &checking, last, tick);
             last = tick;

@@ -24,14 +24,27 @@ void isr_exception(void);
 void machine_exception(void);
 void *memset(void *to, int value, size_t n);
 
-static void out8(uint16_t port, uint8_t v)
+void machine_out8(uint16_t port, uint8_t v)
 {
     __asm__ volatile("outb %0, %1" : : "a"(v), "Nd"(port));
 }
 
-static void out16(uint16_t port, uint16_t v)
+void machine_out16(uint16_t port, uint16_t v)
 {
     __asm__ volatile("outw %0, %1" : : "a"(v), "Nd"(port));
+}
+
+void machine_out32(uint16_t port, uint32_t v)
+{
+    __asm__ volatile("outl %0, %1" : : "a"(v), "Nd"(port));
+}
+
+uint32_t machine_in32(uint16_t port)
+{
+    uint32_t v;
+
+    __asm__ volatile("inl %1, %0" : "=a"(v) : "Nd"(port));
+    return v;
 }
 
 static uint8_t in8(uint16_t port)
@@ -42,7 +55,7 @@ static uint8_t in8(uint16_t port)
     return v;
 }
 
-static uint16_t in16(uint16_t port)
+uint16_t machine_in16(uint16_t port)
 {
     uint16_t v;
 
@@ -64,20 +77,20 @@ void *memset(void *to, int value, size_t n)
 
 static void serial_init(void)
 {
-    out8(COM1 + 1, 0);    /* no interrupts */
-    out8(COM1 + 3, 0x80); /* divisor */
-    out8(COM1, 1);
-    out8(COM1 + 1, 0);
-    out8(COM1 + 3, 3);    /* 8 bits, no parity, one stop bit */
-    out8(COM1 + 2, 0xc7); /* FIFO */
-    out8(COM1 + 4, 3);
+    machine_out8(COM1 + 1, 0);    /* no interrupts */
+    machine_out8(COM1 + 3, 0x80); /* divisor */
+    machine_out8(COM1, 1);
+    machine_out8(COM1 + 1, 0);
+    machine_out8(COM1 + 3, 3);    /* 8 bits, no parity, one stop bit */
+    machine_out8(COM1 + 2, 0xc7); /* FIFO */
+    machine_out8(COM1 + 4, 3);
 }
 
 static void put_char(char c)
 {
     while (!(in8(COM1 + 5) & 0x20)) {
     }
-    out8(COM1, (uint8_t)c);
+    machine_out8(COM1, (uint8_t)c);
 }
 
 void machine_puts(const char *s)
@@ -167,11 +180,11 @@ static void timer_init(void)
     uint32_t divisor = PIT_CLOCK / MACHINE_HZ;
 
     for (size_t i = 0; i < sizeof(setup) / sizeof(setup[0]); i++) {
-        out8(setup[i][0], setup[i][1]);
+        machine_out8(setup[i][0], setup[i][1]);
     }
-    out8(PIT + 3, 0x34);
-    out8(PIT, divisor & 255);
-    out8(PIT, (uint8_t)(divisor >> 8));
+    machine_out8(PIT + 3, 0x34);
+    machine_out8(PIT, divisor & 255);
+    machine_out8(PIT, (uint8_t)(divisor >> 8));
 }
 
 void machine_exception(void)
@@ -184,7 +197,7 @@ void machine_init(void)
     tables_init();
     timer_init();
     serial_init();
-    out16(PM1_ENABLE, PM1_POWER_BUTTON); /* else QEMU does not even set the status bit */
+    machine_out16(PM1_ENABLE, PM1_POWER_BUTTON); /* else QEMU does not even set the status bit */
 }
 
 void machine_interrupts_on(void)
@@ -208,14 +221,14 @@ void machine_wait_tick(uint32_t seen)
 
 bool machine_power_button(void)
 {
-    if (!(in16(PM1_STATUS) & PM1_POWER_BUTTON)) {
+    if (!(machine_in16(PM1_STATUS) & PM1_POWER_BUTTON)) {
         return false;
     }
-    out16(PM1_STATUS, PM1_POWER_BUTTON); /* writing the bit clears it */
+    machine_out16(PM1_STATUS, PM1_POWER_BUTTON); /* writing the bit clears it */
     return true;
 }
 
 void machine_power_off(void)
 {
-    out16(PM1_CONTROL, PM1_SLEEP);
+    machine_out16(PM1_CONTROL, PM1_SLEEP);
 }

@@ -20,5 +20,11 @@ void machine_puts(const char *s);
 void machine_put_field(const char *name, uint32_t value); /* name, then the number */
 int machine_getc(void);                                   /* -1 when nothing came */
 
+void machine_out8(uint16_t port, uint8_t v);
+void machine_out16(uint16_t port, uint16_t v);
+void machine_out32(uint16_t port, uint32_t v);
+uint16_t machine_in16(uint16_t port);
+uint32_t machine_in32(uint16_t port);
+
 bool machine_power_button(void);
 void machine_power_off(void);

@@ -10,7 +10,7 @@ extern char guest_end[];
 
 static uint32_t *base;                                    /* start of the working set */
 static uint32_t n_working, n_static, n_blank, n_firmware; /* pages */
-static bool random_pages;
+static int n_noise;                                       /* words of a page before its zeros */
 static uint32_t cursor, generation, written, bad;
 static uint32_t firmware_sums[MEMORY_FIRMWARE_MIB * PAGES_PER_MIB];
 
@@ -43,23 +43,21 @@ static void wipe(uint32_t page)
     }
 }
 
-/* A page of generation `gen`: its generation, its number, a word mixed from both, then noise seeded
- * by that word or zeros. `whole` is false for a rewrite that leaves the zeros alone. */
+/* A page of generation `gen`: its generation, its number, a word mixed from both, noise seeded by
+ * that word, zeros. `whole` is false for a rewrite that leaves the zeros alone. */
 static void fill(uint32_t page, uint32_t gen, bool whole)
 {
     uint32_t *w = page_at(page), x = mix(gen, page);
 
-    if (whole && !random_pages) {
+    if (whole && n_noise < WORDS) {
         wipe(page);
     }
     w[0] = gen;
     w[1] = page;
     w[2] = x;
-    if (random_pages) {
-        for (int i = 3; i < WORDS; i++) {
-            x = next_noise(x);
-            w[i] = x;
-        }
+    for (int i = 3; i < n_noise; i++) {
+        x = next_noise(x);
+        w[i] = x;
     }
 }
 
@@ -71,13 +69,13 @@ static bool holds(uint32_t page, uint32_t gen, bool whole)
     if (w[0] != gen || w[1] != page || w[2] != x) {
         return false;
     }
-    for (int i = 3; random_pages && i < WORDS; i++) {
+    for (int i = 3; i < n_noise; i++) {
         x = next_noise(x);
         if (w[i] != x) {
             return false;
         }
     }
-    for (int i = 3; !random_pages && whole && i < WORDS; i++) {
+    for (int i = n_noise; whole && i < WORDS; i++) {
         if (w[i]) {
             return false;
         }
@@ -119,7 +117,7 @@ void memory_init(const struct memory_layout *layout, uint32_t top)
     uint32_t pages = top > start ? (top - start) / MEMORY_PAGE : 0;
 
     base = (uint32_t *)start;
-    random_pages = layout->random;
+    n_noise = (int)smaller(3 + layout->noise, WORDS);
     n_firmware = smaller(pages, MEMORY_FIRMWARE_MIB * PAGES_PER_MIB);
     pages -= n_firmware;
     n_working = smaller(pages, layout->working_mib * PAGES_PER_MIB);

@@ -18,7 +18,7 @@ enum { MEMORY_PAGE = 4096, MEMORY_FIRMWARE_MIB = 4 };
 struct memory_layout {
     uint32_t working_mib, static_mib; /* cut to what fits */
     bool cover_all;                   /* the static area takes the blank area's place */
-    bool random;                      /* whole pages of noise; else three words and zeros */
+    uint32_t noise;                   /* words of noise a page, after three of its own */
 };
 
 /* `top`: end of RAM. Writes all areas. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The test guest notices what it must notice: one flipped bit or one stale page, anywhere.
+"""The test guest notices what it must notice: one flipped bit or one stale page or disk block, anywhere.
 
 Runs QEMU with its memory in a file that the test can write to. Argument: heartbeat.elf.
 """
@@ -13,19 +13,20 @@ import sys
 import tempfile
 import time
 
-PAGE = 4096
+PAGE = DISK_BLOCK = 4096
 MIB = 1 << 20
 
 
 class Guest:
-    def __init__(self, elf, directory, args, mib=64):
+    def __init__(self, elf, directory, args, mib=64, disks=()):
         self.memory = os.path.join(directory, "memory")
         self.qmp_path = os.path.join(directory, "qmp")
         self.process = subprocess.Popen(
             ["qemu-system-x86_64", "-accel", "tcg", "-m", str(mib), "-nodefaults", "-display", "none",
              "-object", f"memory-backend-file,id=ram,size={mib}M,mem-path={self.memory},share=on",
              "-machine", "pc,memory-backend=ram", "-serial", "stdio", "-kernel", elf, "-append", args,
-             "-qmp", f"unix:{self.qmp_path},server=on,wait=off"],
+             "-qmp", f"unix:{self.qmp_path},server=on,wait=off"] +
+            [a for d in disks for a in ("-drive", f"file={d},format=raw,if=virtio,cache=writeback")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pending = b""
 
@@ -62,16 +63,33 @@ class Guest:
             f.seek(address)
             f.write(data)
 
-    def qmp(self, command):
+    def qmp(self, command, **arguments):
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(self.qmp_path)
             f = s.makefile("rw")
             f.readline()
             for c in ("qmp_capabilities", command):
-                f.write(json.dumps({"execute": c}) + "\n")
+                f.write(json.dumps({"execute": c, "arguments": arguments if c == command else {}}) + "\n")
                 f.flush()
                 while "return" not in json.loads(f.readline()):
                     pass
+
+    def poke(self, address, data):
+        """Writes guest memory through QEMU's monitor: it has a debugger's door, which holds the guest meanwhile."""
+        door = self.qmp_path + ".gdb"
+        self.qmp("human-monitor-command", **{"command-line": f"gdbserver unix:{door},server=on,wait=off"})
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(door)
+            for packet, answer in ((f"M{address:x},{len(data):x}:{data.hex()}", b"OK"), ("D", b"OK")):
+                s.sendall(f"${packet}#{sum(packet.encode()) & 255:02x}".encode())
+                got = b""
+                while answer not in got:
+                    part = s.recv(100)
+                    check(part and b"$E" not in got, f"the debugger's door answers {got!r}")
+                    got += part
+                s.sendall(b"+")
+        self.qmp("human-monitor-command", **{"command-line": "gdbserver none"})
 
     def close(self):
         self.process.kill()
@@ -120,6 +138,69 @@ def corruption(elf, directory):
         guest.close()
 
 
+def monitor(elf, directory):
+    guest = Guest(elf, directory, "ws=8 rate=0 static=8 fill=half")
+    try:
+        boot = guest.line(r"BOOT magic_ok=1 memKiB=(\d+) ws=8 static=8 rate=0 noise=512 ")
+        guest.line("READY")
+        pages, bad = guest.verify()
+        check(bad == 0, f"{bad} bad pages in an untouched guest")
+        address = (1 << 20) + int(boot[1]) * 1024 - pages * PAGE + 3 * PAGE + 3000
+        check(guest.read(address, 1) == b"\0", "the second half of a page is not blank")
+        guest.poke(address, b"\x01")
+        check(guest.verify()[1] == 1, "a byte written through QEMU's monitor was not noticed")
+        guest.poke(address, b"\0")
+        check(guest.verify()[1] == 0, "still bad after repair")
+        print("a byte written through QEMU's monitor is noticed")
+    finally:
+        guest.close()
+
+
+def disks(elf, directory):
+    """Two disks of different sizes; one flipped byte, one stale block, one block in the wrong place."""
+    images = [os.path.join(directory, name) for name in ("one.img", "two.img")]
+    for path, mib in zip(images, (3, 8)):
+        with open(path, "wb") as f:
+            f.truncate(mib * MIB)
+    guest = Guest(elf, directory, "ws=1 rate=0 disk=4 drate=0 hb=50", disks=images)
+    try:
+        guest.line(r"BOOT .* disks=2 blocks=1536$")
+        guest.line("READY")
+        check(guest.verify()[1] == 0, "bad blocks on untouched disks")
+        for image, at in ((images[0], 0), (images[0], 3 * MIB - 1), (images[1], MIB + 77)):
+            with open(image, "r+b") as f:
+                f.seek(at)
+                before = f.read(1)
+                for wrong, data in ((1, bytes([before[0] ^ 4])), (0, before)):
+                    f.seek(at)
+                    f.write(data)
+                    f.flush()
+                    check(guest.verify()[1] == wrong, f"byte {at} of {os.path.basename(image)}: not {wrong} bad blocks")
+        with open(images[1], "r+b") as f:
+            f.write(open(images[0], "rb").read(DISK_BLOCK))
+            f.flush()
+        check(guest.verify()[1] == 1, "a block of another disk was not noticed")
+        print("flipped and misplaced bytes on disks are noticed")
+    finally:
+        guest.close()
+    guest = Guest(elf, directory, "ws=1 rate=0 disk=1 drate=4096 hb=50", disks=images[:1])
+    try:
+        guest.line("READY")
+        guest.line(r"HB 100 .* bad=0$")
+        check(guest.verify()[1] == 0, "bad blocks on a busy disk")
+        deadline = time.monotonic() + 20
+        with open(images[0], "r+b", buffering=0) as f:
+            old = f.read(DISK_BLOCK)
+            while os.pread(f.fileno(), DISK_BLOCK, 0) == old:
+                check(time.monotonic() < deadline, "the disk is not rewritten")
+            os.pwrite(f.fileno(), old, 0)  # right after a rewrite: the next one is a quarter of a second away
+        guest.line(r"CORRUPT disk=0 block=0$")
+        guest.line(r"HB \d+ .* bad=1$")
+        print("a stale block is noticed before it is rewritten")
+    finally:
+        guest.close()
+
+
 def staleness(elf, directory):
     guest = Guest(elf, directory, "ws=4 rate=40 hb=50 fill=rand")
     try:
@@ -141,7 +222,7 @@ def staleness(elf, directory):
 
 
 def main():
-    for case in (corruption, staleness):
+    for case in (corruption, monitor, disks, staleness):
         with tempfile.TemporaryDirectory(prefix="ferry-guest-") as directory:
             case(sys.argv[1], directory)
 

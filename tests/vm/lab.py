@@ -265,7 +265,8 @@ class Node:
 class Move:
     """What the two handlers do around one migration, up to its start."""
 
-    def __init__(self, lab, guest, source, target, options=None):
+    def __init__(self, lab, guest, source, target, options=None, tls="raw"):
+        self.tls = tls
         self.uid = str(uuid.uuid4())
         self.key = guest["metadata"]["uid"]
         self.source, self.target = source, target
@@ -282,13 +283,13 @@ class Move:
         channels = {0: "controlSocket", 49152: "memorySocket", 49153: "diskSocket"}
         answer = self.target.node.relay_ok("PUT", f"/v1/targets/{self.key}", {
             "move": self.uid, "generation": generation, "sourceNode": self.source.node.name,
-            "bind": self.target.node.address, "tls": "raw", "channels": [
+            "bind": self.target.node.address, "tls": self.tls, "channels": [
                 {"logical": n, "unix": self.target.on_host(self.sockets[name])}
                 for n, name in channels.items() if name in self.sockets]})
         self.source.node.relay_ok("PUT", f"/v1/sources/{self.key}", {
             "move": self.uid, "generation": generation, "targetNode": self.target.node.name,
             "address": answer["address"], "ports": answer["ports"], "dir": os.path.join(self.source.dir, "m"),
-            "owner": VM_USER, "tls": "raw"})
+            "owner": VM_USER, "tls": self.tls})
 
     def phase(self, pod):
         return pod.migration()["phase"]
@@ -333,8 +334,7 @@ class Lab:
     def set_up(self):
         for number, name in enumerate(("nodea", "nodeb"), 1):
             self.nodes.append(Node(self, name, number))
-        a, b = self.nodes
-        self.ip("-n", a.netns, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b.netns)
+        self.lay_cable()
         for node in self.nodes:
             self.ip("-n", node.netns, "addr", "add", f"{node.address}/24", "dev", "eth0")
             self.ip("-n", node.netns, "link", "set", "eth0", "up")
@@ -345,6 +345,11 @@ class Lab:
                            stdout=subprocess.DEVNULL)
         for node in self.nodes:
             node.start_relay()
+
+    def lay_cable(self):
+        """An interface eth0 in both nodes."""
+        a, b = self.nodes
+        self.ip("-n", a.netns, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", b.netns)
 
     @staticmethod
     def ip(*args):
