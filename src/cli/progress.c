@@ -58,6 +58,7 @@ int progress_parse(const char *json, size_t len, struct progress_sample *ret,
         .iteration = natural(root, "iteration"),
         .expected_downtime_ms = natural(root, "expectedDowntimeMs"),
         .throttle_percent = natural(root, "throttlePercent"),
+        .path_away = ferry_streq(yyjson_get_str(yyjson_obj_get(root, "path")), "away"),
     };
     snprintf(ret->uid, sizeof(ret->uid), "%s", uid ? uid : "");
     snprintf(ret->mode, sizeof(ret->mode), "%s", mode ? mode : "");
@@ -181,7 +182,9 @@ static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
 {
     struct progress_band eta = progress_eta(s);
 
-    if (eta.low_s == PROGRESS_ETA_UNKNOWN) {
+    if (s->path_away) {
+        ferry_buf_puts(out, "  path away: goes on when it is back");
+    } else if (eta.low_s == PROGRESS_ETA_UNKNOWN) {
         ferry_buf_puts(out, "  ETA ...");
     } else if (eta.high_s == PROGRESS_ETA_NEVER && s->iteration > 1) {
         ferry_buf_puts(out, "  ETA none at this rate");

@@ -15,6 +15,7 @@ struct progress_sample {
     int64_t elapsed_ms, total_bytes, processed_bytes, remaining_bytes;
     int64_t bytes_per_s, dirty_bytes_per_s;
     int64_t iteration, expected_downtime_ms, throttle_percent;
+    bool path_away; /* the transport waits for the way to the target */
 };
 int progress_parse(const char *json, size_t len, struct progress_sample *ret,
                    struct ferry_error *err);

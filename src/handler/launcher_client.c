@@ -138,3 +138,10 @@ int launcher_target_state(const char *socket, const char *uid, const char *state
 
     return tell(socket, "PUT", path, "state", state, QUICK_MS, err);
 }
+
+int launcher_tell_path(const char *socket, const char *uid, bool away, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("migrations", uid, "/path");
+
+    return tell(socket, "PUT", path, "state", away ? "away" : "up", QUICK_MS, err);
+}

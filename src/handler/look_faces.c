@@ -189,6 +189,7 @@ static int connect_source(struct look *l, struct ferry_error *err)
             .n_ports = m->n_ports,
             .dir = dir,
             .generation = 1 + recovery_generation(&l->vmi->u.vmi, ANNOTATION_PORTS_GENERATION),
+            .rate = m->config.bandwidth_bytes_per_s,
             .plain = m->config.disable_tls,
             .owner = st.st_uid},
         err);
@@ -199,7 +200,10 @@ static int connect_source(struct look *l, struct ferry_error *err)
 static int start_move(struct look *l, struct ferry_error *err)
 {
     const struct api_migration_state *m = &l->vmi->u.vmi.migration;
-    ferry_cleanup_free char *options = source_options(&m->config);
+    struct relay_path path = {0};
+
+    relay_get_path(l->node->relay_socket, m->target_node, &path, NULL); /* not known is fine */
+    ferry_cleanup_free char *options = source_options(&m->config, path.bytes_per_s);
     int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, err);
 
     if (rc < 0) {
@@ -292,6 +296,41 @@ static void keep_record(struct look *l)
     }
 }
 
+/* Whether the way to the target is away. The launcher is told when that changes: its clocks stand
+ * still meanwhile. A relay that does not answer holds its streams no less: what was known holds. */
+static bool follow_path(struct look *l)
+{
+    const struct api_migration_state *m = &l->vmi->u.vmi.migration;
+    const struct launcher_migration *run =
+        l->view.reach == LAUNCHER_UP && m->uid
+            ? launcher_status_migration(l->view.status, m->uid, LAUNCHER_ROLE_SOURCE)
+            : NULL;
+    struct relay_path path = {.away = l->memory->path_told_away};
+    struct ferry_error err;
+
+    if (!run || run->phase != LAUNCHER_RUNNING || ferry_str_empty(m->target_node)) {
+        l->memory->path_told_away = false;
+        return false;
+    }
+    if (relay_get_path(l->node->relay_socket, m->target_node, &path, &err) < 0) {
+        ferry_debug("the relay does not tell of the path", F_ERR(&err));
+    }
+    if (path.away != l->memory->path_told_away) {
+        int rc = launcher_tell_path(l->socket, m->uid, path.away, &err);
+
+        if (rc < 0) {
+            ferry_debug("the launcher was not told of the path, trying on", F_ERR(&err));
+        } else {
+            l->memory->path_told_away = path.away;
+            ferry_info(path.away ? "the way to the target is away"
+                                 : "the way to the target is back",
+                       F_STR("vmi", l->vmi->meta->name), F_STR("move", m->uid),
+                       F_STR("target", m->target_node));
+        }
+    }
+    return path.away;
+}
+
 int look_as_source(struct look *l, struct ferry_error *err)
 {
     struct source_input in = {.vmi = &l->vmi->u.vmi,
@@ -300,6 +339,7 @@ int look_as_source(struct look *l, struct ferry_error *err)
                               .now_ms = l->now_ms};
 
     tell_target_state(l);
+    in.path_away = follow_path(l);
     for (int i = 0; i < STEPS_MAX; i++) {
         int rc = 0;
 

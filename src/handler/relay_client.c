@@ -126,7 +126,31 @@ int relay_put_source(const char *socket, const struct relay_source *s, struct fe
     yyjson_mut_obj_add_str(doc, o, "address", s->address);
     yyjson_mut_obj_add_str(doc, o, "dir", s->dir);
     yyjson_mut_obj_add_uint(doc, o, "owner", s->owner);
+    yyjson_mut_obj_add_int(doc, o, "rateBytesPerS", s->rate);
     return put(socket, "sources", s->key, doc, &answer, err);
+}
+
+int relay_get_path(const char *socket, const char *node, struct relay_path *ret,
+                   struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = path_of("paths", node);
+    http_cleanup_reply struct http_reply reply = {0};
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    int rc = node_call(
+        &(struct node_call){
+            .socket = socket, .method = "GET", .path = path, .timeout_ms = TIMEOUT_MS},
+        &reply, err);
+
+    if (rc == 0) {
+        rc = api_json_parse(reply.body.data, reply.body.len, &doc, err);
+    }
+    if (rc < 0) {
+        return ferry_wrap(err, "relay");
+    }
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+    ret->away = ferry_streq(api_json_str(root, "/state"), "away");
+    ret->bytes_per_s = api_json_int(root, "/lastBytesPerS", 0);
+    return 0;
 }
 
 int relay_delete(const char *socket, const char *collection, const char *key,

@@ -34,10 +34,19 @@ struct relay_source {
     size_t n_ports;
     const char *dir; /* the pod's m/ on the host */
     int64_t generation;
-    bool plain;  /* not encrypted */
-    uid_t owner; /* who may connect to the sockets in it */
+    int64_t rate; /* bytes/s that the move may take; 0 = no limit */
+    bool plain;   /* not encrypted */
+    uid_t owner;  /* who may connect to the sockets in it */
 };
 int relay_put_source(const char *socket, const struct relay_source *s, struct ferry_error *err);
+
+/* What the relay knows of the way to a node. */
+struct relay_path {
+    bool away;           /* a stream's connection is gone and waited for */
+    int64_t bytes_per_s; /* best rate that one stream had lately; 0 = not known */
+};
+int relay_get_path(const char *socket, const char *node, struct relay_path *ret,
+                   struct ferry_error *err);
 
 /* `collection`: "targets" or "sources". Unknown keys are fine. */
 int relay_delete(const char *socket, const char *collection, const char *key,

@@ -36,8 +36,8 @@ static void copy_run(struct vmi_edit *e, const struct launcher_migration *m)
     }
 }
 
-/* {sample..., "mode", "uid", "phase", "downtimeMs"} */
-static char *progress_json(const struct launcher_migration *m)
+/* {sample..., "mode", "uid", "phase", "path", "downtimeMs"} */
+static char *progress_json(const struct launcher_migration *m, bool path_away)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *o = m->sample ? yyjson_val_mut_copy(doc, (yyjson_val *)m->sample) : NULL;
@@ -50,6 +50,7 @@ static char *progress_json(const struct launcher_migration *m)
     yyjson_mut_obj_add_str(doc, o, "mode", m->mode);
     yyjson_mut_obj_add_str(doc, o, "phase",
                            m->phase == LAUNCHER_SUCCEEDED ? "succeeded" : "running");
+    yyjson_mut_obj_add_str(doc, o, "path", path_away ? "away" : "up");
     if (m->downtime_ms >= 0) {
         yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
     }
@@ -177,7 +178,7 @@ static struct source_decision decide_running(const struct source_input *in,
     struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
     copy_run(&e, m);
     if (has_figures(m) && in->now_ms - in->progress_ms >= PROGRESS_MS) {
-        ferry_cleanup_free char *json = progress_json(m);
+        ferry_cleanup_free char *json = progress_json(m, in->path_away);
 
         vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
         d.progress = true;
@@ -218,7 +219,7 @@ static struct source_decision decide_succeeded(const struct source_input *in,
                                                const struct launcher_migration *m)
 {
     struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
-    ferry_cleanup_free char *json = progress_json(m);
+    ferry_cleanup_free char *json = progress_json(m, in->path_away);
 
     copy_run(&e, m);
     vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
@@ -278,7 +279,7 @@ static void pass_through(const yyjson_val *config, yyjson_mut_doc *doc, yyjson_m
     }
 }
 
-char *source_options(const struct api_migration_config *c)
+char *source_options(const struct api_migration_config *c, int64_t path_bytes_per_s)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *o = yyjson_mut_obj(doc);
@@ -297,6 +298,9 @@ char *source_options(const struct api_migration_config *c)
             yyjson_mut_obj_add_int(doc, o, "bandwidthBytesPerS", c->bandwidth_bytes_per_s);
         }
         pass_through(c->raw, doc, o);
+    }
+    if (path_bytes_per_s > 0) {
+        yyjson_mut_obj_add_int(doc, o, "pathBytesPerS", path_bytes_per_s);
     }
     char *json = yyjson_mut_write(doc, 0, NULL);
     yyjson_mut_doc_free(doc);

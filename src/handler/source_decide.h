@@ -20,6 +20,7 @@ struct source_input {
     int64_t recovered_ms;       /* when */
     bool recover_failed;        /* going on failed during this look */
     int64_t progress_ms;        /* when progress was written last */
+    bool path_away;             /* the relay waits for the way to the target */
     int64_t now_ms;
 };
 
@@ -42,5 +43,6 @@ struct source_decision {
 
 struct source_decision source_decide(const struct source_input *in);
 
-/* Options for PUT /v1/migrations/UID from the frozen policy; JSON, the caller's. */
-char *source_options(const struct api_migration_config *config);
+/* Options for PUT /v1/migrations/UID from the frozen policy, and the measured rate of the path (0 =
+ * not known); JSON, the caller's. */
+char *source_options(const struct api_migration_config *config, int64_t path_bytes_per_s);

@@ -125,6 +125,8 @@ static void progress_lines(void **state)
                                           .iteration = 3,
                                           .throttle_percent = 20,
                                           .mode = "PreCopy"};
+    const struct progress_sample cut = {
+        .total_bytes = 128 * MIB, .remaining_bytes = 64 * MIB, .iteration = 1, .path_away = true};
     const struct {
         const char *phase;
         const struct progress_sample *sample;
@@ -147,6 +149,9 @@ static void progress_lines(void **state)
         {"Running", &early, 0,
          "Running          remaining 64.0 MiB of 128.0 MiB  ETA over 16 s  rate 4.0 MiB/s  dirty "
          "8.0 MiB/s  round 1"},
+        {"Running", &cut, 0,
+         "Running          remaining 64.0 MiB of 128.0 MiB  path away: goes on when it is back  "
+         "rate 0 B/s  dirty 0 B/s  round 1"},
         {"Running", &half, 40, "Running          remaining 64.0 MiB of 1"},
         {"Running", &half, 150,
          "Running          [==========>         ]  remaining 64.0 MiB of 128.0 MiB  ETA 2 s to 3 s"

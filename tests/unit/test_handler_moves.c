@@ -353,9 +353,34 @@ static void options(void **state)
         ferry_cleanup_free char *status =
             ferry_asprintf("\"migrationState\":{\"migrationUid\":\"move\"%s}", cases[i].config);
         api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, status);
-        ferry_cleanup_free char *json = source_options(&o->u.vmi.migration.config);
+        ferry_cleanup_free char *json = source_options(&o->u.vmi.migration.config, 0);
 
         case_check_words(cases[i].config, json, cases[i].words);
+        ferry_cleanup_free char *measured = source_options(&o->u.vmi.migration.config, 123456789);
+        case_check_words(cases[i].config, json, "!pathBytesPerS");
+        case_check_words(cases[i].config, measured, "\"pathBytesPerS\":123456789");
+    }
+}
+
+/* Whoever watches is told that the transport waits. */
+static void progress_tells_of_the_path(void **state)
+{
+    api_cleanup_object struct api_object *o =
+        case_vmi(NULL, NULL, VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""));
+    launcher_cleanup_status struct launcher_status s = {0};
+    struct source_input in = {.vmi = &o->u.vmi,
+                              .launcher = case_launcher(RUN(SAMPLE), &s),
+                              .relay_ready = true,
+                              .now_ms = NOW};
+
+    (void)state;
+    for (int away = 0; away < 2; away++) {
+        in.path_away = away;
+        struct source_decision d = source_decide(&in);
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        case_check_words("path", patch,
+                         away ? "\\\"path\\\":\\\"away\\\"" : "\\\"path\\\":\\\"up\\\"");
     }
 }
 
@@ -365,6 +390,7 @@ int main(void)
         cmocka_unit_test(leaving),
         cmocka_unit_test(coming),
         cmocka_unit_test(options),
+        cmocka_unit_test(progress_tells_of_the_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
