@@ -7,6 +7,8 @@
 #include "launcher/state.h"
 #include "launcher/virt.h"
 
+struct kept;
+
 struct context {
     const char *namespace_, *name, *uid; /* of the VMI that this launcher is for */
     const char *migration_dir;           /* sockets of moves */
@@ -14,6 +16,7 @@ struct context {
     const char *record_dir;
     struct domain_xml_options domain;
     struct virt *virt;
+    struct kept *kept;
     struct state *state;
     struct events *events;
 };

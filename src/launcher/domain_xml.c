@@ -475,16 +475,24 @@ static void write_devices(struct xml *x, const yyjson_val *spec, const struct di
 
 /* libvirt's own monitor is not enough: its recovery of a broken post-copy crashes in some versions.
  */
-static void write_monitor(struct xml *x, const char *path)
+static void write_monitor(struct xml *x, const char *id, const char *path)
 {
     ferry_cleanup_free char *chardev =
-        ferry_asprintf("socket,id=ferry-qmp,path=%s,server=on,wait=off", path);
+        ferry_asprintf("socket,id=%s,path=%s,server=on,wait=off", id, path);
+    ferry_cleanup_free char *monitor = ferry_asprintf("chardev=%s,mode=control", id);
 
-    element_start(x, "qemu:commandline");
     LEAF(x, "qemu:arg", "value", "-chardev");
     LEAF(x, "qemu:arg", "value", chardev);
     LEAF(x, "qemu:arg", "value", "-mon");
-    LEAF(x, "qemu:arg", "value", "chardev=ferry-qmp,mode=control");
+    LEAF(x, "qemu:arg", "value", monitor);
+}
+
+/* Each takes one connection at a time: the second is for the one that is kept. */
+static void write_monitors(struct xml *x, const struct domain_xml_options *opt)
+{
+    element_start(x, "qemu:commandline");
+    write_monitor(x, "ferry-qmp", opt->qmp_path);
+    write_monitor(x, "ferry-qmp-kept", opt->qmp_kept_path);
     element_end(x);
 }
 
@@ -512,7 +520,7 @@ static int write_domain(struct xml *x, const struct api_vmi *vmi, const struct d
     text_element(x, "on_reboot", "restart");
     text_element(x, "on_crash", "destroy");
     write_devices(x, vmi->spec, disks, opt);
-    write_monitor(x, opt->qmp_path);
+    write_monitors(x, opt);
     element_end(x);
     return 0;
 }

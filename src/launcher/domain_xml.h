@@ -11,12 +11,13 @@
 #include "base/error.h"
 
 struct domain_xml_options {
-    bool kvm;                /* domain type kvm; else emulation */
-    const char *emulator;    /* QEMU's path */
-    const char *guest_dir;   /* where kernelBoot's "ferry.io/builtin" finds its files */
-    const char *disk_dir;    /* images: VOLUME/disk.img below */
-    const char *console_dir; /* serial.sock and serial.log go here */
-    const char *qmp_path;    /* a second monitor of QEMU: post-copy is recovered through it */
+    bool kvm;                  /* domain type kvm; else emulation */
+    const char *emulator;      /* QEMU's path */
+    const char *guest_dir;     /* where kernelBoot's "ferry.io/builtin" finds its files */
+    const char *disk_dir;      /* images: VOLUME/disk.img below */
+    const char *console_dir;   /* serial.sock and serial.log go here */
+    const char *qmp_path;      /* monitors of QEMU beside libvirt's: for single calls, */
+    const char *qmp_kept_path; /* and for the connection that is kept (kept.h) */
 };
 
 /* `*ret_xml` is owned by the caller. */

@@ -21,6 +21,7 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "launcher/control.h"
+#include "launcher/kept.h"
 #include "launcher/libvirtd.h"
 #include "launcher/migrate_call.h"
 
@@ -39,7 +40,7 @@ struct launcher {
     struct migrate *migrate;
     struct target *target;
     struct control *control;
-    char *libvirt_socket, *record_dir, *qmp_path;
+    char *libvirt_socket, *record_dir, *qmp_path, *qmp_kept_path;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
     int64_t complain_ns;
     pthread_t observer;
@@ -137,6 +138,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     }
     l->libvirt_socket = ferry_asprintf("%s/libvirt-sock", cfg->libvirt_dir);
     l->qmp_path = ferry_asprintf("%s/qmp.sock", cfg->state_dir);
+    l->qmp_kept_path = ferry_asprintf("%s/qmp-kept.sock", cfg->state_dir);
     l->record_dir = ferry_asprintf("%s/records", cfg->state_dir);
     c->namespace_ = cfg->namespace_;
     c->name = cfg->name;
@@ -149,7 +151,9 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
                                             .guest_dir = cfg->guest_dir,
                                             .console_dir = cfg->console_dir,
                                             .disk_dir = cfg->disk_dir,
-                                            .qmp_path = l->qmp_path};
+                                            .qmp_path = l->qmp_path,
+                                            .qmp_kept_path = l->qmp_kept_path};
+    c->kept = kept_new(l->qmp_kept_path, cfg->store_fds);
     c->events = events_new();
     ferry_cleanup_free char *uri =
         ferry_asprintf("qemu+unix:///session?socket=%s", l->libvirt_socket);
@@ -192,6 +196,7 @@ static void tear_down(struct launcher *l)
     if (l->observed) {
         pthread_join(l->observer, NULL);
     }
+    kept_free(l->context.kept);
     virt_free(l->context.virt);
     libvirtd_free(l->daemon);
     events_free(l->context.events);
@@ -199,6 +204,7 @@ static void tear_down(struct launcher *l)
     free(l->libvirt_socket);
     free(l->record_dir);
     free(l->qmp_path);
+    free(l->qmp_kept_path);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------

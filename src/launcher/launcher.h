@@ -10,7 +10,8 @@ struct launcher_config {
     const char *guest_dir, *console_dir, *disk_dir, *migration_dir, *libvirt_dir, *state_dir;
     const char *emulator, *libvirtd;
     bool kvm;
-    int control_fd; /* listening unix socket; taken */
+    int control_fd;   /* listening unix socket; taken */
+    int store_fds[2]; /* a socket pair that outlives us (kept.h), or -1; taken */
 };
 
 /* Runs until it was asked to stop and the guest is gone. The stop signals must be blocked

@@ -17,13 +17,14 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/disk_image.h"
+#include "launcher/kept.h"
 #include "launcher/monitor.h"
 #include "launcher/record.h"
 #include "launcher/request.h"
 #include "launcher/result.h"
 #include "launcher/sample.h"
 
-enum { LOOK_AGAIN_MS = 200 };
+enum { LOOK_AGAIN_MS = 200, KEPT_MS = 5000 };
 
 struct migrate {
     const struct context *c;
@@ -220,12 +221,24 @@ static void clean_up(struct migrate *m, const struct result *r)
     }
 }
 
+/* What recovery needs is there before post-copy begins. */
+static void keep_monitor(struct migrate *m)
+{
+    struct ferry_error err;
+
+    if (m->options.allow_post_copy &&
+        kept_open(m->c->kept, ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS, &err) < 0) {
+        ferry_warn("no connection to QEMU's monitor", F_ERR(&err));
+    }
+}
+
 static void *run_migration(void *ctx)
 {
     struct migrate *m = ctx;
     struct request_result call = {0};
     struct result result;
 
+    keep_monitor(m);
     if (m->make_call) {
         request_make(&(struct request){.c = m->c,
                                        .options = &m->options,
@@ -238,6 +251,7 @@ static void *run_migration(void *ctx)
     }
     settle(m, &call, &result);
     monitor_stop(m->monitor);
+    kept_close(m->c->kept);
     clean_up(m, &result);
     write_result(m, &result);
     note_end(m);

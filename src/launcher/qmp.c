@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,128 +13,168 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { ANSWER_MAX = 1 << 20, LINES_MAX = 1000 };
+enum { ANSWER_MAX = 1 << 20, LINES_MAX = 10000 };
 
-struct link {
+struct qmp {
     int fd;
-    int64_t deadline_ns;
     struct ferry_buf in; /* what was read and not yet taken */
 };
 
-static void link_done(struct link *l)
+struct qmp *qmp_adopt(int fd)
 {
-    ferry_closep(&l->fd);
-    ferry_buf_done(&l->in);
-}
-#define cleanup_link ferry_cleanup(link_done)
+    struct qmp *q = ferry_xcalloc(1, sizeof(*q));
 
-static int fill(struct link *l, struct ferry_error *err)
+    q->fd = fd;
+    return q;
+}
+
+int qmp_fd(const struct qmp *q)
+{
+    return q->fd;
+}
+
+void qmp_close(struct qmp *q)
+{
+    if (q) {
+        ferry_closep(&q->fd);
+        ferry_buf_done(&q->in);
+        free(q);
+    }
+}
+
+static int fill(struct qmp *q, int64_t deadline_ns, struct ferry_error *err)
 {
     char piece[4096];
-    int64_t left_ms = (l->deadline_ns - ferry_now_ns()) / FERRY_NS_PER_MS;
-    struct pollfd p = {.fd = l->fd, .events = POLLIN};
+    int64_t left_ms = (deadline_ns - ferry_now_ns()) / FERRY_NS_PER_MS;
+    struct pollfd p = {.fd = q->fd, .events = POLLIN};
 
     if (left_ms <= 0 || poll(&p, 1, (int)left_ms) == 0) {
         return ferry_fail(err, FERRY_RETRY, "QEMU's monitor does not answer");
     }
-    ssize_t n = read(l->fd, piece, sizeof(piece));
+    ssize_t n = read(q->fd, piece, sizeof(piece));
     if (n < 0 && errno == EINTR) {
         return 0;
     }
     if (n <= 0) {
         return ferry_fail(err, FERRY_RETRY, "QEMU's monitor closed the connection");
     }
-    if (l->in.len + (size_t)n > ANSWER_MAX) {
+    if (q->in.len + (size_t)n > ANSWER_MAX) {
         return ferry_fail(err, FERRY_FATAL, "QEMU's monitor says too much");
     }
-    ferry_buf_append(&l->in, piece, (size_t)n);
+    ferry_buf_append(&q->in, piece, (size_t)n);
     return 0;
 }
 
-/* The next line, parsed. */
-static int read_line(struct link *l, yyjson_doc **ret, struct ferry_error *err)
+/* The next line, parsed. The rest of a line whose begin a predecessor took is skipped. */
+static int read_line(struct qmp *q, int64_t deadline_ns, yyjson_doc **ret, struct ferry_error *err)
 {
     for (;;) {
-        char *end = l->in.len ? memchr(l->in.data, '\n', l->in.len) : NULL;
+        char *end = q->in.len ? memchr(q->in.data, '\n', q->in.len) : NULL;
 
-        if (end) {
-            size_t len = (size_t)(end - l->in.data);
-            int rc = api_json_parse(l->in.data, len, ret, err);
-
-            l->in.len -= len + 1;
-            memmove(l->in.data, end + 1, l->in.len);
-            return rc < 0 ? ferry_wrap(err, "QEMU's monitor") : 0;
+        if (!end) {
+            int rc = fill(q, deadline_ns, err);
+            if (rc < 0) {
+                return rc;
+            }
+            continue;
         }
-        int rc = fill(l, err);
-        if (rc < 0) {
-            return rc;
+        size_t len = (size_t)(end - q->in.data);
+        int rc = api_json_parse(q->in.data, len, ret, NULL);
+
+        q->in.len -= len + 1;
+        memmove(q->in.data, end + 1, q->in.len);
+        if (rc == 0) {
+            return 0;
         }
     }
 }
 
-/* Sends a command and waits for its answer; events in between are skipped. */
-static int execute(struct link *l, const char *verb, const char *command, const char *arguments,
-                   yyjson_doc **ret, struct ferry_error *err)
+/* The answer to command `id`; 1 when `doc` is something else: an event, or what a predecessor
+ * asked for. */
+static int answer(yyjson_doc *doc, const char *id, const char *command, struct ferry_error *err)
 {
-    ferry_cleanup_free char *line = ferry_asprintf("{\"%s\":\"%s\",\"arguments\":%s}\n", verb,
-                                                   command, arguments ? arguments : "{}");
-    int rc = ferry_write_all(l->fd, line, strlen(line), err);
+    yyjson_val *root = yyjson_doc_get_root(doc), *error = yyjson_obj_get(root, "error");
 
-    for (int i = 0; rc == 0 && i < LINES_MAX; i++) {
+    if (!ferry_streq(api_json_str(root, "/id"), id)) {
+        return 1;
+    }
+    if (error) {
+        const char *why = yyjson_get_str(yyjson_obj_get(error, "desc"));
+
+        return ferry_fail(err, FERRY_CONFLICT, "QEMU refuses %s: %s", command, why ? why : "?");
+    }
+    return yyjson_obj_get(root, "return") ? 0 : 1;
+}
+
+int qmp_execute(struct qmp *q, const struct qmp_command *c, int64_t deadline_ns, yyjson_doc **ret,
+                struct ferry_error *err)
+{
+    char id[40];
+    int rc;
+
+    /* Of this process and this instant: nobody else's answer is taken for ours. */
+    snprintf(id, sizeof(id), "%ld-%lld", (long)getpid(), (long long)ferry_now_ns());
+    ferry_cleanup_free char *line = ferry_asprintf(
+        "{\"%s\":\"%s\",\"arguments\":%s,\"id\":\"%s\"}\n", c->at_once ? "exec-oob" : "execute",
+        c->name, c->arguments ? c->arguments : "{}", id);
+    if (ferry_write_all(q->fd, line, strlen(line), err) < 0) {
+        return ferry_fail(err, FERRY_RETRY, "QEMU's monitor closed the connection");
+    }
+    for (int i = 0; i < LINES_MAX; i++) {
         yyjson_doc *doc = NULL;
 
-        rc = read_line(l, &doc, err);
+        rc = read_line(q, deadline_ns, &doc, err);
         if (rc < 0) {
             return rc;
         }
-        yyjson_val *root = yyjson_doc_get_root(doc), *error = yyjson_obj_get(root, "error");
-        if (error) {
-            const char *why = yyjson_get_str(yyjson_obj_get(error, "desc"));
-
-            rc = ferry_fail(err, FERRY_CONFLICT, "QEMU refuses %s: %s", command, why ? why : "?");
-        } else if (yyjson_obj_get(root, "return")) {
-            if (ret) {
-                *ret = doc;
-                return 0;
-            }
-            yyjson_doc_free(doc);
+        rc = answer(doc, id, c->name, err);
+        if (rc == 0 && ret) {
+            *ret = doc;
             return 0;
         }
         yyjson_doc_free(doc);
+        if (rc <= 0) {
+            return rc;
+        }
     }
-    return rc < 0 ? rc : ferry_fail(err, FERRY_FATAL, "QEMU's monitor never answers %s", command);
+    return ferry_fail(err, FERRY_FATAL, "QEMU's monitor never answers %s", c->name);
 }
 
-int qmp_call(const char *path, const char *command, const char *arguments, bool at_once,
-             int64_t deadline_ns, yyjson_doc **ret, struct ferry_error *err)
+int qmp_open(const char *path, int64_t deadline_ns, struct qmp **ret, struct ferry_error *err)
 {
-    cleanup_link struct link l = {.fd = ferry_unix_connect(path, deadline_ns, err),
-                                  .deadline_ns = deadline_ns};
+    const struct qmp_command agree = {.name = "qmp_capabilities",
+                                      .arguments = "{\"enable\":[\"oob\"]}"};
+    int fd = ferry_unix_connect(path, deadline_ns, err);
     yyjson_doc *greeting = NULL;
 
-    if (l.fd < 0) {
+    if (fd < 0) {
         return ferry_wrap(err, "QEMU's monitor");
     }
-    int rc = read_line(&l, &greeting, err);
+    struct qmp *q = qmp_adopt(fd);
+    int rc = read_line(q, deadline_ns, &greeting, err);
     yyjson_doc_free(greeting);
     if (rc == 0) {
-        rc = execute(&l, "execute", "qmp_capabilities", "{\"enable\":[\"oob\"]}", NULL, err);
+        rc = qmp_execute(q, &agree, deadline_ns, NULL, err);
     }
-    return rc < 0 ? rc
-                  : execute(&l, at_once ? "exec-oob" : "execute", command, arguments, ret, err);
+    if (rc < 0) {
+        qmp_close(q);
+        return rc;
+    }
+    *ret = q;
+    return 0;
 }
 
-int qmp_migration_status(const char *path, char *ret, size_t size, int64_t deadline_ns,
-                         struct ferry_error *err)
+int qmp_call(const char *path, const char *command, const char *arguments, int64_t deadline_ns,
+             yyjson_doc **ret, struct ferry_error *err)
 {
-    yyjson_doc *doc = NULL;
-    int rc = qmp_call(path, "query-migrate", NULL, false, deadline_ns, &doc, err);
+    struct qmp *q;
+    int rc = qmp_open(path, deadline_ns, &q, err);
 
     if (rc < 0) {
         return rc;
     }
-    const char *s = api_json_str(yyjson_doc_get_root(doc), "/return/status");
-    snprintf(ret, size, "%s", s ? s : "none");
-    yyjson_doc_free(doc);
-    return 0;
+    rc = qmp_execute(q, &(struct qmp_command){.name = command, .arguments = arguments}, deadline_ns,
+                     ret, err);
+    qmp_close(q);
+    return rc;
 }

@@ -7,8 +7,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/kept.h"
 #include "launcher/migrate_call.h"
-#include "launcher/qmp.h"
 
 enum { STATUS_SIZE = 40, CALL_MS = 5000, WAIT_MS = 10000, STEP_MS = 50 };
 
@@ -20,9 +20,10 @@ static int64_t soon(void)
 /* Has QEMU drop streams that it still believes in: we are asked because they are dead. */
 static void drop_streams(const struct context *c)
 {
+    const struct qmp_command command = {.name = "migrate-pause", .at_once = true};
     struct ferry_error err;
 
-    if (qmp_call(c->domain.qmp_path, "migrate-pause", NULL, true, soon(), NULL, &err) < 0) {
+    if (kept_execute(c->kept, &command, soon(), NULL, &err) < 0) {
         ferry_info("QEMU keeps its streams", F_ERR(&err));
     }
 }
@@ -40,7 +41,7 @@ static int wait_broken(const struct context *c, bool *ret_done, struct ferry_err
     bool dropped = false;
 
     do {
-        int rc = qmp_migration_status(c->domain.qmp_path, status, sizeof(status), soon(), err);
+        int rc = kept_migration_status(c->kept, status, sizeof(status), soon(), err);
 
         if (rc < 0) {
             return rc;
@@ -65,7 +66,7 @@ static int wait_going(const struct context *c, struct ferry_error *err)
     char status[STATUS_SIZE];
 
     do {
-        int rc = qmp_migration_status(c->domain.qmp_path, status, sizeof(status), soon(), err);
+        int rc = kept_migration_status(c->kept, status, sizeof(status), soon(), err);
 
         /* QEMU may be gone: libvirt ends it when all has arrived */
         if (rc < 0 || is(status, "postcopy-active") || is(status, "completed")) {
@@ -83,13 +84,14 @@ static int wait_going(const struct context *c, struct ferry_error *err)
 static int recover_source(const struct context *c, const char *uri, struct ferry_error *err)
 {
     ferry_cleanup_free char *arguments = ferry_asprintf("{\"uri\":\"%s\",\"resume\":true}", uri);
+    const struct qmp_command command = {.name = "migrate", .arguments = arguments};
     bool done;
     int rc = wait_broken(c, &done, err);
 
     if (rc < 0 || done) {
         return rc;
     }
-    rc = qmp_call(c->domain.qmp_path, "migrate", arguments, false, soon(), NULL, err);
+    rc = kept_execute(c->kept, &command, soon(), NULL, err);
     return rc < 0 ? rc : wait_going(c, err);
 }
 
@@ -103,17 +105,19 @@ static void knock(const char *path)
     (void)fd;
 }
 
-/* All out of band: the main loop may wait for memory that only the recovery brings. */
+/* All out of band and on the connection that was agreed upon before: the main loop may wait for
+ * memory that only the recovery brings. */
 static int recover_target(const struct context *c, const char *path, const char *uri,
                           struct ferry_error *err)
 {
     ferry_cleanup_free char *arguments = ferry_asprintf("{\"uri\":\"%s\"}", uri);
+    const struct qmp_command command = {
+        .name = "migrate-recover", .arguments = arguments, .at_once = true};
     int64_t deadline = ferry_now_ns() + WAIT_MS * FERRY_NS_PER_MS;
     bool dropped = false;
 
     for (;;) {
-        int rc =
-            qmp_call(c->domain.qmp_path, "migrate-recover", arguments, true, soon(), NULL, err);
+        int rc = kept_execute(c->kept, &command, soon(), NULL, err);
 
         if (rc == 0 || strstr(err->msg, "triggered already")) {
             return 0;

@@ -15,10 +15,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/incoming.h"
+#include "launcher/kept.h"
 #include "launcher/migrate_call.h"
 
 /* The arrival is an event; only the end of libvirt's job is not, and is polled for. */
-enum { LOOK_MS = 500, JOB_LOOK_MS = 50 };
+enum { LOOK_MS = 500, JOB_LOOK_MS = 50, KEPT_MS = 1000 };
 
 struct target {
     const struct context *c;
@@ -120,6 +121,7 @@ static bool look(struct target *t, bool *ret_arrived)
 {
     struct incoming_input in = {0};
     struct state_values v;
+    struct ferry_error err;
 
     *ret_arrived = false;
     if (virt_view(t->c->virt, &in.domain, NULL) < 0) {
@@ -129,6 +131,11 @@ static bool look(struct target *t, bool *ret_arrived)
      * still comes in. */
     in.job_over = view_active(&in.domain) && !in.domain.between && !in.domain.postcopy &&
                   virt_job_over(t->c->virt);
+    /* Now, while QEMU has all it needs to answer: in post-copy it may not. */
+    if (view_active(&in.domain) &&
+        kept_open(t->c->kept, ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS, &err) < 0) {
+        ferry_debug("no connection to QEMU's monitor yet", F_ERR(&err));
+    }
     state_get(t->c->state, &v);
     in.seen = v.migration.incoming_seen;
     struct incoming step = incoming_decide(&in);
@@ -152,9 +159,13 @@ static void *watch(void *ctx)
             seen = e.seq;
         }
         pthread_mutex_lock(&t->lock);
-        over = over || t->end;
-        t->idle = over;
+        bool end = t->end;
+        t->idle = over || end;
         pthread_mutex_unlock(&t->lock);
+        if (over) {
+            kept_close(t->c->kept);
+        }
+        over = over || end;
     }
     return NULL;
 }

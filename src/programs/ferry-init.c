@@ -7,7 +7,9 @@
  * leaves and the kernel ends everything else in the pid namespace.
  *
  * Descriptor 3, the launcher's listening control socket, stays open here and is passed to every
- * launcher, so callers that connect between two launchers wait instead of failing. The descriptor
+ * launcher, so callers that connect between two launchers wait instead of failing. Descriptors 4
+ * and 5 are the two ends of a socket pair that nobody but launchers uses: what one sent and did not
+ * receive is there for the next (the connection to QEMU's monitor in post-copy). The descriptor
  * of the exit file carries an flock that was taken by the pods agent: it is released when this
  * process ends, and must therefore not reach any other process. */
 #include <errno.h>
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -40,6 +43,7 @@
 struct init {
     const char *const *argv;
     int exit_fd;
+    int store[2];
     pid_t child; /* 0 = none */
     int64_t started_ns, restart_ns, term_ns, backoff_ns;
     bool stopping, term_due, ever_ran;
@@ -99,12 +103,12 @@ static int finish(const struct init *in, int code)
 
 static int start(struct init *in, struct ferry_error *err)
 {
-    const int control = FERRY_LISTEN_FDS_START;
-    bool has_control = fcntl(control, F_GETFD) >= 0;
+    const int pass[] = {FERRY_LISTEN_FDS_START, in->store[0], in->store[1]};
+    bool has_control = fcntl(pass[0], F_GETFD) >= 0;
     int rc = ferry_spawn(&(struct ferry_spawn){.argv = in->argv,
                                                .out_fd = -1,
-                                               .pass_fds = &control,
-                                               .n_pass_fds = has_control ? 1 : 0,
+                                               .pass_fds = pass,
+                                               .n_pass_fds = has_control ? 3 : 0,
                                                .new_session = true},
                          &in->child, err);
 
@@ -246,10 +250,15 @@ int main(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &set, NULL);
 
     struct init in = {
+        .store = {-1, -1},
         .argv = (const char *const *)argv + first,
         .exit_fd = exit_fd ? exit_fd : -1,
         .backoff_ns = BACKOFF_MIN_NS,
     };
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, in.store) < 0) {
+        ferry_fail_errno(&err, errno, "making a socket pair");
+        return ferry_die("ferry-init", FERRY_EXIT_FAILED, &err);
+    }
     note(&in, "running\n");
     return supervise(&in, &set);
 }

@@ -7,17 +7,24 @@
 #include "base/str.h"
 #include "launcher/launcher.h"
 
-static int control_descriptor(const char *path, struct ferry_error *err)
+/* The control socket, and ferry-init's store where there is one. */
+static int descriptors(const char *path, struct launcher_config *cfg, struct ferry_error *err)
 {
+    int n = ferry_listen_fds();
+
+    cfg->control_fd = FERRY_LISTEN_FDS_START;
+    for (int i = 0; i < 2; i++) {
+        cfg->store_fds[i] = n == 3 ? FERRY_LISTEN_FDS_START + 1 + i : -1;
+    }
     if (path) {
-        return ferry_unix_listen(path, 0600, 16, err);
+        cfg->control_fd = ferry_unix_listen(path, 0600, 16, err);
+        return cfg->control_fd < 0 ? -(int)err->cls : 0;
     }
-    if (ferry_listen_fds() != 1) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "no control socket: descriptor 3 must be a listening socket "
-                          "(LISTEN_FDS=1), or --control PATH given");
-    }
-    return FERRY_LISTEN_FDS_START;
+    return n == 1 || n == 3
+               ? 0
+               : ferry_fail(err, FERRY_INVALID,
+                            "no control socket: descriptor 3 must be a listening socket "
+                            "(LISTEN_FDS=1), or --control PATH given");
 }
 
 static int check_arguments(const struct launcher_config *cfg, const char *accelerator, int extra,
@@ -93,8 +100,7 @@ int main(int argc, char **argv)
     }
     cfg.kvm = ferry_streq(accelerator, "kvm");
     ferry_signals_block();
-    cfg.control_fd = control_descriptor(control, &err);
-    if (cfg.control_fd < 0) {
+    if (descriptors(control, &cfg, &err) < 0) {
         return ferry_die("ferry-launcher", FERRY_EXIT_USAGE, &err);
     }
     if (launcher_run(&cfg, &err) < 0) {

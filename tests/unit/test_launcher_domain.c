@@ -15,6 +15,7 @@ static const struct domain_xml_options options = {
     .console_dir = "/var/run/ferry-console",
     .disk_dir = "/var/run/kubevirt-private/vmi-disks",
     .qmp_path = "/var/run/ferry-state/qmp.sock",
+    .qmp_kept_path = "/var/run/ferry-state/qmp-kept.sock",
 };
 
 static void same_as_golden(const char *input, const char *output, bool kvm)

@@ -73,6 +73,33 @@ def vmi(name, uid, memory="64Mi", args="ws=16 rate=4 hb=50 fill=rand", grace=10)
     }
 
 
+class Qmp:
+    """A connection to QEMU's monitor."""
+
+    def __init__(self, path):
+        self.sock = heartbeat.connect(path)
+        self.file = self.sock.makefile("rb")
+        self.file.readline()
+        self.execute("qmp_capabilities")
+
+    def send(self, command, **arguments):
+        """Does not wait for the answer."""
+        self.sock.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+
+    def execute(self, command, **arguments):
+        self.send(command, **arguments)
+        while True:
+            answer = json.loads(self.file.readline())
+            if "return" in answer:
+                return answer["return"]
+            if "error" in answer:
+                raise AssertionError(f"{command}: {answer['error']}")
+
+    def close(self):
+        self.file.close()
+        self.sock.close()
+
+
 class Pod:
     """A launcher in its sandbox on a node."""
 
@@ -129,6 +156,10 @@ class Pod:
 
     def migration(self):
         return self.status().get("migration", {})
+
+    def qmp(self):
+        """A connection to a monitor of its QEMU that the launcher does not use."""
+        return Qmp(os.path.join(self.dir, "state/qmp.sock"))
 
     def children(self, name):
         """Host pids of processes of that name in the sandbox, not counting threads."""

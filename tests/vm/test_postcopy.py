@@ -71,5 +71,26 @@ def test_streams_die_in_post_copy(bin_dir):
         finish(lab, source, target, m)
 
 
+def test_recovery_while_qemu_waits_for_a_page(bin_dir):
+    """The target's main loop itself waits for memory that is not there, and its launcher is a new one. Only a
+    connection to its monitor that was made before can tell it to go on."""
+    with labs.lab(bin_dir) as lab:
+        source, target, m = begin(lab)
+        wait_post_copy(source, target)
+        lab.nodes[0].shape(4)
+        m.close()
+        labs.wait_for("the source to notice", lambda: source.status()["domain"]["reason"] == "postcopy-failed", 20)
+        monitor = target.qmp()
+        monitor.send("pmemsave", val=0, size=96 << 20, filename="/dev/null")  # reads all of the guest's memory
+        for pod in (source, target):
+            pod.kill("ferry-launcher")
+        for pod in (source, target):
+            pod.wait_ready()
+        recover(source, target, m, 2)
+        lab.nodes[0].shape(0)
+        finish(lab, source, target, m)
+        monitor.close()
+
+
 scenario.need_root()
 scenario.main(globals())
