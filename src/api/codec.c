@@ -1,12 +1,175 @@
+/* Theory of operation.
+ *
+ * A table names fields by their path. Before its first use it is arranged as a plan: a tree of
+ * objects, in each of which a key is found by its hash. Decoding then walks the document once, key
+ * by key, and does per key what the rows with that path say: the cost is that of the document, not
+ * of the table, and most fields of most objects are absent. */
 #include "api/codec.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/json.h"
 #include "api/kinds.h"
 #include "api/object.h"
 #include "base/str.h"
+
+/* ---- plans -----------------------------------------------------------------------------------
+ */
+
+struct level;
+
+struct entry { /* a key of an object */
+    const char *key;
+    size_t len;
+    uint32_t hash;
+    const char *path; /* of the first row with this key on its way, and its length up to here */
+    size_t path_len;
+    const struct api_field **rows; /* those that end here */
+    size_t n_rows;
+    struct level *below; /* of those that go on; or NULL */
+};
+
+struct level { /* an object */
+    struct entry *entries;
+    size_t n;
+    uint16_t *slots; /* open addressing: number of the entry + 1, or 0 */
+    uint32_t mask;
+};
+
+struct api_plan {
+    struct level top;
+    const struct api_field **defaults; /* INT rows whose default is not 0 */
+    size_t n_defaults;
+};
+
+static uint32_t hash_of(const char *key, size_t len)
+{
+    uint32_t h = (uint32_t)len;
+
+    for (size_t i = 0; i < len; i++) {
+        h = (h ^ (unsigned char)key[i]) * 16777619U;
+    }
+    return h ^ (h >> 15);
+}
+
+static struct entry *entry_of(struct level *l, const char *path, size_t from, size_t len)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->entries[i].len == len && memcmp(l->entries[i].key, path + from, len) == 0) {
+            return &l->entries[i];
+        }
+    }
+    l->entries = ferry_xrealloc(l->entries, l->n + 1, sizeof(*l->entries));
+    l->entries[l->n] = (struct entry){.key = path + from,
+                                      .len = len,
+                                      .hash = hash_of(path + from, len),
+                                      .path = path,
+                                      .path_len = from + len};
+    return &l->entries[l->n++];
+}
+
+static void add_row(struct level *l, const struct api_field *f)
+{
+    size_t from = 0;
+
+    for (;;) {
+        size_t len = strcspn(f->path + from, ".");
+        struct entry *e = entry_of(l, f->path, from, len);
+
+        if (!f->path[from + len]) {
+            e->rows = ferry_xrealloc(e->rows, e->n_rows + 1, sizeof(*e->rows));
+            e->rows[e->n_rows++] = f;
+            return;
+        }
+        if (!e->below) {
+            e->below = ferry_xcalloc(1, sizeof(*e->below));
+        }
+        l = e->below;
+        from += len + 1;
+    }
+}
+
+static void arrange(struct level *l)
+{
+    uint32_t size = 4;
+
+    while (size < l->n * 3) {
+        size *= 2;
+    }
+    l->mask = size - 1;
+    l->slots = ferry_xcalloc(size, sizeof(*l->slots));
+    for (size_t i = 0; i < l->n; i++) {
+        uint32_t at = l->entries[i].hash & l->mask;
+
+        while (l->slots[at]) {
+            at = (at + 1) & l->mask;
+        }
+        l->slots[at] = (uint16_t)(i + 1);
+        if (l->entries[i].below) {
+            arrange(l->entries[i].below);
+        }
+    }
+}
+
+static void level_done(struct level *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->entries[i].below) {
+            level_done(l->entries[i].below);
+            free(l->entries[i].below);
+        }
+        free(l->entries[i].rows);
+    }
+    free(l->entries);
+    free(l->slots);
+}
+
+static const struct api_plan *plan_of(struct api_table *table)
+{
+    struct api_plan *plan = atomic_load_explicit(&table->plan, memory_order_acquire);
+    struct api_plan *none = NULL;
+
+    if (plan) {
+        return plan;
+    }
+    plan = ferry_xcalloc(1, sizeof(*plan));
+    for (const struct api_field *f = table->rows; f->path; f++) {
+        add_row(&plan->top, f);
+        if (f->type == API_FIELD_INT && f->arg != 0) {
+            plan->defaults =
+                ferry_xrealloc(plan->defaults, plan->n_defaults + 1, sizeof(*plan->defaults));
+            plan->defaults[plan->n_defaults++] = f;
+        }
+    }
+    arrange(&plan->top);
+    if (!atomic_compare_exchange_strong_explicit(&table->plan, &none, plan, memory_order_acq_rel,
+                                                 memory_order_acquire)) {
+        level_done(&plan->top); /* another thread was first */
+        free(plan->defaults);
+        free(plan);
+        plan = none;
+    }
+    return plan;
+}
+
+static const struct entry *find(const struct level *l, const char *key, size_t len)
+{
+    uint32_t hash = hash_of(key, len);
+
+    for (uint32_t at = hash & l->mask; l->slots[at]; at = (at + 1) & l->mask) {
+        const struct entry *e = &l->entries[l->slots[at] - 1];
+
+        if (e->hash == hash && e->len == len && memcmp(e->key, key, len) == 0) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* ---- fields ----------------------------------------------------------------------------------
+ */
 
 static void *at(void *out, size_t offset)
 {
@@ -165,6 +328,27 @@ static int get_list(const struct api_field *f, yyjson_val *v, void *out, struct 
     return 0;
 }
 
+static int get_ints(const struct api_field *f, yyjson_val *v, void *out, struct api_arena *arena,
+                    struct ferry_error *err)
+{
+    struct api_ints *list = at(out, f->offset);
+    yyjson_val *val;
+    size_t i, max;
+
+    if (!yyjson_is_arr(v)) {
+        return wrong(f, "a list of whole numbers", err);
+    }
+    int64_t *items = api_arena_alloc(arena, yyjson_arr_size(v), sizeof(*items));
+    yyjson_arr_foreach(v, i, max, val)
+    {
+        if (!api_json_get_int(val, &items[i])) {
+            return ferry_fail(err, FERRY_INVALID, "%s[%zu]: must be a whole number", f->path, i);
+        }
+    }
+    *list = (struct api_ints){.items = items, .n = yyjson_arr_size(v)};
+    return 0;
+}
+
 static int get_struct(const struct api_field *f, yyjson_val *v, void *out, struct api_arena *arena,
                       struct ferry_error *err)
 {
@@ -198,6 +382,8 @@ static int decode_field(const struct api_field *f, yyjson_val *v, void *out,
         return get_map(f, v, out, arena, err);
     case API_FIELD_STRINGS:
         return get_strings(f, v, out, arena, err);
+    case API_FIELD_INTS:
+        return get_ints(f, v, out, arena, err);
     case API_FIELD_PORTS:
         return get_ports(f, v, out, arena, err);
     case API_FIELD_LIST:
@@ -206,6 +392,9 @@ static int decode_field(const struct api_field *f, yyjson_val *v, void *out,
         return get_struct(f, v, out, arena, err);
     case API_FIELD_PRESENT:
         *(bool *)at(out, f->offset) = true;
+        return 0;
+    case API_FIELD_MARK:
+        *(int *)at(out, f->offset) = (int)f->arg;
         return 0;
     case API_FIELD_RAW:
         if (!yyjson_is_ctn(v)) {
@@ -217,62 +406,52 @@ static int decode_field(const struct api_field *f, yyjson_val *v, void *out,
     return ferry_fail(err, FERRY_FATAL, "%s: unknown field type", f->path);
 }
 
-/* Rows of one parent stand together; the last parent is remembered, so a table walks each path
- * once. */
-struct parent {
-    const char *path;
-    size_t len;
-    yyjson_val *val; /* NULL = absent */
-};
+/* ---- objects ---------------------------------------------------------------------------------
+ */
 
-static int find_parent(struct parent *last, yyjson_val *root, const char *path, size_t len,
-                       struct ferry_error *err)
+static int decode_level(const struct level *l, yyjson_val *v, void *out, struct api_arena *arena,
+                        struct ferry_error *err)
 {
-    yyjson_val *v = root;
+    yyjson_val *key, *val;
+    size_t i, max;
 
-    if (last->path && last->len == len && memcmp(last->path, path, len) == 0) {
-        return 0;
-    }
-    for (size_t from = 0; v && from < len;) {
-        size_t n = strcspn(path + from, ".");
+    yyjson_obj_foreach(v, i, max, key, val)
+    {
+        const struct entry *e = find(l, yyjson_get_str(key), yyjson_get_len(key));
 
-        v = yyjson_obj_getn(v, path + from, n);
-        if (v && yyjson_is_null(v)) {
-            v = NULL;
+        if (!e || yyjson_is_null(val)) {
+            continue;
         }
-        if (v && !yyjson_is_obj(v)) {
-            return ferry_fail(err, FERRY_INVALID, "%.*s: must be an object", (int)(from + n), path);
+        for (size_t r = 0; r < e->n_rows; r++) {
+            int rc = decode_field(e->rows[r], val, out, arena, err);
+
+            if (rc < 0) {
+                return rc;
+            }
         }
-        from += n + 1;
+        if (e->below) {
+            if (!yyjson_is_obj(val)) {
+                return ferry_fail(err, FERRY_INVALID, "%.*s: must be an object", (int)e->path_len,
+                                  e->path);
+            }
+            int rc = decode_level(e->below, val, out, arena, err);
+
+            if (rc < 0) {
+                return rc;
+            }
+        }
     }
-    *last = (struct parent){.path = path, .len = len, .val = v};
     return 0;
 }
 
-int api_codec_decode(const struct api_field *table, const yyjson_val *v, void *out,
+int api_codec_decode(struct api_table *table, const yyjson_val *v, void *out,
                      struct api_arena *arena, struct ferry_error *err)
 {
-    struct parent parent = {0};
+    const struct api_plan *plan = plan_of(table);
 
-    for (const struct api_field *f = table; f->path; f++) {
-        const char *dot = strrchr(f->path, '.');
-        const char *name = dot ? dot + 1 : f->path;
-
-        if (find_parent(&parent, (yyjson_val *)v, f->path, dot ? (size_t)(dot - f->path) : 0, err) <
-            0) {
-            return -(int)FERRY_INVALID;
-        }
-        yyjson_val *val = yyjson_obj_get(parent.val, name);
-        if (!val || yyjson_is_null(val)) {
-            if (f->type == API_FIELD_INT) {
-                *(int64_t *)at(out, f->offset) = f->arg;
-            }
-            continue;
-        }
-        int rc = decode_field(f, val, out, arena, err);
-        if (rc < 0) {
-            return rc;
-        }
+    for (size_t i = 0; i < plan->n_defaults; i++) {
+        *(int64_t *)at(out, plan->defaults[i]->offset) = plan->defaults[i]->arg;
     }
-    return 0;
+    int rc = decode_level(&plan->top, (yyjson_val *)v, out, arena, err);
+    return rc == 0 && table->finish ? table->finish(v, out, err) : rc;
 }

@@ -40,85 +40,111 @@ static int refuse(const struct path *p, struct ferry_error *err, const char *wha
                       where.len ? ": " : "", what, arg ? " '" : "", arg ? arg : "", arg ? "'" : "");
 }
 
+/* ---- checking --------------------------------------------------------------------------------
+ */
+
+struct check {
+    size_t bytes;      /* of the strings seen */
+    const char *inner; /* member of the root that is left out, or NULL */
+    struct ferry_error *err;
+};
+
 static int compare_keys(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    yyjson_val *x = *(yyjson_val *const *)a, *y = *(yyjson_val *const *)b;
+    size_t n = unsafe_yyjson_get_len(x), m = unsafe_yyjson_get_len(y);
+
+    return n != m ? (n < m ? -1 : 1)
+                  : memcmp(unsafe_yyjson_get_str(x), unsafe_yyjson_get_str(y), n);
 }
 
-static const char *duplicate_key(const char **keys, size_t n)
+static const char *duplicate_key(yyjson_val **keys, size_t n)
 {
     if (n <= FEW_KEYS) {
         for (size_t i = 1; i < n; i++) {
             for (size_t j = 0; j < i; j++) {
-                if (strcmp(keys[i], keys[j]) == 0) {
-                    return keys[i];
+                if (compare_keys(&keys[i], &keys[j]) == 0) {
+                    return unsafe_yyjson_get_str(keys[i]);
                 }
             }
         }
         return NULL;
     }
-    qsort(keys, n, sizeof(*keys), compare_keys);
+    qsort(keys, n, sizeof(yyjson_val *), compare_keys);
     for (size_t i = 1; i < n; i++) {
-        if (strcmp(keys[i], keys[i - 1]) == 0) {
-            return keys[i];
+        if (compare_keys(&keys[i], &keys[i - 1]) == 0) {
+            return unsafe_yyjson_get_str(keys[i]);
         }
     }
     return NULL;
 }
 
-static int check_keys(yyjson_val *v, const struct path *p, struct ferry_error *err)
+/* Counts the string; false when it has a NUL inside. */
+static bool string_is_plain(struct check *c, yyjson_val *v)
 {
-    const char *few[FEW_KEYS];
+    size_t len = unsafe_yyjson_get_len(v);
+
+    c->bytes += len + 1;
+    return !memchr(unsafe_yyjson_get_str(v), '\0', len);
+}
+
+static int check_keys(struct check *c, yyjson_val *v, const struct path *p)
+{
+    yyjson_val *few[FEW_KEYS];
     size_t n = yyjson_obj_size(v), i, max;
-    ferry_cleanup_free const char **many = n > FEW_KEYS ? ferry_xcalloc(n, sizeof(*many)) : NULL;
-    const char **keys = many ? many : few;
+    ferry_cleanup_free yyjson_val **many =
+        n > FEW_KEYS ? ferry_xcalloc(n, sizeof(yyjson_val *)) : NULL;
+    yyjson_val **keys = many ? many : few;
     yyjson_val *key, *val;
 
     yyjson_obj_foreach(v, i, max, key, val)
     {
-        keys[i] = yyjson_get_str(key);
-        if (strlen(keys[i]) != yyjson_get_len(key)) {
-            return refuse(p, err, "a key contains a NUL character", NULL);
+        keys[i] = key;
+        if (!string_is_plain(c, key)) {
+            return refuse(p, c->err, "a key contains a NUL character", NULL);
         }
     }
     const char *twice = duplicate_key(keys, n);
-    return twice ? refuse(p, err, "duplicate key", twice) : 0;
+    return twice ? refuse(p, c->err, "duplicate key", twice) : 0;
 }
 
-static int check(yyjson_val *v, size_t depth, const struct path *p, struct ferry_error *err)
+static int check(struct check *c, yyjson_val *v, size_t depth, const struct path *p)
 {
     size_t i, max;
     yyjson_val *key, *val;
     int rc = 0;
 
-    if (yyjson_is_str(v)) {
-        return strlen(yyjson_get_str(v)) == yyjson_get_len(v)
-                   ? 0
-                   : refuse(p, err, "contains a NUL character", NULL);
+    if (unsafe_yyjson_is_str(v)) {
+        return string_is_plain(c, v) ? 0 : refuse(p, c->err, "contains a NUL character", NULL);
     }
-    if (!yyjson_is_ctn(v)) {
+    if (!unsafe_yyjson_is_ctn(v)) {
         return 0;
     }
     if (depth == 0) {
-        return refuse(p, err, "nested too deeply", NULL);
+        return refuse(p, c->err, "nested too deeply", NULL);
     }
-    if (yyjson_is_arr(v)) {
+    if (unsafe_yyjson_is_arr(v)) {
         yyjson_arr_foreach(v, i, max, val)
         {
-            rc = check(val, depth - 1, &(struct path){.up = p, .index = i}, err);
+            rc = check(c, val, depth - 1, &(struct path){.up = p, .index = i});
             if (rc < 0) {
                 return rc;
             }
         }
         return 0;
     }
-    rc = check_keys(v, p, err);
+    rc = check_keys(c, v, p);
     if (rc < 0) {
         return rc;
     }
     yyjson_obj_foreach(v, i, max, key, val)
     {
-        rc = check(val, depth - 1, &(struct path){.up = p, .key = yyjson_get_str(key)}, err);
+        const char *name = unsafe_yyjson_get_str(key);
+
+        if (c->inner && !p->up && strcmp(name, c->inner) == 0) {
+            continue;
+        }
+        rc = check(c, val, depth - 1, &(struct path){.up = p, .key = name});
         if (rc < 0) {
             return rc;
         }
@@ -126,25 +152,78 @@ static int check(yyjson_val *v, size_t depth, const struct path *p, struct ferry
     return 0;
 }
 
-int api_json_check(const yyjson_val *v, size_t max_depth, struct ferry_error *err)
+int api_json_measure(const yyjson_val *v, size_t max_depth, size_t *ret_bytes,
+                     struct ferry_error *err)
 {
-    return check((yyjson_val *)v, max_depth, &(struct path){0}, err);
+    struct check c = {.err = err};
+    int rc = check(&c, (yyjson_val *)v, max_depth, &(struct path){0});
+
+    *ret_bytes = c.bytes;
+    return rc;
 }
 
-int api_json_parse_depth(const char *json, size_t len, size_t max_depth, yyjson_doc **ret,
-                         struct ferry_error *err)
+int api_json_check(const yyjson_val *v, size_t max_depth, struct ferry_error *err)
+{
+    size_t bytes;
+
+    return api_json_measure(v, max_depth, &bytes, err);
+}
+
+/* ---- parsing ---------------------------------------------------------------------------------
+ */
+
+static int read_text(char *text, size_t len, yyjson_read_flag flags, yyjson_doc **ret,
+                     struct ferry_error *err)
 {
     yyjson_read_err why = {0};
 
     if (len > API_JSON_MAX_BYTES) {
         return ferry_fail(err, FERRY_INVALID, "more than %d bytes of JSON", API_JSON_MAX_BYTES);
     }
-    yyjson_doc *doc = yyjson_read_opts((char *)json, len, YYJSON_READ_NOFLAG, NULL, &why);
-    if (!doc) {
+    *ret = yyjson_read_opts(text, len, flags, NULL, &why);
+    if (!*ret) {
         return ferry_fail(err, FERRY_INVALID, "invalid JSON at byte %zu: %s", why.pos,
                           why.msg ? why.msg : "not JSON");
     }
-    int rc = api_json_check(yyjson_doc_get_root(doc), max_depth, err);
+    return 0;
+}
+
+int api_json_read(const char *json, size_t len, yyjson_doc **ret, struct ferry_error *err)
+{
+    return read_text((char *)json, len, YYJSON_READ_NOFLAG, ret, err);
+}
+
+int api_json_parse_around(char *text, size_t len, const char *inner, yyjson_doc **ret,
+                          struct ferry_error *err)
+{
+    struct check c = {.inner = inner, .err = err};
+    yyjson_doc *doc = NULL;
+
+    memset(text + len, 0, YYJSON_PADDING_SIZE);
+    int rc = read_text(text, len, YYJSON_READ_INSITU, &doc, err);
+    if (rc < 0) {
+        return rc;
+    }
+    rc = check(&c, yyjson_doc_get_root(doc), API_JSON_DEPTH + API_JSON_ENVELOPE_DEPTH,
+               &(struct path){0});
+    if (rc < 0) {
+        yyjson_doc_free(doc);
+        return rc;
+    }
+    *ret = doc;
+    return 0;
+}
+
+int api_json_parse_depth(const char *json, size_t len, size_t max_depth, yyjson_doc **ret,
+                         struct ferry_error *err)
+{
+    yyjson_doc *doc = NULL;
+    int rc = api_json_read(json, len, &doc, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = api_json_check(yyjson_doc_get_root(doc), max_depth, err);
     if (rc < 0) {
         yyjson_doc_free(doc);
         return rc;

@@ -17,8 +17,19 @@ enum {
 
 /* Duplicate keys, NUL characters and nesting over `max_depth` are refused, naming where. */
 int api_json_check(const yyjson_val *v, size_t max_depth, struct ferry_error *err);
+/* The same, and how many bytes the strings take, with a NUL behind each. */
+int api_json_measure(const yyjson_val *v, size_t max_depth, size_t *ret_bytes,
+                     struct ferry_error *err);
+/* Parses without the check; for values that go through one later. */
+int api_json_read(const char *json, size_t len, yyjson_doc **ret, struct ferry_error *err);
 int api_json_parse_depth(const char *json, size_t len, size_t max_depth, yyjson_doc **ret,
                          struct ferry_error *err);
+
+/* Parses what the API server sends around objects (a list, a watch event) in place: `text` is used
+ * up, and YYJSON_PADDING_SIZE bytes behind `len` are written to. The member `inner` of the root is
+ * not checked: api_object_from_val() does that, object by object. */
+int api_json_parse_around(char *text, size_t len, const char *inner, yyjson_doc **ret,
+                          struct ferry_error *err);
 
 /* A whole number that fits; false otherwise. */
 bool api_json_get_int(const yyjson_val *v, int64_t *ret);

@@ -1,158 +1,13 @@
 /* The Kubernetes and KubeVirt objects that Ferry reads, as C values.
  *
- * Decoded from JSON by tables (kinds.c); strings, maps and raw values point into the parsed
- * document that the object keeps, so an object is valid as long as it is referenced and never
- * changes: decide functions read these structs and nothing else. Only fields that some code reads
- * are here; writes are patches, so unknown fields survive.
- *
- * Absent strings are NULL, absent times 0 (unix milliseconds), absent numbers 0 unless a has_ flag
- * says otherwise. */
+ * Decoded from JSON by tables (fields_*.c); strings, maps and raw values point into the JSON values
+ * that the object keeps, so an object is valid as long as it is referenced and never changes:
+ * decide functions read these structs and nothing else. Writes are patches, so fields that are not
+ * here survive. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <yyjson.h>
-
-struct api_pair {
-    const char *key, *value;
-};
-struct api_map {
-    const struct api_pair *items;
-    size_t n;
-};
-/* NULL when absent. */
-const char *api_map_get(const struct api_map *map, const char *key);
-
-struct api_strings {
-    const char *const *items;
-    size_t n;
-};
-
-struct api_owner {
-    const char *api_version, *kind, *name, *uid;
-    bool controller;
-};
-
-struct api_meta {
-    const char *name, *namespace_, *uid, *resource_version, *generate_name;
-    int64_t created_ms, deleted_ms; /* deleted_ms: deletionTimestamp; 0 = not being deleted */
-    struct api_map labels, annotations;
-    struct api_strings finalizers;
-    const struct api_owner *owners;
-    size_t n_owners;
-};
-
-struct api_condition {
-    const char *type, *status, *reason, *message;
-    int64_t last_transition_ms;
-};
-struct api_conditions {
-    const struct api_condition *items;
-    size_t n;
-};
-const struct api_condition *api_condition_find(const struct api_conditions *list, const char *type);
-bool api_condition_true(const struct api_conditions *list, const char *type);
-
-/* ---- core -------------------------------------------------------------------------------------
- */
-
-struct api_node {
-    struct api_meta meta;
-    bool unschedulable;
-    int64_t cpu_milli, memory_bytes, pods; /* status.allocatable */
-    struct api_conditions conditions;
-    const char *internal_ip; /* first status.addresses of type InternalIP */
-};
-
-struct api_pod {
-    struct api_meta meta;
-    const char *node_name, *phase, *reason, *message, *pod_ip;
-    int64_t grace_s;                 /* spec.terminationGracePeriodSeconds, 30 when absent */
-    int64_t cpu_milli, memory_bytes; /* sum of the containers' requests */
-    struct api_map node_selector;
-    const yyjson_val *affinity;   /* spec.affinity, raw */
-    const yyjson_val *containers; /* spec.containers, raw */
-    const yyjson_val *volumes;    /* spec.volumes, raw */
-    struct api_conditions conditions;
-    bool container_running, container_ready; /* of container "compute" */
-    int64_t exit_code;
-    bool has_exit_code;
-};
-
-/* ---- kubevirt.io/v1 ----------------------------------------------------------------------------
- */
-
-struct api_port { /* one entry of targetDirectMigrationNodePorts: TCP port -> logical channel */
-    int port, logical;
-};
-
-/* Resolved policy: migrationState.migrationConfiguration (facts: VMIMConfigurationOptions). */
-struct api_migration_config {
-    bool present;
-    bool allow_auto_converge, allow_post_copy, allow_workload_disruption, disable_tls,
-        unsafe_migration_override;
-    bool has_allow_workload_disruption;
-    int64_t bandwidth_bytes_per_s; /* 0 = unlimited */
-    int64_t completion_timeout_per_gib_s, progress_timeout_s;
-    const yyjson_val *raw;
-};
-
-struct api_migration_state { /* VMI status.migrationState */
-    bool present;
-    const char *uid, *source_node, *source_pod, *target_node, *target_pod, *target_address;
-    const struct api_port *ports;
-    size_t n_ports;
-    bool target_domain_detected, completed, failed, abort_requested;
-    const char *abort_status, *failure_reason, *mode;
-    int64_t start_ms, end_ms, target_domain_ready_ms;
-    struct api_migration_config config;
-};
-
-struct api_vmi {
-    struct api_meta meta;
-    /* spec */
-    const yyjson_val *spec; /* raw; the launcher's domain XML reads it */
-    int64_t
-        memory_bytes; /* guest memory: domain.memory.guest or domain.resources.requests.memory */
-    int64_t vcpus;    /* sockets*cores*threads, 1 when absent */
-    struct api_map node_selector;
-    const char *eviction_strategy;
-    int64_t grace_s; /* terminationGracePeriodSeconds, 30 when absent */
-    /* status */
-    const char *phase, *node_name, *reason, *migration_method, *migration_transport;
-    struct api_map active_pods; /* pod UID -> node */
-    struct api_conditions conditions;
-    struct api_migration_state migration;
-    const yyjson_val *status; /* raw */
-};
-
-struct api_phase_time {
-    const char *phase;
-    int64_t at_ms;
-};
-
-struct api_migration { /* VirtualMachineInstanceMigration */
-    struct api_meta meta;
-    const char *vmi_name, *priority;
-    struct api_map added_node_selector;
-    /* status */
-    const char *phase; /* "" when unset, never NULL */
-    struct api_conditions conditions;
-    const struct api_phase_time *phase_times;
-    size_t n_phase_times;
-    const char *source_pod; /* status.migrationState.sourcePod */
-    struct api_migration_state state;
-};
-
-struct api_lease {
-    struct api_meta meta;
-    const char *holder;
-    int64_t duration_s, renew_ms;
-};
-
-/* ---- objects -----------------------------------------------------------------------------------
- */
+#include "api/kinds_core.h"
+#include "api/kinds_kubevirt.h"
 
 enum api_kind {
     API_KIND_NONE, /* parsed, not decoded: only meta is set */
@@ -161,14 +16,31 @@ enum api_kind {
     API_KIND_VMI,
     API_KIND_MIGRATION,
     API_KIND_LEASE,
+    API_KIND_NAMESPACE,
+    API_KIND_EVENT,
+    API_KIND_CONFIG_MAP,
+    API_KIND_SECRET,
+    API_KIND_VOLUME,
+    API_KIND_CLAIM,
+    API_KIND_QUOTA,
+    API_KIND_STORAGE_CLASS,
+    API_KIND_STORAGE_PROFILE,
+    API_KIND_NETWORK,
+    API_KIND_VM,
+    API_KIND_KUBEVIRT,
+    API_KIND_POLICY,
     API_KIND_COUNT
 };
 
-/* One immutable object: the document and its decoded form. Reference-counted, any thread. */
+/* One immutable object: its JSON and its decoded form. Reference-counted, any thread. Memory behind
+ * the kind's own member of `u` is not there: never copy a whole object. */
 struct api_object {
     enum api_kind kind;
     const yyjson_val *root; /* the JSON object */
     const struct api_meta *meta;
+    /* Of a KubeVirt, policy: the first field that does not decode ("spec.x: must be ..."), and what
+     * is behind it in the document is as if absent; else NULL. Other kinds do not parse then. */
+    const char *invalid;
     union {
         struct api_meta bare;
         struct api_node node;
@@ -176,5 +48,18 @@ struct api_object {
         struct api_vmi vmi;
         struct api_migration migration;
         struct api_lease lease;
+        struct api_namespace namespace_;
+        struct api_event event;
+        struct api_config_map config_map;
+        struct api_secret secret;
+        struct api_volume volume;
+        struct api_claim claim;
+        struct api_quota quota;
+        struct api_storage_class storage_class;
+        struct api_storage_profile storage_profile;
+        struct api_network network;
+        struct api_vm vm;
+        struct api_kubevirt kubevirt;
+        struct api_policy policy;
     } u;
 };

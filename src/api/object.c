@@ -1,7 +1,16 @@
+/* Theory of operation.
+ *
+ * An object is one block of memory: holder, decoded struct, JSON values, strings, and room for what
+ * decoding allocates. The values are copied out of the document they were parsed in, a list or a
+ * watch event, so that this can go: yyjson keeps the values of a subtree side by side, and a
+ * container says by a relative offset where it ends, so they can be copied as they are, and only
+ * strings need a new pointer. */
 #include "api/object.h"
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/arena.h"
 #include "api/decode.h"
@@ -9,35 +18,78 @@
 #include "base/str.h"
 
 struct holder {
-    struct api_object object; /* first: callers hold a pointer to it */
     atomic_uint refs;
-    yyjson_doc *doc;
     struct api_arena arena;
+    struct api_object object; /* last: what its kind does not use of `u` is not allocated */
 };
+
+/* Decoded forms of what lists and maps hold take about so much per JSON value; more is no error. */
+enum { ARENA_PER_VALUE = 8 };
+
+static struct holder *holder_of(struct api_object *o)
+{
+    return (struct holder *)((char *)o - offsetof(struct holder, object));
+}
 
 static void holder_free(struct holder *h)
 {
     api_arena_done(&h->arena);
-    yyjson_doc_free(h->doc);
     free(h);
 }
 
-static int object_from_doc(enum api_kind kind, yyjson_doc *doc_take, struct api_object **ret,
-                           struct ferry_error *err)
+/* Copies the values of a subtree and their strings. */
+static void copy_values(const yyjson_val *from, size_t n, yyjson_val *to, char *strings)
 {
-    struct holder *h = ferry_xcalloc(1, sizeof(*h));
-    int rc;
+    memcpy(to, from, n * sizeof(*to));
+    for (size_t i = 0; i < n; i++) {
+        if (unsafe_yyjson_is_str(&to[i])) {
+            size_t len = unsafe_yyjson_get_len(&to[i]);
 
-    h->doc = doc_take;
-    h->object.kind = kind;
-    h->object.root = yyjson_doc_get_root(doc_take);
-    h->object.meta = &h->object.u.bare;
-    atomic_init(&h->refs, 1);
-    if (!yyjson_is_obj((yyjson_val *)h->object.root)) {
-        rc = ferry_fail(err, FERRY_INVALID, "must be a JSON object");
-    } else {
-        rc = api_kind_decode(kind, h->object.root, &h->arena, &h->object, err);
+            memcpy(strings, to[i].uni.str, len);
+            strings[len] = '\0';
+            to[i].uni.str = strings;
+            strings += len + 1;
+        }
     }
+}
+
+static size_t aligned(size_t n)
+{
+    return (n + alignof(yyjson_val) - 1) / alignof(yyjson_val) * alignof(yyjson_val);
+}
+
+int api_object_from_val(enum api_kind kind, const yyjson_val *val, struct api_object **ret,
+                        struct ferry_error *err)
+{
+    size_t strings;
+
+    if (!val) {
+        return ferry_fail(err, FERRY_INVALID, "no object");
+    }
+    if (!yyjson_is_obj((yyjson_val *)val)) {
+        return ferry_fail(err, FERRY_INVALID, "must be a JSON object");
+    }
+    int rc = api_json_measure(val, API_JSON_DEPTH, &strings, err);
+    if (rc < 0) {
+        return rc;
+    }
+    size_t n = (size_t)(unsafe_yyjson_get_next((yyjson_val *)val) - val);
+    size_t head = aligned(offsetof(struct holder, object.u) + api_kind_size(kind));
+    size_t values = n * sizeof(*val), room = n * ARENA_PER_VALUE;
+    char *block = malloc(head + values + room + strings);
+    if (!block) {
+        abort(); /* as in base/str.h */
+    }
+    struct holder *h = (struct holder *)(void *)memset(block, 0, head);
+    yyjson_val *root = (yyjson_val *)(void *)(block + head);
+
+    copy_values(val, n, root, block + head + values + room);
+    api_arena_init(&h->arena, block + head + values, room);
+    atomic_init(&h->refs, 1);
+    h->object.kind = kind;
+    h->object.root = root;
+    h->object.meta = &h->object.u.bare;
+    rc = api_kind_decode(kind, root, &h->arena, &h->object, err);
     if (rc < 0) {
         holder_free(h);
         return rc;
@@ -49,43 +101,22 @@ static int object_from_doc(enum api_kind kind, yyjson_doc *doc_take, struct api_
 int api_object_parse(enum api_kind kind, const char *json, size_t len, struct api_object **ret,
                      struct ferry_error *err)
 {
-    yyjson_doc *doc;
-    int rc = api_json_parse_depth(json, len, API_JSON_DEPTH, &doc, err);
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    int rc = api_json_read(json, len, &doc, err);
 
-    return rc < 0 ? rc : object_from_doc(kind, doc, ret, err);
-}
-
-int api_object_from_val(enum api_kind kind, const yyjson_val *val, struct api_object **ret,
-                        struct ferry_error *err)
-{
-    if (!val) {
-        return ferry_fail(err, FERRY_INVALID, "no object");
-    }
-    int rc = api_json_check(val, API_JSON_DEPTH, err);
-    if (rc < 0) {
-        return rc;
-    }
-    api_cleanup_mut_doc yyjson_mut_doc *scratch = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *copy = scratch ? yyjson_val_mut_copy(scratch, (yyjson_val *)val) : NULL;
-    yyjson_doc *doc = copy ? yyjson_mut_val_imut_copy(copy, NULL) : NULL;
-    if (!doc) {
-        return ferry_fail(err, FERRY_FATAL, "out of memory");
-    }
-    return object_from_doc(kind, doc, ret, err);
+    return rc < 0 ? rc : api_object_from_val(kind, yyjson_doc_get_root(doc), ret, err);
 }
 
 struct api_object *api_object_ref(struct api_object *o)
 {
-    atomic_fetch_add_explicit(&((struct holder *)o)->refs, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&holder_of(o)->refs, 1, memory_order_relaxed);
     return o;
 }
 
 struct api_object *api_object_unref(struct api_object *o)
 {
-    struct holder *h = (struct holder *)o;
-
-    if (h && atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) == 1) {
-        holder_free(h);
+    if (o && atomic_fetch_sub_explicit(&holder_of(o)->refs, 1, memory_order_acq_rel) == 1) {
+        holder_free(holder_of(o));
     }
     return NULL;
 }

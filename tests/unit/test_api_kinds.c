@@ -121,6 +121,184 @@ static void pod_node_lease(void **state)
     assert_int_equal(l->u.lease.renew_ms, 1700000000123);
 }
 
+static void machine(void **state)
+{
+    api_cleanup_object struct api_object *o = parse(
+        API_KIND_VMI,
+        "{\"spec\":{\"domain\":{\"cpu\":{\"sockets\":2,\"dedicatedCpuPlacement\":true,\"numa\":"
+        "{\"guestMappingPassthrough\":{}},\"features\":[{\"name\":\"invtsc\",\"policy\":"
+        "\"require\"}]},\"memory\":{\"hugepages\":{\"pageSize\":\"2Mi\"}},\"resources\":"
+        "{\"requests\":{\"memory\":\"1Gi\",\"cpu\":\"500m\"}},\"devices\":{\"disks\":[{\"name\":"
+        "\"a\",\"disk\":{\"bus\":\"virtio\"}},{\"name\":\"b\",\"cdrom\":{\"bus\":\"sata\","
+        "\"readonly\":false}}],\"interfaces\":[{\"name\":\"default\",\"masquerade\":{}},"
+        "{\"name\":\"fast\",\"sriov\":{},\"macAddress\":\"02:00:00:00:00:01\"}],\"hostDevices\":"
+        "[{\"name\":\"h\",\"deviceName\":\"vendor/x\"}],\"gpus\":[{\"name\":\"g\",\"deviceName\":"
+        "\"vendor/g\"}]},\"launchSecurity\":{\"sev\":{}}},\"networks\":[{\"name\":\"default\","
+        "\"pod\":{}},{\"name\":\"fast\",\"multus\":{\"networkName\":\"ns/net\"}}],\"volumes\":"
+        "[{\"name\":\"a\",\"dataVolume\":{\"name\":\"dv\"}},{\"name\":\"b\",\"hostDisk\":"
+        "{\"path\":\"/d\",\"type\":\"Disk\",\"shared\":true,\"capacity\":\"1Gi\"}},{\"name\":"
+        "\"c\",\"floppy\":{}}],\"tolerations\":[{\"key\":\"k\",\"operator\":\"Exists\","
+        "\"tolerationSeconds\":0}],\"affinity\":{\"nodeAffinity\":"
+        "{\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":"
+        "[{\"matchExpressions\":[{\"key\":\"zone\",\"operator\":\"In\",\"values\":[\"a\",\"b\"]}]}]"
+        "}},"
+        "\"podAntiAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":5,"
+        "\"podAffinityTerm\":{\"topologyKey\":\"host\",\"labelSelector\":{}}}]}},"
+        "\"topologySpreadConstraints\":[{\"maxSkew\":1,\"topologyKey\":\"zone\","
+        "\"whenUnsatisfiable\":\"DoNotSchedule\"}]},"
+        "\"status\":{\"evacuationNodeName\":\"n1\",\"runtimeUser\":0,\"migratedVolumes\":"
+        "[{\"volumeName\":\"a\",\"sourcePVCInfo\":{\"claimName\":\"s\",\"accessModes\":"
+        "[\"ReadWriteOnce\"],\"capacity\":{\"storage\":\"1Gi\"}}}],\"migrationState\":"
+        "{\"sourceState\":{\"node\":\"n1\"},\"targetCPUSet\":[2,3]}}}");
+    const struct api_vmi *v = &o->u.vmi;
+    const struct api_machine *m = &v->machine;
+
+    (void)state;
+    assert_true(m->dedicated_cpus && m->numa_passthrough && !m->realtime);
+    assert_string_equal(m->cpu_features[0].name, "invtsc");
+    assert_string_equal(m->hugepages, "2Mi");
+    assert_int_equal(v->memory_bytes, 1 << 30);
+    assert_int_equal(v->vcpus, 2);
+    assert_int_equal(m->cpu_request_milli, 500);
+    assert_int_equal(m->n_disks, 2);
+    assert_int_equal(m->disks[0].kind, API_DISK);
+    assert_string_equal(m->disks[0].bus, "virtio");
+    assert_false(m->disks[0].has_readonly);
+    assert_int_equal(m->disks[1].kind, API_DISK_CDROM);
+    assert_string_equal(m->disks[1].bus, "sata");
+    assert_true(m->disks[1].has_readonly && !m->disks[1].readonly);
+    assert_true(m->interfaces[0].masquerade && !m->interfaces[0].bridge);
+    assert_true(m->interfaces[1].sriov);
+    assert_string_equal(m->host_devices[0].device_name, "vendor/x");
+    assert_int_equal(m->n_gpus, 1);
+    assert_true(m->sev && !m->tdx && !m->secure_execution);
+    assert_true(m->networks[0].pod);
+    assert_string_equal(m->networks[1].multus, "ns/net");
+    assert_int_equal(m->volumes[0].source, API_VOLUME_DATA_VOLUME);
+    assert_string_equal(m->volumes[0].claim, "dv");
+    assert_int_equal(m->volumes[1].source, API_VOLUME_HOST_DISK);
+    assert_true(m->volumes[1].shared);
+    assert_int_equal(m->volumes[1].capacity_bytes, 1 << 30);
+    assert_int_equal(m->volumes[2].source, API_VOLUME_OTHER);
+    assert_true(m->placement.tolerations[0].has_seconds);
+    assert_string_equal(m->placement.affinity.node_required[0].expressions[0].values.items[1], "b");
+    assert_int_equal(m->placement.affinity.anti.preferred[0].weight, 5);
+    assert_true(m->placement.affinity.anti.preferred[0].selector.present);
+    assert_int_equal(m->placement.spreads[0].max_skew, 1);
+    assert_string_equal(v->evacuation_node, "n1");
+    assert_true(v->has_runtime_user);
+    assert_true(v->migrated_volumes[0].source.present);
+    assert_false(v->migrated_volumes[0].destination.present);
+    assert_true(api_strings_have(&v->migrated_volumes[0].source.access_modes, "ReadWriteOnce"));
+    assert_false(api_strings_have(&v->migrated_volumes[0].source.access_modes, "ReadWriteMany"));
+    assert_int_equal(v->migrated_volumes[0].source.capacity_bytes, 1 << 30);
+    assert_true(v->migration.source.present && !v->migration.target.present);
+    assert_int_equal(v->migration.target_cpu_set.items[1], 3);
+}
+
+static void storage(void **state)
+{
+    api_cleanup_object struct api_object *c =
+        parse(API_KIND_CLAIM, "{\"spec\":{\"accessModes\":[\"ReadWriteMany\"],\"volumeMode\":"
+                              "\"Block\",\"storageClassName\":\"fast\",\"resources\":{\"requests\":"
+                              "{\"storage\":\"1Gi\"}}},\"status\":{\"phase\":\"Bound\"}}");
+    api_cleanup_object struct api_object *v =
+        parse(API_KIND_VOLUME,
+              "{\"spec\":{\"local\":{\"path\":\"/d\"},\"claimRef\":{\"namespace\":\"ns\",\"name\":"
+              "\"c\"},\"nodeAffinity\":{\"required\":{\"nodeSelectorTerms\":[{\"matchFields\":"
+              "[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"n1\"]}]}]}}}}");
+    api_cleanup_object struct api_object *p = parse(
+        API_KIND_STORAGE_PROFILE,
+        "{\"metadata\":{\"name\":\"fast\"},\"status\":{\"claimPropertySets\":[{\"accessModes\":"
+        "[\"ReadWriteMany\"],\"volumeMode\":\"Block\"},{\"accessModes\":[\"ReadWriteOnce\"]}]}}");
+    api_cleanup_object struct api_object *n =
+        parse(API_KIND_NETWORK, "{\"spec\":{\"config\":\"{}\"}}");
+
+    (void)state;
+    assert_true(api_strings_have(&c->u.claim.access_modes, "ReadWriteMany"));
+    assert_string_equal(c->u.claim.volume_mode, "Block");
+    assert_int_equal(c->u.claim.request_bytes, 1 << 30);
+    assert_string_equal(c->u.claim.phase, "Bound");
+    assert_string_equal(v->u.volume.path, "/d");
+    assert_string_equal(v->u.volume.claim_name, "c");
+    assert_string_equal(v->u.volume.node_terms[0].fields[0].values.items[0], "n1");
+    assert_int_equal(p->u.storage_profile.n_properties, 2);
+    assert_string_equal(p->u.storage_profile.properties[0].volume_mode, "Block");
+    assert_string_equal(n->u.network.config, "{}");
+}
+
+static void virtual_machines(void **state)
+{
+    static const struct {
+        const char *spec, *strategy;
+    } cases[] = {
+        {"\"runStrategy\":\"Manual\"", "Manual"},
+        {"\"running\":true", "Always"},
+        {"\"running\":false", "Halted"},
+        {"\"updateVolumesStrategy\":\"Migration\"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char json[512];
+
+        snprintf(json, sizeof(json),
+                 "{\"spec\":{%s,\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"}},\"spec\":"
+                 "{\"domain\":{\"cpu\":{\"cores\":3}},\"volumes\":[{\"name\":\"v\"}]}}}}",
+                 cases[i].spec);
+        api_cleanup_object struct api_object *o = parse(API_KIND_VM, json);
+
+        if (cases[i].strategy) {
+            assert_string_equal(o->u.vm.run_strategy, cases[i].strategy);
+        } else {
+            assert_null(o->u.vm.run_strategy);
+            assert_string_equal(o->u.vm.update_volumes_strategy, "Migration");
+        }
+        assert_int_equal(o->u.vm.machine.cores, 3);
+        assert_int_equal(o->u.vm.machine.grace_s, 30);
+        assert_int_equal(o->u.vm.machine.n_volumes, 1);
+        assert_string_equal(api_map_get(&o->u.vm.template_labels, "a"), "b");
+    }
+}
+
+/* What people configure stays visible when it is wrong, with what is wrong in it. */
+static void configuration(void **state)
+{
+    api_cleanup_object struct api_object *k = parse(
+        API_KIND_KUBEVIRT,
+        "{\"spec\":{\"configuration\":{\"developerConfiguration\":{\"featureGates\":["
+        "\"LiveMigration\","
+        "\"Whatever\"]},\"evictionStrategy\":\"LiveMigrate\",\"migrations\":{\"network\":\"net\","
+        "\"allowPostCopy\":false,\"parallelMigrationsPerCluster\":9}},\"workloadUpdateStrategy\":"
+        "{\"workloadUpdateMethods\":[\"LiveMigrate\"],\"batchEvictionSize\":3}}}");
+    api_cleanup_object struct api_object *p = parse(
+        API_KIND_POLICY,
+        "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"selectors\":{\"namespaceSelector\":{\"a\":"
+        "\"b\"}},"
+        "\"bandwidthPerMigration\":\"64Mi\",\"experimental\":{\"stallDetector\":{\"ewmaAlpha\":"
+        "\"0.4\",\"searchLocalMinima\":false},\"downtimeTuning\":{\"steps\":7},\"compression\":"
+        "\"zstd\"}}}");
+    api_cleanup_object struct api_object *bad = parse(
+        API_KIND_POLICY, "{\"metadata\":{\"name\":\"q\"},\"spec\":{\"maxDowntimeMs\":\"x\"}}");
+
+    (void)state;
+    assert_null(k->invalid);
+    assert_true(api_strings_have(&k->u.kubevirt.feature_gates, "LiveMigration"));
+    assert_string_equal(k->u.kubevirt.migrations.network, "net");
+    assert_true(k->u.kubevirt.migrations.has_allow_post_copy);
+    assert_false(k->u.kubevirt.migrations.has_allow_auto_converge);
+    assert_int_equal(k->u.kubevirt.migrations.parallel_per_cluster, 9);
+    assert_int_equal(k->u.kubevirt.batch_eviction_size, 3);
+    assert_true(api_strings_have(&k->u.kubevirt.update_methods, "LiveMigrate"));
+    assert_string_equal(api_map_get(&p->u.policy.namespace_selector, "a"), "b");
+    assert_int_equal(p->u.policy.config.bandwidth_bytes_per_s, 64 << 20);
+    assert_int_equal(p->u.policy.config.experimental.stall_detector.ewma_alpha_milli, 400);
+    assert_true(p->u.policy.config.experimental.stall_detector.has_search_local_minima);
+    assert_int_equal(p->u.policy.config.experimental.downtime_tuning.steps, 7);
+    assert_string_equal(bad->meta->name, "q");
+    assert_string_equal(bad->invalid, "spec.maxDowntimeMs: must be a whole number");
+}
+
 static void bad_fields_are_named(void **state)
 {
     static const struct {
@@ -225,6 +403,10 @@ int main(void)
         cmocka_unit_test(vmi),
         cmocka_unit_test(empty_objects),
         cmocka_unit_test(pod_node_lease),
+        cmocka_unit_test(machine),
+        cmocka_unit_test(storage),
+        cmocka_unit_test(virtual_machines),
+        cmocka_unit_test(configuration),
         cmocka_unit_test(bad_fields_are_named),
         cmocka_unit_test(objects_outlive_their_list),
     };

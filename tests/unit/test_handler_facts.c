@@ -105,8 +105,8 @@ static void source_words(void **state)
     } cases[] = {
         {"334 of an older controller", "\"allowPostCopy\":true",
          "\"allowWorkloadDisruption\":true|!maxDowntimeMs"},
-        {"356 stall options", "\"experimental\":{\"stallDetector\":{\"stallMargin\":\"0.02\"}}",
-         "\"stallDetector\":{\"stallMargin\":\"0.02\"}"},
+        {"356 stall options", "\"experimental\":{\"stallDetector\":{\"stallMargin\":4}}",
+         "\"stallDetector\":{\"stallMargin\":4}"},
         {"357 downtime tuning", "\"experimental\":{\"downtimeTuning\":{\"steps\":3}}",
          "\"downtimeTuning\":{\"steps\":3}"},
         {"358 no downtime tuning", "\"experimental\":{}", "!downtimeTuning"},
