@@ -178,7 +178,7 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
     }
 }
 
-/* Moves of a node that was taken away have to end. */
+/* Moves of a node that was taken away have to end; those of a silent one wait for it. */
 static void wake_moves_of_node(struct controller *c, const char *node)
 {
     kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.vmis);
@@ -186,8 +186,9 @@ static void wake_moves_of_node(struct controller *c, const char *node)
     for (size_t i = 0; i < all.n; i++) {
         const struct api_vmi *vmi = &all.items[i]->u.vmi;
 
-        if (vmi_is_migrating(vmi) && (ferry_streq(vmi->migration.source_node, node) ||
-                                      ferry_streq(vmi->migration.target_node, node))) {
+        if ((vmi_is_migrating(vmi) || vmi_awaits_target(vmi)) &&
+            (ferry_streq(vmi->migration.source_node, node) ||
+             ferry_streq(vmi->migration.target_node, node))) {
             on_vmi(c, all.items[i], all.items[i]);
         }
     }
@@ -197,8 +198,11 @@ static void on_node(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
 
+    if (!now || (old && node_silent_since(&old->u.node) != node_silent_since(&now->u.node))) {
+        wake_moves_of_node(c, (now ? now : old)->meta->name);
+    }
     if (!now) {
-        wake_moves_of_node(c, old->meta->name);
+        kube_queue_add(c->evacuation_queue, old->meta->name, 0);
     } else if (yyjson_ptr_get((yyjson_val *)now->root, "/spec/taints")) {
         kube_queue_add(c->evacuation_queue, now->meta->name, 0);
     }

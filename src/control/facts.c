@@ -23,6 +23,16 @@ bool vmi_is_migrating(const struct api_vmi *vmi)
     return s->present && !ferry_str_empty(s->uid) && !s->completed;
 }
 
+bool vmi_awaits_target(const struct api_vmi *vmi)
+{
+    const struct api_migration_state *s = &vmi->migration;
+
+    return s->present && s->failed && !ferry_str_empty(s->uid) &&
+           ferry_streq(api_map_get(&vmi->meta.annotations, ANNOTATION_UNCONFIRMED), s->uid) &&
+           ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), s->target_node) &&
+           !ferry_streq(vmi->node_name, s->target_node);
+}
+
 bool pod_is_down(const struct api_pod *pod)
 {
     return phase_is_final(pod->phase);
@@ -32,6 +42,15 @@ bool pod_is_ready(const struct api_pod *pod)
 {
     return !pod_is_down(pod) && !pod->meta.deleted_ms && ferry_streq(pod->phase, "Running") &&
            pod->container_running && !ferry_str_empty(pod->node_name);
+}
+
+int64_t node_silent_since(const struct api_node *node)
+{
+    const struct api_condition *ready = api_condition_find(&node->conditions, "Ready");
+
+    return !ready || ferry_streq(ready->status, "True") ? 0
+           : ready->last_transition_ms                  ? ready->last_transition_ms
+                                                        : 1;
 }
 
 const struct api_object *vmi_current_pod(const struct api_vmi *vmi,

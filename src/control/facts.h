@@ -13,9 +13,16 @@ bool vmi_has_phase(const struct api_vmi *vmi, const char *phase);
 /* A move was handed off and its outcome is not settled. */
 bool vmi_is_migrating(const struct api_vmi *vmi);
 
+/* The move was given up without anybody's word on where the guest is, and the target has not let go
+ * of it yet: its pod may turn out to have the VM. */
+bool vmi_awaits_target(const struct api_vmi *vmi);
+
 /* Not over, not being deleted, container running. */
 bool pod_is_ready(const struct api_pod *pod);
 bool pod_is_down(const struct api_pod *pod);
+
+/* Since when the node is not known to be ready; 0 = it is. */
+int64_t node_silent_since(const struct api_node *node);
 
 /* The pod that has the VM: on status.nodeName, the newest if there are several; before there is a
  * node, the one that is no migration target. NULL = none. */

@@ -77,11 +77,15 @@ static void surroundings_done(struct surroundings *s)
     kube_snapshot_done(&s->policies);
 }
 
-static bool node_gone(struct cluster *c, const char *name)
+/* Is there no such node; since when does it not report? */
+static bool look_at_node(struct cluster *c, const char *name, int64_t *ret_silent_ms)
 {
     api_cleanup_object struct api_object *node =
         ferry_str_empty(name) ? NULL : kube_informer_get(c->nodes, NULL, name);
 
+    if (node) {
+        *ret_silent_ms = node_silent_since(&node->u.node);
+    }
     return !ferry_str_empty(name) && !node;
 }
 
@@ -91,22 +95,25 @@ static struct migration_view make_view(struct cluster *c, const struct api_objec
     const struct api_object *const *pods = (const struct api_object *const *)f->pods.items;
     const struct api_migration_state *state = f->vmi ? &f->vmi->u.vmi.migration : NULL;
     bool ours = state && ferry_streq(state->uid, m->meta->uid) && !state->completed;
-
-    return (struct migration_view){
+    struct migration_view v = {
         .migration = m,
         .vmi = f->vmi,
         .target_pod = cluster_target_pod(&f->pods, m->meta->uid),
         .source_pod = f->vmi ? vmi_current_pod(&f->vmi->u.vmi, pods, f->pods.n) : NULL,
         .migrations = (const struct api_object *const *)f->migrations.items,
         .n_migrations = f->migrations.n,
-        .source_node_gone = ours && node_gone(c, state->source_node),
-        .target_node_gone = ours && node_gone(c, state->target_node),
         .kubevirt = s->kubevirt,
         .namespace_ = s->ns,
         .policies = (const struct api_object *const *)s->policies.items,
         .n_policies = s->policies.n,
         .settings = &s->settings,
     };
+
+    if (ours) {
+        v.source_node_gone = look_at_node(c, state->source_node, &v.source_silent_ms);
+        v.target_node_gone = look_at_node(c, state->target_node, &v.target_silent_ms);
+    }
+    return v;
 }
 
 /* ---- limits ----------------------------------------------------------------------------------

@@ -9,6 +9,15 @@
 #include "control/update_decide.h"
 #include "control/vmi_decide.h"
 
+static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
+{
+    const char *name = vmi->u.vmi.migration.target_node;
+    api_cleanup_object struct api_object *node =
+        ferry_str_empty(name) ? NULL : kube_informer_get(c->nodes, NULL, name);
+
+    return !ferry_str_empty(name) && !node;
+}
+
 static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
 {
     struct vmi_view view = {.vmi = f->vmi,
@@ -16,6 +25,7 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
                             .n_pods = f->pods.n,
                             .migrations = (const struct api_object *const *)f->migrations.items,
                             .n_migrations = f->migrations.n,
+                            .target_node_gone = target_node_gone(c, f->vmi),
                             .pod = c->settings.pod};
 
     vmi_decide(&view, ferry_now_unix_ms(), ret);

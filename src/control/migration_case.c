@@ -73,6 +73,19 @@ bool migration_wait_for(struct migration_case *d, const struct migration_wait *w
     return true;
 }
 
+void migration_wait_since(struct migration_case *d, int64_t since_ms,
+                          const struct migration_wait *w)
+{
+    enum { SHORT_MS = 2000 };
+    int64_t left = since_ms + SHORT_MS - d->now_ms;
+
+    if (left > 0) {
+        plan_again(d->plan, left);
+    } else {
+        migration_wait_for(d, w);
+    }
+}
+
 bool migration_set_abort_condition(struct migration_case *d, struct api_patch *p)
 {
     struct plan_condition c = {.type = CONDITION_ABORT_REQUESTED, .status = "True"};
@@ -118,13 +131,19 @@ void migration_fail(struct migration_case *d, const char *reason, const char *fm
     migration_end_as_failed(d, reason, failure);
 }
 
-void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message)
+bool migration_may_run_unseen(const struct migration_case *d)
+{
+    return d->state && !ferry_str_empty(d->state->target_address);
+}
+
+void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message,
+                           bool unsure)
 {
     char failure[MIGRATION_TEXT + 64];
 
     snprintf(failure, sizeof(failure), "%s: %s", reason, message);
     plan_patch_status(d->plan, d->view->vmi,
-                      migration_patch_failed(d->view->vmi, failure, d->now_ms));
+                      migration_patch_failed(d->view->vmi, failure, unsure, d->now_ms));
     d->plan->reason = reason;
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
 }
@@ -144,8 +163,12 @@ char *migration_configuration(struct migration_case *d, const char **ret_policy)
     char *json = policy_resolve(&sources, &policy, &err);
 
     if (!json) {
-        migration_wait_for(d,
-                           &(struct migration_wait){.reason = "PolicyInvalid", .message = err.msg});
+        const struct api_object *of = policy_match(&sources);
+
+        of = of ? of : v->kubevirt;
+        migration_wait_for(d, &(struct migration_wait){.reason = "PolicyInvalid",
+                                                       .message = err.msg,
+                                                       .blocker = of ? of->meta->name : NULL});
     }
     *ret_policy = policy ? policy->meta->name : NULL;
     return json;

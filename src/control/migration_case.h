@@ -40,17 +40,32 @@ struct migration_wait {
 };
 /* True when the note was written; not for every step of the queue. */
 bool migration_wait_for(struct migration_case *d, const struct migration_wait *w);
+/* The same for a wait that is over soon as a rule: only written down when it lasts. */
+void migration_wait_since(struct migration_case *d, int64_t since_ms,
+                          const struct migration_wait *w);
 /* `failure` is the whole text, code included. */
 void migration_end_as_failed(struct migration_case *d, const char *reason, const char *failure);
 void migration_fail(struct migration_case *d, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* After hand-off a failure is written where the nodes see it; the phase follows from there. */
-void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message);
+/* After hand-off a failure is written where the nodes see it; the phase follows from there. With
+ * `unsure` the guest may be on its way, or there: the target has to let go of it before anything
+ * else happens to it. */
+void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message,
+                           bool unsure);
+/* The source knows where to go: it may have begun and not be able to say so. */
+bool migration_may_run_unseen(const struct migration_case *d);
 void migration_delete_target_pod(struct migration_case *d);
 
 /* The settings of the move as JSON, owned by the caller; NULL with a wait planned when the policy
  * cannot be used. */
 char *migration_configuration(struct migration_case *d, const char **ret_policy);
+
+/* Rules of their own files (migration_deadlines.c). */
+bool migration_rule_not_started(struct migration_case *d);
+bool migration_rule_arrived(struct migration_case *d);
+bool migration_rule_node_silent(struct migration_case *d);
+bool migration_rule_stuck(struct migration_case *d);
+bool migration_rule_target_pod_pending(struct migration_case *d);
 
 /* The rule for each phase, when nothing ended the migration before (migration_phase.c). */
 bool migration_rule_phase(struct migration_case *d);

@@ -18,6 +18,9 @@ const struct migration_settings migration_default_settings = {
     .prepare_timeout_s = 120,
     .connect_timeout_s = 120,
     .abort_timeout_s = 30,
+    .silent_timeout_s = 300,
+    .stuck_timeout_s = 600,
+    .finish_timeout_s = 120,
     .keep_finished = 5,
     .pod = {.launcher_image = "ferry.io/ferry-launcher"},
 };
@@ -58,12 +61,18 @@ static void collect_garbage(struct migration_case *d)
     }
 }
 
-/* Never the pod that has the VM, whatever the migration believes. */
+/* Never the pod that has the VM, whatever the migration believes, nor one that may have it. */
 static bool target_pod_is_left_over(const struct migration_case *d)
 {
-    return d->target && migration_in_phase(d, PHASE_FAILED) &&
-           (!d->vmi || ferry_str_empty(d->target->node_name) ||
-            !ferry_streq(d->vmi->node_name, d->target->node_name));
+    if (!d->target || !migration_in_phase(d, PHASE_FAILED)) {
+        return false;
+    }
+    if (!d->vmi || ferry_str_empty(d->target->node_name)) {
+        return true;
+    }
+    bool unsure = d->state && (vmi_awaits_target(d->vmi) ||
+                               (!d->state->completed && migration_may_run_unseen(d)));
+    return !unsure && !ferry_streq(d->vmi->node_name, d->target->node_name);
 }
 
 /* It was ended on a view that did not show the hand-off yet: the nodes have to hear of it. */
@@ -72,10 +81,10 @@ static void end_on_nodes(struct migration_case *d)
     const char *why = d->m->state.failure_reason;
 
     if (d->state && !d->state->completed && migration_in_phase(d, PHASE_FAILED)) {
-        plan_patch_status(
-            d->plan, d->view->vmi,
-            migration_patch_failed(
-                d->view->vmi, ferry_str_empty(why) ? "Aborted: it was ended" : why, d->now_ms));
+        plan_patch_status(d->plan, d->view->vmi,
+                          migration_patch_failed(
+                              d->view->vmi, ferry_str_empty(why) ? "Aborted: it was ended" : why,
+                              migration_may_run_unseen(d), d->now_ms));
     }
 }
 
@@ -153,7 +162,7 @@ static bool rule_target_lost(struct migration_case *d)
              down && d->target->message ? ": " : "",
              down && d->target->message ? d->target->message : "");
     if (migration_handed_off(d)) {
-        migration_fail_on_vmi(d, "TargetLost", text);
+        migration_fail_on_vmi(d, "TargetLost", text, false);
     } else {
         migration_fail(d, "TargetLost", "%s", text);
     }
@@ -192,7 +201,8 @@ static bool rule_node_gone(struct migration_case *d)
 
     snprintf(text, sizeof(text), "the %s node %.200s was removed%s", source ? "source" : "target",
              name ? name : "", lost ? ": the guest is lost" : "");
-    migration_fail_on_vmi(d, source ? "SourceLost" : "TargetLost", text);
+    /* The target of a source that is gone may have the guest and not have said so yet. */
+    migration_fail_on_vmi(d, source ? "SourceLost" : "TargetLost", text, source);
     d->plan->confirm = true;
     return true;
 }
@@ -265,91 +275,6 @@ static bool rule_abort(struct migration_case *d)
     return true;
 }
 
-/* ---- deadlines -------------------------------------------------------------------------------
- */
-
-static bool rule_not_started(struct migration_case *d)
-{
-    bool preparing = migration_in_phase(d, PHASE_PREPARING_TARGET);
-    const struct migration_settings *s = d->view->settings;
-
-    if (!(preparing || migration_in_phase(d, PHASE_TARGET_READY)) || d->state->completed ||
-        d->state->start_ms) {
-        return false;
-    }
-    if (d->state->abort_requested && migration_past(d, d->m->meta.deleted_ms, s->abort_timeout_s)) {
-        migration_fail_on_vmi(d, "Aborted", "cancelled before the source began");
-        return true;
-    }
-    if (preparing && ferry_str_empty(d->state->target_address) &&
-        migration_past(d, migration_phase_since(d->m, d->m->phase), s->prepare_timeout_s)) {
-        migration_fail_on_vmi(d, "PrepareTimeout", "the target node did not become ready in time");
-        return true;
-    }
-    if (!preparing &&
-        migration_past(d, migration_phase_since(d->m, d->m->phase), s->connect_timeout_s)) {
-        migration_fail_on_vmi(d, "ConnectTimeout", "the source node did not begin in time");
-        return true;
-    }
-    return false;
-}
-
-/* Seconds from an annotation of the migration; the default when it is absent or no number. */
-static int64_t timeout_s(const struct migration_case *d, const char *annotation, int64_t standard)
-{
-    const char *text = api_map_get(&d->m->meta.annotations, annotation);
-    long long n = 0;
-
-    return text && ferry_parse_int(text, 0, 1000000, &n, NULL) == 0 ? n : standard;
-}
-
-static bool rule_target_pod_pending(struct migration_case *d)
-{
-    const struct api_pod *pod = d->target;
-
-    if (!(migration_in_phase(d, PHASE_PENDING) || migration_in_phase(d, PHASE_SCHEDULING)) ||
-        !pod || pod->meta.deleted_ms ||
-        !(ferry_str_empty(pod->phase) || strcmp(pod->phase, "Pending") == 0)) {
-        return false;
-    }
-    const struct migration_settings *s = d->view->settings;
-    const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
-    bool homeless = c && ferry_streq(c->status, "False");
-    const char *why = homeless && c->message ? c->message : "";
-
-    if (homeless && migration_past(d, pod->meta.created_ms,
-                                   timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT,
-                                             s->unschedulable_timeout_s))) {
-        migration_delete_target_pod(d);
-        migration_fail(d, "UnschedulableTimeout", "no node for the target pod: %s", why);
-        return true;
-    }
-    if (migration_past(d, pod->meta.created_ms,
-                       timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s))) {
-        migration_delete_target_pod(d);
-        migration_fail(d, "PendingTimeout", "the target pod did not start in time");
-        return true;
-    }
-    if (migration_in_phase(d, PHASE_SCHEDULING)) {
-        int64_t limit =
-            homeless ? timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT, s->unschedulable_timeout_s)
-                     : timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s);
-        struct migration_wait wait = {
-            .reason = homeless ? "Unschedulable" : "TargetPodPending",
-            .message = homeless ? why : "the target pod is starting",
-            .blocker = d->view->target_pod->meta->name,
-            .deadline_ms = pod->meta.created_ms + limit * 1000,
-        };
-
-        if (migration_wait_for(d, &wait) && homeless) {
-            plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING,
-                       "migrationTargetPodUnschedulable", "%s", why);
-        }
-        return true;
-    }
-    return false;
-}
-
 static const struct {
     const char *name;
     bool (*decide)(struct migration_case *d);
@@ -363,8 +288,11 @@ static const struct {
     {"state-taken", rule_state_taken},
     {"failed-on-nodes", rule_failed_on_nodes},
     {"abort", rule_abort},
-    {"not-started", rule_not_started},
-    {"target-pod-pending", rule_target_pod_pending},
+    {"not-started", migration_rule_not_started},
+    {"arrived", migration_rule_arrived},
+    {"node-silent", migration_rule_node_silent},
+    {"stuck", migration_rule_stuck},
+    {"target-pod-pending", migration_rule_target_pod_pending},
     {"phase", migration_rule_phase},
 };
 

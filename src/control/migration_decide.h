@@ -15,7 +15,11 @@ struct migration_settings {
     int64_t prepare_timeout_s;                          /* in PreparingTarget */
     int64_t connect_timeout_s;                          /* in TargetReady */
     int64_t abort_timeout_s; /* an abort before the start is answered within this */
-    size_t keep_finished;    /* per VMI */
+    /* In Running. A source whose node is silent is given up after this; one that reports, but
+     * nothing of the move, after that. */
+    int64_t silent_timeout_s, stuck_timeout_s;
+    int64_t finish_timeout_s; /* from the guest's arrival to the end */
+    size_t keep_finished;     /* per VMI */
     struct pod_settings pod;
 };
 extern const struct migration_settings migration_default_settings;
@@ -27,8 +31,9 @@ struct migration_view {
     const struct api_object *source_pod;        /* that has the VM, or NULL */
     const struct api_object *const *migrations; /* all of the same VMI, this one too */
     size_t n_migrations;
-    struct limits_answer limits;             /* looked at in Pending and Scheduled only */
-    bool source_node_gone, target_node_gone; /* after hand-off: there is no such Node object */
+    struct limits_answer limits;                /* looked at in Pending and Scheduled only */
+    bool source_node_gone, target_node_gone;    /* after hand-off: there is no such Node object */
+    int64_t source_silent_ms, target_silent_ms; /* since when its node is not Ready; 0 = it is */
     const struct api_object *kubevirt, *namespace_; /* or NULL */
     const struct api_object *const *policies;       /* all MigrationPolicies */
     size_t n_policies;

@@ -75,12 +75,16 @@ struct api_patch *migration_patch_hand_off(const struct migration_view *v, const
         plan_guard(p, v->vmi); /* JSON Patch cannot test that something is absent */
     }
     api_patch_add_raw(p, "/status/migrationState", state);
-    plan_set_label(p, v->vmi, LABEL_TARGET_NODE_NAME, v->target_pod->u.pod.node_name);
+    /* Written even where it shows already: that may be an older move's, on its way out. */
+    ferry_cleanup_free char *label = api_pointer_escape(LABEL_TARGET_NODE_NAME);
+    ferry_cleanup_free char *path = ferry_asprintf("/metadata/labels/%s", label);
+    plan_ensure_object(p, v->vmi, "/metadata/labels");
+    api_patch_add_str(p, path, v->target_pod->u.pod.node_name);
     return p;
 }
 
 struct api_patch *migration_patch_failed(const struct api_object *vmi, const char *reason,
-                                         int64_t now_ms)
+                                         bool unsure, int64_t now_ms)
 {
     const struct api_migration_state *s = &vmi->u.vmi.migration;
     struct api_patch *p = api_patch_new();
@@ -94,6 +98,22 @@ struct api_patch *migration_patch_failed(const struct api_object *vmi, const cha
     if (ferry_str_empty(s->failure_reason)) {
         api_patch_add_str(p, "/status/migrationState/failureReason", reason);
     }
+    if (unsure) {
+        if (vmi->meta->annotations.n == 0) {
+            plan_guard(p, vmi); /* one that came meanwhile must not be overwritten */
+        }
+        plan_set_annotation(p, vmi, ANNOTATION_UNCONFIRMED, s->uid);
+    }
+    return p;
+}
+
+struct api_patch *migration_patch_completed(const struct api_object *vmi)
+{
+    struct api_patch *p = api_patch_new();
+
+    test_state(p, vmi);
+    api_patch_test_str(p, "/status/nodeName", vmi->u.vmi.node_name);
+    api_patch_add_bool(p, "/status/migrationState/completed", true);
     return p;
 }
 

@@ -12,9 +12,12 @@
 struct api_patch *migration_patch_hand_off(const struct migration_view *v, const char *policy,
                                            const char *configuration);
 
-/* Ends the move in the VMI's migrationState, which must still be the one that was looked at. */
+/* Ends the move in the VMI's migrationState, which must still be the one that was looked at;
+ * `unsure`: the target may have the guest, and has to let go of it (vmi_awaits_target()). */
 struct api_patch *migration_patch_failed(const struct api_object *vmi, const char *reason,
-                                         int64_t now_ms);
+                                         bool unsure, int64_t now_ms);
+/* Completes a move whose guest is on the target node by that node's own word. */
+struct api_patch *migration_patch_completed(const struct api_object *vmi);
 struct api_patch *migration_patch_abort(const struct api_object *vmi);
 
 /* The migration's own migrationState before hand-off: where the VM is. */

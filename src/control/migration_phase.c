@@ -38,6 +38,8 @@ bool migration_is_startable(const struct migration_view *view, const char **ret_
         why = "the pod of the VM is not known";
     } else if (vmi_is_migrating(vmi)) {
         why = "the VM is being moved by another migration";
+    } else if (vmi_awaits_target(vmi)) {
+        why = "the target node of the last move has not said that it has no guest";
     } else if (blocking_sibling(view)) {
         why = "an older migration of the same VM goes first";
     }
@@ -119,7 +121,9 @@ static bool wait_for_source(struct migration_case *d)
     if (migration_is_startable(d->view, &wait.message)) {
         return false;
     }
-    wait.blocker = sibling ? sibling->meta->name : d->m->vmi_name;
+    wait.blocker = sibling                     ? sibling->meta->name
+                   : vmi_awaits_target(d->vmi) ? d->vmi->migration.target_node
+                                               : d->m->vmi_name;
     migration_wait_for(d, &wait);
     return true;
 }
@@ -206,6 +210,27 @@ static bool phase_scheduling(struct migration_case *d)
     return true;
 }
 
+/* What was there when the target pod was made may have gone since. */
+static bool wait_for_both_sides(struct migration_case *d)
+{
+    const struct migration_view *v = d->view;
+    int64_t since = migration_phase_since(d->m, PHASE_SCHEDULED);
+    bool target = pod_is_ready(d->target);
+
+    if (target && !d->vmi->meta.deleted_ms && vmi_has_phase(d->vmi, PHASE_RUNNING) &&
+        v->source_pod && !vmi_is_migrating(d->vmi)) {
+        return false;
+    }
+    migration_wait_since(
+        d, since,
+        &(struct migration_wait){.reason = target ? "SourceBusy" : "TargetPodPending",
+                                 .message = target ? "the VM cannot be handed over for now"
+                                                   : "the target pod is not ready any more",
+                                 .blocker = target ? d->m->vmi_name : d->target->meta.name,
+                                 .deadline_ms = since + v->settings->pending_timeout_s * 1000});
+    return true;
+}
+
 static bool phase_scheduled(struct migration_case *d)
 {
     const struct migration_view *v = d->view;
@@ -220,8 +245,7 @@ static bool phase_scheduled(struct migration_case *d)
         migration_fail(d, "PendingTimeout", "the VM could not be handed over in time");
         return true;
     }
-    if (!pod_is_ready(d->target) || d->vmi->meta.deleted_ms ||
-        !vmi_has_phase(d->vmi, PHASE_RUNNING) || !v->source_pod || vmi_is_migrating(d->vmi)) {
+    if (wait_for_both_sides(d)) {
         return true;
     }
     if (ferry_streq(d->target->node_name, d->vmi->node_name)) {
@@ -270,9 +294,28 @@ static bool phase_target_ready(struct migration_case *d)
     return true;
 }
 
+/* A change that the move was made for is in effect when the target says so; as it may never, not
+ * for ever. */
+static bool change_is_pending(struct migration_case *d)
+{
+    const struct api_conditions *c = &d->vmi->conditions;
+    bool pending = api_condition_find(c, "HotVCPUChange") ||
+                   api_condition_true(c, "HotMemoryChange") ||
+                   api_condition_true(c, CONDITION_MIGRATION_REQUIRED);
+
+    return pending && d->state->end_ms &&
+           !migration_past(d, d->state->end_ms, d->view->settings->finish_timeout_s);
+}
+
 static bool phase_running(struct migration_case *d)
 {
     if (!d->state->completed) {
+        if (!d->view->source_silent_ms && !d->view->target_silent_ms) {
+            migration_set_queue_text(d, NULL); /* it does not wait any more */
+        }
+        return true;
+    }
+    if (change_is_pending(d)) {
         return true;
     }
     struct api_patch *p = migration_status_patch(d);

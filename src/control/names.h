@@ -23,6 +23,7 @@
 #define ANNOTATION_UNSCHEDULABLE_TIMEOUT "kubevirt.io/migrationUnschedulablePodTimeoutSeconds"
 #define ANNOTATION_PENDING_TIMEOUT "kubevirt.io/migrationPendingPodTimeoutSeconds"
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
+#define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
 #define ANNOTATION_PROGRESS "ferry.io/progress"
 #define ANNOTATION_QUEUE "ferry.io/queue"
 #define ANNOTATION_RESULT "ferry.io/result"

@@ -52,6 +52,10 @@ static bool migration_needs_pod(const struct decision *d, const struct api_pod *
 {
     const char *uid = api_map_get(&pod->meta.labels, LABEL_MIGRATION_JOB_UID);
 
+    if (vmi_awaits_target(d->vmi) && ferry_streq(uid, d->vmi->migration.uid)) {
+        return true;
+    }
+
     for (size_t i = 0; uid && i < d->view->n_migrations; i++) {
         const struct api_migration *m = &d->view->migrations[i]->u.migration;
 
@@ -271,6 +275,21 @@ static bool rule_pod_over(struct decision *d)
     return true;
 }
 
+/* A node that was taken away lets go of nothing by itself, and has nothing. */
+static bool rule_target_node_gone(struct decision *d)
+{
+    if (!vmi_awaits_target(d->vmi) || !d->view->target_node_gone) {
+        return false;
+    }
+    ferry_cleanup_free char *label = api_pointer_escape(LABEL_TARGET_NODE_NAME);
+    ferry_cleanup_free char *path = ferry_asprintf("/metadata/labels/%s", label);
+    struct api_patch *p = api_patch_new();
+    plan_guard(p, d->view->vmi);
+    api_patch_remove(p, path);
+    plan_patch(d->plan, d->view->vmi, p);
+    return true;
+}
+
 static bool rule_settled(struct decision *d)
 {
     delete_spare_pods(d);
@@ -288,6 +307,7 @@ static const struct {
     {"pod-down-early", rule_pod_down_early},
     {"scheduling", rule_scheduling},
     {"scheduled", rule_scheduled},
+    {"target-node-gone", rule_target_node_gone},
     {"pod-over", rule_pod_over},
     {"settled", rule_settled},
 };

@@ -11,6 +11,7 @@ struct vmi_view {
     size_t n_pods;
     const struct api_object *const *migrations; /* all of this VMI */
     size_t n_migrations;
+    bool target_node_gone; /* of the last move: there is no such Node object */
     struct pod_settings pod;
 };
 

@@ -499,6 +499,9 @@ int look_as_target(struct look *l, struct ferry_error *err)
         case TARGET_UNLISTEN:
             rc = relay_delete(l->node->relay_socket, "targets", l->vmi->meta->uid, err);
             in.unlistened = true;
+            if (l->view.reach == LAUNCHER_UP) {
+                look_refresh(l); /* what the guest came to before the streams ended */
+            }
             break;
         }
         if (rc < 0) {

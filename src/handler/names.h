@@ -9,4 +9,5 @@
 
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
 #define ANNOTATION_MIGRATION_ADDRESS "ferry.io/migration-address"
+#define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

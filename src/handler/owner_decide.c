@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "handler/migratable.h"
+#include "handler/names.h"
 #include "handler/vmi_edit.h"
 
 enum {
@@ -96,10 +97,32 @@ static struct owner_decision decide_deleting(const struct owner_input *in)
                                    .again_ms = LOOK_SOON_MS};
 }
 
+/* A move that was given up may have been quicker: until its target lets go, the guest may be there.
+ */
+static bool target_may_have_it(const struct api_vmi *vmi)
+{
+    const struct api_migration_state *m = &vmi->migration;
+
+    return m->present && m->failed && !ferry_str_empty(m->uid) &&
+           !ferry_streq(m->target_node, vmi->node_name) &&
+           ferry_streq(api_map_get(&vmi->meta.annotations, ANNOTATION_UNCONFIRMED), m->uid) &&
+           ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), m->target_node);
+}
+
 /* The guest is down, or nobody knows of it. */
 static struct owner_decision decide_guest_gone(const struct owner_input *in)
 {
     enum launcher_domain domain = in->launcher.status->domain;
+    bool left = domain == LAUNCHER_DOMAIN_SHUTOFF &&
+                ferry_streq(in->launcher.status->domain_reason, "migrated");
+
+    if (domain != LAUNCHER_DOMAIN_CRASHED && target_may_have_it(in->vmi)) {
+        return (struct owner_decision){.guest_missing = true, .again_ms = LOOK_SOON_MS};
+    }
+    if (left) {
+        return (struct owner_decision){
+            .patch = final_patch(in, "Failed", "the guest left, and did not arrive")};
+    }
 
     if (domain == LAUNCHER_DOMAIN_CRASHED) {
         return (struct owner_decision){.patch = final_patch(in, "Failed", "the guest crashed")};

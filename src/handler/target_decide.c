@@ -84,6 +84,29 @@ static bool source_done(const struct target_input *in)
            ferry_streq(api_json_str(root, "/phase"), "succeeded");
 }
 
+/* The move was given up, perhaps by a controller that could not see the source. The streams end
+ * first, so that nothing changes any more; then a guest that is here is taken, for it runs nowhere
+ * else, and only when there is none does this node let go of the move. */
+static struct target_decision decide_given_up(const struct target_input *in,
+                                              const struct launcher_migration *m)
+{
+    bool here = m && m->phase == LAUNCHER_SUCCEEDED;
+
+    if (!in->unlistened) {
+        return step(TARGET_UNLISTEN);
+    }
+    if (here && !ferry_streq(in->vmi->node_name, in->node)) {
+        return take_ownership(in, m);
+    }
+    if (here && !in->finalized) {
+        return step(TARGET_FINALIZE);
+    }
+    if (in->launcher.reach == LAUNCHER_SILENT) {
+        return (struct target_decision){.again_ms = LOOK_MS};
+    }
+    return decide_clean_up(in);
+}
+
 static struct target_decision complete(const struct target_input *in)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
@@ -206,15 +229,18 @@ struct target_decision target_decide(const struct target_input *in)
     const struct launcher_migration *m;
     bool owned = ferry_streq(in->vmi->node_name, in->node);
 
+    m = in->launcher.reach == LAUNCHER_UP
+            ? launcher_status_migration(in->launcher.status, ms->uid, LAUNCHER_ROLE_TARGET)
+            : NULL;
+    if (ms->completed && ms->failed) {
+        return decide_given_up(in, m);
+    }
     if (ms->completed) {
         return decide_clean_up(in);
     }
     if (owned) {
         return complete(in);
     }
-    m = in->launcher.reach == LAUNCHER_UP
-            ? launcher_status_migration(in->launcher.status, ms->uid, LAUNCHER_ROLE_TARGET)
-            : NULL;
     if (m && m->phase == LAUNCHER_SUCCEEDED) {
         return take_ownership(in, m);
     }

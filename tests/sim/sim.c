@@ -78,6 +78,16 @@ static struct family family_of(const char *vmi_name, bool live)
     return f;
 }
 
+static bool look_at_node(const char *name, int64_t *ret_silent_ms)
+{
+    const struct api_object *node = get(API_KIND_NODE, name, false);
+
+    if (node) {
+        *ret_silent_ms = node_silent_since(&node->u.node);
+    }
+    return !node;
+}
+
 static struct migration_view view_of(const struct api_object *m, const struct family *f)
 {
     const struct api_migration_state *s = f->vmi ? &f->vmi->u.vmi.migration : NULL;
@@ -88,11 +98,13 @@ static struct migration_view view_of(const struct api_object *m, const struct fa
         .source_pod = f->vmi ? vmi_current_pod(&f->vmi->u.vmi, f->pods, f->n_pods) : NULL,
         .migrations = f->moves,
         .n_migrations = f->n_moves,
-        .source_node_gone = ours && !get(API_KIND_NODE, s->source_node, false),
-        .target_node_gone = ours && !get(API_KIND_NODE, s->target_node, false),
         .settings = &settings,
     };
 
+    if (ours) {
+        v.source_node_gone = look_at_node(s->source_node, &v.source_silent_ms);
+        v.target_node_gone = look_at_node(s->target_node, &v.target_silent_ms);
+    }
     for (size_t i = 0; i < f->n_pods; i++) {
         if (ferry_streq(api_map_get(&f->pods[i]->meta->labels, LABEL_MIGRATION_JOB_UID),
                         m->meta->uid)) {
@@ -118,6 +130,21 @@ static void check_pod_delete(const char *name, const char *uid)
     const struct api_object *vmi = get(API_KIND_VMI, vm, true);
     if (vmi && !vmi->meta->deleted_ms && !phase_is_final(vmi->u.vmi.phase)) {
         world_fail("the pod %s of a running guest was deleted", name);
+    }
+}
+
+/* Nobody gives a guest up that runs. */
+static void check_guests(void)
+{
+    for (int i = 0; i < WORLD_VMS; i++) {
+        char vm[16];
+
+        snprintf(vm, sizeof(vm), "v%d", i);
+        const struct api_object *vmi = get(API_KIND_VMI, vm, true);
+        if (vmi && !vmi->meta->deleted_ms && phase_is_final(vmi->u.vmi.phase) &&
+            world.guests[i].pod_uid) {
+            world_fail("%s is %s, and its guest runs", vm, vmi->u.vmi.phase);
+        }
     }
 }
 
@@ -311,6 +338,9 @@ static int reconcile_vmi(const char *name, struct plan *p)
                              .n_pods = f.n_pods,
                              .migrations = f.moves,
                              .n_migrations = f.n_moves,
+                             .target_node_gone =
+                                 f.vmi->u.vmi.migration.target_node &&
+                                 !get(API_KIND_NODE, f.vmi->u.vmi.migration.target_node, false),
                              .pod = settings.pod};
         plan_done(p);
         vmi_decide(&v, world_wall_ms(), p);
@@ -331,7 +361,8 @@ static void schedule_pods(void)
     for (size_t i = 0; i < world.n_items; i++) {
         const struct api_object *o = world.items[i]->now;
 
-        if (o && o->kind == API_KIND_NODE && world.nodes[o->meta->name[1] - '0'].up) {
+        if (o && o->kind == API_KIND_NODE && world.nodes[o->meta->name[1] - '0'].up &&
+            !world.nodes[o->meta->name[1] - '0'].cut) {
             nodes[n_nodes++] = o;
         } else if (o && o->kind == API_KIND_POD && n_pods < 256) {
             pods[n_pods++] = (struct schedule_pod){&o->u.pod, o->u.pod.node_name};
@@ -386,12 +417,13 @@ static void show(const struct world_change *c)
         }
     } else if (o->kind == API_KIND_POD && o->meta->n_owners > 0) {
         vmi = o->meta->owners[0].name;
-    } else if (o->kind == API_KIND_NODE && !c->object) {
+    } else if (o->kind == API_KIND_NODE) {
         for (int i = 0; i < WORLD_VMS; i++) {
             char name[16];
 
             snprintf(name, sizeof(name), "v%d", i);
             struct family f = family_of(name, false);
+            wake('v', name, 0);
             for (size_t k = 0; k < f.n_moves; k++) {
                 wake('m', f.moves[k]->meta->name, KUBE_PRIORITY_ACTIVE);
             }
@@ -599,6 +631,7 @@ static void run(uint64_t seed, bool verbose)
         work();
         schedule_pods();
         world_act();
+        check_guests();
         world.now_ms += STEP_MS;
         left = world.storm || world.n_changes > 0 ? "" : unfinished();
     }

@@ -232,11 +232,16 @@ static int node_index(const char *name)
     return name && name[0] == 'n' ? name[1] - '0' : -1;
 }
 
-static bool node_works(const char *name)
+static bool node_lives(const char *name)
 {
     int i = node_index(name);
 
     return i >= 0 && world.nodes[i].up && !world.nodes[i].removed;
+}
+
+static bool node_works(const char *name)
+{
+    return node_lives(name) && !world.nodes[node_index(name)].cut;
 }
 
 static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
@@ -295,10 +300,12 @@ static const struct api_pod *pod_of_vmi_on(const struct api_vmi *vmi, const char
     return NULL;
 }
 
+/* By the source, whose job is over then. */
 static void fail_move(const char *vmi, const char *why, bool aborted)
 {
     char when[FERRY_RFC3339_SIZE];
 
+    world.stopped[vmi[1] - '0'] = true;
     patchf(API_KIND_VMI, vmi,
            "[" ADD(STATE "failed", "true") "," ADD(STATE "completed", "true") "," ADD(
                STATE "failureReason", "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "%s]",
@@ -317,6 +324,7 @@ static void source_acts(struct world_item *item, int guest)
         fail_move(item->name, "Aborted: asked for", true);
     } else if (!s->start_ms) {
         if (!ferry_str_empty(s->target_address) && !(world.storm && world_chance(30))) {
+            world.stopped[guest] = false;
             patchf(API_KIND_VMI, item->name,
                    "[" ADD(STATE "startTimestamp", "'%s'") "," ADD(STATE "mode", "'PreCopy'") "]",
                    ferry_rfc3339(world.now_ms, when));
@@ -326,19 +334,13 @@ static void source_acts(struct world_item *item, int guest)
     } else if (world_chance(30)) {
         const struct api_pod *to = pod_of_vmi_on(vmi, s->target_pod, s->target_node);
 
-        if (!to || !node_works(s->target_node) || phase_is_final(to->phase) ||
+        if (!to || !node_lives(s->target_node) || phase_is_final(to->phase) ||
             to->meta.deleted_ms) {
             fail_move(item->name, "TargetLost: no answer", false);
             return;
         }
         world_say("guest %d runs on %s", guest, s->target_node);
         move_guest(guest, to->meta.uid);
-        patchf(API_KIND_VMI, item->name,
-               "[" ADD("/status/nodeName", "'%s'") "," ADD(
-                   "/metadata/labels/kubevirt.io~1nodeName",
-                   "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "," ADD(STATE "completed",
-                                                                         "true") "]",
-               s->target_node, s->target_node, ferry_rfc3339(world.now_ms, when));
     }
 }
 
@@ -348,6 +350,85 @@ static bool is_ignored(const struct api_migration_state *s, unsigned by)
     unsigned long n = s->uid ? strtoul(s->uid + strlen("uid-"), NULL, 10) : 0;
 
     return n % 9 == by;
+}
+
+/* A move that the API does not reach goes on between the nodes: the guest may go over unseen. */
+static void unseen_acts(const struct api_vmi *vmi, int guest)
+{
+    const struct api_migration_state *s = &vmi->migration;
+    const struct api_pod *from = pod_of_vmi_on(vmi, s->source_pod, s->source_node);
+    const struct api_pod *to = pod_of_vmi_on(vmi, s->target_pod, s->target_node);
+
+    if (s->completed && node_works(s->source_node)) {
+        world.stopped[guest] = true;
+    }
+    if (s->start_ms && !world.stopped[guest] && from && to && node_lives(s->source_node) &&
+        node_lives(s->target_node) && !phase_is_final(to->phase) && !to->meta.deleted_ms &&
+        !world.unlistened[guest] && ferry_streq(world.guests[guest].pod_uid, from->meta.uid) &&
+        world_chance(10)) {
+        world_say("guest %d goes to %s, and nobody sees it", guest, s->target_node);
+        move_guest(guest, to->meta.uid);
+    }
+}
+
+/* What the target's handler writes: that it has the guest, that all is over, that it lets go. True
+ * when it did something. */
+static bool target_acts(struct world_item *item, int guest)
+{
+    const struct api_vmi *vmi = &item->now->u.vmi;
+    const struct api_migration_state *s = &vmi->migration;
+    const struct api_pod *to = pod_of_vmi_on(vmi, s->target_pod, s->target_node);
+    bool here = to && ferry_streq(world.guests[guest].pod_uid, to->meta.uid);
+    char when[FERRY_RFC3339_SIZE];
+
+    if (!node_works(s->target_node) ||
+        !ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), s->target_node)) {
+        return false;
+    }
+    if (s->completed && s->failed && !world.unlistened[guest]) {
+        world.unlistened[guest] = true; /* before it looks who is there */
+        return true;
+    }
+    if (here && !ferry_streq(vmi->node_name, s->target_node)) {
+        world_say("%s takes guest %d", s->target_node, guest);
+        patchf(API_KIND_VMI, item->name,
+               "[" ADD("/status/nodeName", "'%s'") "," ADD("/metadata/labels/kubevirt.io~1nodeName",
+                                                           "'%s'") "," ADD(STATE "endTimestamp",
+                                                                           "'%s'") "]",
+               s->target_node, s->target_node, ferry_rfc3339(world.now_ms, when));
+        return true;
+    }
+    if (here && !s->completed) {
+        if (!is_ignored(s, 3)) {
+            patchf(API_KIND_VMI, item->name, "[" ADD(STATE "completed", "true") "]");
+        }
+        return true;
+    }
+    if (s->completed) {
+        patchf(API_KIND_VMI, item->name,
+               "[{'op':'remove','path':'/metadata/labels/kubevirt.io~1migrationTargetNodeName'}]");
+    }
+    return s->completed;
+}
+
+/* The owner's handler, which does not find its guest: it waits for a target that may have it. */
+static void owner_acts(struct world_item *item, int guest)
+{
+    const struct api_vmi *vmi = &item->now->u.vmi;
+    const struct api_pod *pod = pod_of_vmi_on(vmi, NULL, vmi->node_name);
+    if (node_works(vmi->node_name) && pod && !vmi_awaits_target(vmi) &&
+        !ferry_streq(world.guests[guest].pod_uid, pod->meta.uid)) {
+        world_say("the handler of %s has no guest %d", vmi->node_name, guest);
+        patchf(API_KIND_VMI, item->name, "[" ADD("/status/phase", "'Failed'") "]");
+    }
+}
+
+static bool is_at_source(const struct api_vmi *vmi, int guest)
+{
+    const struct api_pod *from =
+        pod_of_vmi_on(vmi, vmi->migration.source_pod, vmi->migration.source_node);
+
+    return from && ferry_streq(world.guests[guest].pod_uid, from->meta.uid);
 }
 
 static void vmi_acts(struct world_item *item)
@@ -365,7 +446,15 @@ static void vmi_acts(struct world_item *item)
         }
         return;
     }
-    if (!s->present || s->completed || !ferry_streq(vmi->phase, PHASE_RUNNING)) {
+    if (!s->present || !ferry_streq(vmi->phase, PHASE_RUNNING)) {
+        return;
+    }
+    unseen_acts(vmi, guest);
+    if (target_acts(item, guest)) {
+        return;
+    }
+    if (s->completed) {
+        owner_acts(item, guest);
         return;
     }
     bool unprepared = ferry_str_empty(s->target_address);
@@ -374,10 +463,11 @@ static void vmi_acts(struct world_item *item)
         return;
     }
     if (node_works(s->target_node) && unprepared && !(world.storm && world_chance(40))) {
+        world.unlistened[guest] = false;
         patchf(API_KIND_VMI, item->name, "[" ADD(STATE "targetNodeAddress", "'10.0.0.1'") "]");
-    } else if (node_works(s->source_node) && world.guests[guest].pod_uid) {
+    } else if (node_works(s->source_node) && is_at_source(vmi, guest)) {
         source_acts(item, guest);
-    } else if (node_works(s->source_node)) {
+    } else if (node_works(s->source_node) && !world.guests[guest].pod_uid) {
         fail_move(item->name, "SourceLost: the guest is gone", false);
     }
 }
@@ -394,6 +484,27 @@ static void guests_of_node_die(const char *node)
             world.guests[guest].lost = true;
             move_guest(guest, NULL);
         }
+    }
+}
+
+/* What heartbeats and the node controller make of it. */
+static void node_reports(int i, const char *name)
+{
+    struct world_node *n = &world.nodes[i];
+    const struct world_item *item = world_find(API_KIND_NODE, name);
+    const struct api_condition *ready =
+        item->now ? api_condition_find(&item->now->u.node.conditions, "Ready") : NULL;
+    bool quiet = !n->up || n->cut;
+    char when[FERRY_RFC3339_SIZE];
+
+    n->quiet_ms = !quiet ? 0 : n->quiet_ms ? n->quiet_ms : world.now_ms;
+    bool unknown = quiet && world.now_ms - n->quiet_ms >= 40000;
+    const char *status = unknown ? "Unknown" : "True";
+    if (ready && !ferry_streq(ready->status, status) && (unknown || !quiet)) {
+        patchf(API_KIND_NODE, name,
+               "[" ADD("/status/conditions",
+                       "[{'type':'Ready','status':'%s','lastTransitionTime':'%s'}]") "]",
+               status, ferry_rfc3339(world.now_ms, when));
     }
 }
 
@@ -414,6 +525,16 @@ static void node_acts(int i)
         n->removed = true;
         world_remove(world_find(API_KIND_NODE, name));
     }
+    if (n->up && !n->cut && world.storm && world_random(1500) == 0) {
+        world_say("node %s is cut off", name);
+        n->cut = true;
+        n->back_ms = world.now_ms + 10000 + (int64_t)world_random(600000);
+    }
+    if (n->cut && (world.now_ms >= n->back_ms || !world.storm)) {
+        world_say("node %s is reached again", name);
+        n->cut = false;
+    }
+    node_reports(i, name);
     bool back = !n->up && !n->removed && (world.now_ms >= n->back_ms || !world.storm);
     for (size_t k = 0; (back || n->removed) && k < world.n_items; k++) {
         struct world_item *p = world.items[k];

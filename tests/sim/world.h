@@ -30,7 +30,9 @@ struct world_guest { /* of VM i: the truth that the objects tell of */
 
 struct world_node {
     bool up, removed;
-    int64_t back_ms; /* comes back then */
+    bool cut;         /* it lives, and its guests, but does not reach the API */
+    int64_t back_ms;  /* comes back then */
+    int64_t quiet_ms; /* since when it has not reported; 0 = it does */
 };
 
 struct world {
@@ -44,6 +46,8 @@ struct world {
     bool storm; /* faults happen */
     struct world_node nodes[WORLD_NODES];
     struct world_guest guests[WORLD_VMS];
+    /* Of its last move: the target has closed its listeners; the source has stopped the job. */
+    bool unlistened[WORLD_VMS], stopped[WORLD_VMS];
     bool verbose;
 };
 extern struct world world;

@@ -46,6 +46,12 @@ static const char TARGET[] =
     "{'spec':{'nodeName':null},'status':{'phase':'Pending','containerStatuses':null,'conditions':" \
     "[{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':'0/1 nodes'}]}}"
 #define STARTING "{'status':{'phase':'Pending','containerStatuses':null}}"
+#define AGED(time, pod) "{'metadata':{'creationTimestamp':'2025-12-31T" time "Z'}," pod "}"
+#define NO_NODE                                                                                    \
+    "'spec':{'nodeName':null},'status':{'phase':'Pending','conditions':[{'type':'PodScheduled',"   \
+    "'status':'False','message':'0/1 nodes'}]}"
+#define ALLOWED(what, seconds)                                                                     \
+    "'metadata':{'annotations':{'kubevirt.io/migration" what "TimeoutSeconds':'" seconds "'}}"
 #define OLD(pod) "{'metadata':{'creationTimestamp':'2025-12-31T23:40:00Z'}," pod
 #define OLDISH(pod) "{'metadata':{'creationTimestamp':'2025-12-31T23:54:00Z'}," pod
 
@@ -55,6 +61,10 @@ static const char TARGET[] =
     "'kubevirt.io/" annotation "':'a'}},'status':{'phase':'" phase                                 \
     "','phaseTransitionTimestamps':[{'phase':'" phase "','phaseTransitionTimestamp':"              \
     "'2025-12-31T23:59:50Z'}]}}"
+
+#define DONE_WITH(condition)                                                                       \
+    "{'status':{'conditions':[" condition "],'migrationState':{'migrationUid':'mig-1',"            \
+    "'completed':true,'endTimestamp':'2025-12-31T23:59:50Z'}}}"
 
 #define GONE "-"
 #define PLAIN "{}"
@@ -67,11 +77,14 @@ static const struct migration_case_row {
     bool full;                            /* the limits say no */
     bool source_gone, target_gone;        /* the Node objects */
     const char *enter_reason;             /* why the target node takes no more */
+    int source_silent_s, target_silent_s; /* how long the nodes have not reported; 0 = they do */
     /* expected */
     const char *rule, *phase, *reason;
     const char *vmi_patch, *own_patch; /* text in a patch of VMI, of the migration; NULL = none */
     bool creates, deletes_target, confirm;
-    int64_t again_s; /* 0 = do not care */
+    int64_t again_s;      /* 0 = do not care */
+    const char *event;    /* one that must be there, or NULL */
+    const char *unwanted; /* text that no patch has, or NULL */
 } rows[] = {
     /* life */
     {"new: finalizer and label first", "{'metadata':{'finalizers':null,'labels':null}}", PLAIN,
@@ -146,14 +159,18 @@ static const struct migration_case_row {
      .vmi_patch = "\"completionTimeoutPerGiB\":150"},
     {"scheduled: labels for the target's handler", "{" PHASE("Scheduled") "}", PLAIN, PLAIN,
      .rule = "phase", .vmi_patch = "/metadata/labels/kubevirt.io~1migrationTargetNodeName"},
+    {"scheduled: labels also where an older move has left its label", "{" PHASE("Scheduled") "}",
+     "{'metadata':{'labels':{'kubevirt.io/migrationTargetNodeName':'b'}}}", PLAIN, .rule = "phase",
+     .vmi_patch = "/metadata/labels/kubevirt.io~1migrationTargetNodeName"},
     {"scheduled: the state is tested as a whole", "{" PHASE("Scheduled") "}",
      OTHER_STATE(",'completed':true"), PLAIN, .rule = "phase",
      .vmi_patch = "{\"op\":\"test\",\"path\":\"/status/migrationState\",\"value\":{"
                   "\"migrationUid\":\"mig-0\",\"completed\":true}}"},
     {"scheduled: not while the VM is not running", "{" PHASE("Scheduled") "}",
-     "{'status':{'phase':'Scheduled'}}", PLAIN, .rule = "phase"},
+     "{'status':{'phase':'Scheduled'}}", PLAIN, .rule = "phase", .reason = "SourceBusy",
+     .own_patch = "cannot be handed over"},
     {"scheduled: not while it is deleted", "{" PHASE("Scheduled") "}", "{" DELETING "}", PLAIN,
-     .rule = "phase"},
+     .rule = "phase", .reason = "SourceBusy", .own_patch = "cannot be handed over"},
     {"scheduled: not onto its own node", "{" PHASE("Scheduled") "}", PLAIN,
      "{'spec':{'nodeName':'a'}}", .rule = "phase", .phase = "Failed", .reason = "Unschedulable",
      .deletes_target = true, .own_patch = "own node"},
@@ -164,12 +181,17 @@ static const struct migration_case_row {
      .rule = "phase", .phase = "PreparingTarget", .own_patch = "PreparingTarget"},
     {"preparing: waits with a deadline",
      "{" PHASE_SINCE("PreparingTarget", "2025-12-31T23:59:40Z") "}", STATE("'targetPod':'x'"),
-     PLAIN, .rule = "phase", .again_s = 100},
+     PLAIN, .rule = "not-started", .reason = "TargetPreparing", .own_patch = "TargetPreparing",
+     .again_s = 100},
+    {"preparing: a short wait is not written down",
+     "{" PHASE_SINCE("PreparingTarget", "2025-12-31T23:59:59Z") "}", STATE("'targetPod':'x'"),
+     PLAIN, .rule = "not-started", .again_s = 1},
     {"88: preparing: address published", "{" PHASE("PreparingTarget") "}",
      STATE("'targetNodeAddress':'10.0.0.2'"), PLAIN, .rule = "phase", .phase = "TargetReady",
      .own_patch = "TargetReady"},
     {"ready: waits with a deadline", "{" PHASE_SINCE("TargetReady", "2025-12-31T23:59:00Z") "}",
-     STATE("'targetNodeAddress':'10.0.0.2'"), PLAIN, .rule = "phase", .again_s = 60},
+     STATE("'targetNodeAddress':'10.0.0.2'"), PLAIN, .rule = "not-started", .reason = "SourceBusy",
+     .own_patch = "\\\"blocker\\\":\\\"a\\\"", .again_s = 60},
     {"ready: started", "{" PHASE("TargetReady") "}",
      STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .rule = "phase", .phase = "Running",
      .own_patch = "Running"},
@@ -179,6 +201,28 @@ static const struct migration_case_row {
      PLAIN, .rule = "phase"},
     {"90: running: completed", "{" PHASE("Running") "}", STATE("'completed':true,'mode':'PreCopy'"),
      PLAIN, .rule = "phase", .phase = "Succeeded", .own_patch = "\"mode\":\"PreCopy\""},
+    {"86: scheduled: the state is another's",
+     "{" PHASE_SINCE("Scheduled", "2025-12-31T23:59:00Z") "}", OTHER_STATE(",'targetNode':'b'"),
+     PLAIN, .rule = "phase", .reason = "SourceBusy", .own_patch = "cannot be handed over"},
+    {"9: running: completed, memory could not be plugged", "{" PHASE("Running") "}",
+     DONE_WITH("{'type':'HotMemoryChange','status':'False','reason':'x'}"), PLAIN, .rule = "phase",
+     .phase = "Succeeded", .own_patch = "Succeeded"},
+    {"92: running: completed, the CPU change is not in effect", "{" PHASE("Running") "}",
+     DONE_WITH("{'type':'HotVCPUChange','status':'True'}"), PLAIN, .rule = "phase", .again_s = 110},
+    {"93: running: completed, the memory change is not in effect", "{" PHASE("Running") "}",
+     DONE_WITH("{'type':'HotMemoryChange','status':'True'}"), PLAIN, .rule = "phase",
+     .again_s = 110},
+    {"94: running: completed, neither is in effect", "{" PHASE("Running") "}",
+     DONE_WITH("{'type':'HotVCPUChange','status':'True'},{'type':'HotMemoryChange',"
+               "'status':'True'}"),
+     PLAIN, .rule = "phase", .again_s = 110},
+    {"running: completed, the networks are not in order yet", "{" PHASE("Running") "}",
+     DONE_WITH("{'type':'MigrationRequired','status':'True'}"), PLAIN, .rule = "phase",
+     .again_s = 110},
+    {"running: completed long ago, the change will not come", "{" PHASE("Running") "}",
+     "{'status':{'conditions':[{'type':'HotVCPUChange','status':'True'}],'migrationState':{"
+     "'migrationUid':'mig-1','completed':true,'endTimestamp':'2025-12-31T23:57:59Z'}}}",
+     PLAIN, .rule = "phase", .phase = "Succeeded", .own_patch = "Succeeded"},
     {"running: completed, and the guest ended right after", "{" PHASE("Running") "}",
      "{'status':{'phase':'Succeeded','migrationState':{'migrationUid':'mig-1','completed':true}}}",
      "{'status':{'phase':'Succeeded'}}", .rule = "phase", .phase = "Succeeded",
@@ -216,6 +260,75 @@ static const struct migration_case_row {
      STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .rule = "abort",
      .vmi_patch = "\"/status/migrationState/migrationUid\",\"value\":\"mig-1\"",
      .own_patch = "migrationAbortRequested"},
+    {"running: no sign of the source for long",
+     "{" PHASE_SINCE("Running", "2025-12-31T23:40:00Z") "}",
+     STATE("'startTimestamp':'2025-12-31T23:40:00Z','targetNodeAddress':'x'"), PLAIN,
+     .rule = "stuck", .reason = "Stuck", .vmi_patch = "ferry.io~1unconfirmed"},
+    {"running: the source told of progress 3 minutes ago",
+     "{" PHASE_SINCE("Running", "2025-12-31T23:40:00Z") "}",
+     "{'metadata':{'annotations':{'ferry.io/progress':'{\\'uid\\':\\'mig-1\\',\\'elapsedMs\\':"
+     "1020000}'}},'status':{'migrationState':{'migrationUid':'mig-1','targetNode':'b',"
+     "'startTimestamp':'2025-12-31T23:40:00Z'}}}",
+     PLAIN, .rule = "phase", .again_s = 420},
+    {"running: progress of another move does not count",
+     "{" PHASE_SINCE("Running", "2025-12-31T23:40:00Z") "}",
+     "{'metadata':{'annotations':{'ferry.io/progress':'{\\'uid\\':\\'mig-0\\',\\'elapsedMs\\':"
+     "1020000}'}},'status':{'migrationState':{'migrationUid':'mig-1','targetNode':'b',"
+     "'startTimestamp':'2025-12-31T23:40:00Z'}}}",
+     PLAIN, .rule = "stuck", .reason = "Stuck", .vmi_patch = "Stuck: "},
+    {"running: post-copy has no deadline", "{" PHASE_SINCE("Running", "2025-12-31T20:00:00Z") "}",
+     STATE("'startTimestamp':'2025-12-31T20:00:00Z','mode':'PostCopy'"), PLAIN, .rule = "phase"},
+    {"running: the guest arrived, the target goes on cleaning up",
+     "{" PHASE_SINCE("Running", "2025-12-31T20:00:00Z") "}",
+     "{'status':{'nodeName':'b','migrationState':{'migrationUid':'mig-1','targetNode':'b',"
+     "'startTimestamp':'2025-12-31T20:00:00Z','endTimestamp':'2025-12-31T23:59:00Z'}}}",
+     PLAIN, .rule = "phase", .again_s = 60},
+    {"running: the guest arrived, the target does not finish",
+     "{" PHASE_SINCE("Running", "2025-12-31T20:00:00Z") "}",
+     "{'status':{'nodeName':'b','migrationState':{'migrationUid':'mig-1','targetNode':'b',"
+     "'startTimestamp':'2025-12-31T20:00:00Z','endTimestamp':'2025-12-31T23:57:59Z'}}}",
+     PLAIN, .rule = "arrived", .vmi_patch = "\"/status/migrationState/completed\",\"value\":true",
+     .unwanted = "failed"},
+
+    /* nodes that do not report */
+    {"silent source: the move waits for it", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z','targetNodeAddress':'x'"), PLAIN,
+     .source_silent_s = 60, .rule = "node-silent", .reason = "PathAway",
+     .own_patch = "\\\"blocker\\\":\\\"a\\\"", .again_s = 240},
+    {"silent source: given up in the end, and the target must let go of it",
+     "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z','targetNodeAddress':'x'"), PLAIN,
+     .source_silent_s = 300, .rule = "node-silent", .reason = "SourceLost",
+     .vmi_patch = "/metadata/annotations/ferry.io~1unconfirmed\",\"value\":\"mig-1\""},
+    {"silent source: a post-copy is never given up", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z','mode':'PostCopy'"), PLAIN,
+     .source_silent_s = 90000, .target_silent_s = 5000, .rule = "node-silent", .reason = "PathAway",
+     .own_patch = "until both nodes are back"},
+    {"silent target: the source decides", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .target_silent_s = 1000,
+     .rule = "phase", .reason = "PathAway", .own_patch = "the source decides"},
+    {"silent source: the guest has arrived, nothing to wait for", "{" PHASE("Running") "}",
+     "{'status':{'nodeName':'b','migrationState':{'migrationUid':'mig-1','targetNode':'b',"
+     "'startTimestamp':'2025-12-31T20:00:00Z','endTimestamp':'2025-12-31T23:59:00Z'}}}",
+     PLAIN, .source_silent_s = 1000, .rule = "phase"},
+    {"the nodes are back: the note goes",
+     "{'metadata':{'annotations':{'ferry.io/queue':'x'}}," PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .rule = "phase",
+     .own_patch = "{\"op\":\"remove\",\"path\":\"/metadata/annotations/ferry.io~1queue\"}"},
+    {"given up unseen: the target pod stays until its node lets go", "{" PHASE("Failed") "}",
+     "{'metadata':{'labels':{'kubevirt.io/migrationTargetNodeName':'b'},'annotations':{"
+     "'ferry.io/unconfirmed':'mig-1'}},'status':{'migrationState':{'migrationUid':'mig-1',"
+     "'targetNode':'b','completed':true,'failed':true}}}",
+     PLAIN, .rule = "finished", .own_patch = "/metadata/finalizers"},
+    {"given up unseen: the node has let go", "{" PHASE("Failed") "}",
+     "{'metadata':{'annotations':{'ferry.io/unconfirmed':'mig-1'}},'status':{'migrationState':{"
+     "'migrationUid':'mig-1','targetNode':'b','completed':true,'failed':true}}}",
+     PLAIN, .rule = "finished", .own_patch = "/metadata/finalizers", .deletes_target = true},
+    {"given up unseen: no new move before the node has let go", "{" PHASE("Pending") "}",
+     "{'metadata':{'labels':{'kubevirt.io/migrationTargetNodeName':'b'},'annotations':{"
+     "'ferry.io/unconfirmed':'mig-0'}},'status':{'migrationState':{'migrationUid':'mig-0',"
+     "'targetNode':'b','completed':true,'failed':true}}}",
+     .rule = "phase", .reason = "SourceBusy", .own_patch = "\\\"blocker\\\":\\\"b\\\""},
     {"abort is asked for once", "{" DELETING "," PHASE("Running") "}",
      STATE("'startTimestamp':'2025-12-31T23:59:59Z','abortRequested':true"), PLAIN,
      .rule = "phase"},
@@ -250,6 +363,23 @@ static const struct migration_case_row {
      STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), "{'status':{'phase':'Failed'}}",
      .rule = "target-lost", .reason = "TargetLost",
      .vmi_patch = "\"op\":\"test\",\"path\":\"/status/migrationState\""},
+    {"102: failed before hand-off, its pod gone: only the finalizer", "{" PHASE("Failed") "}",
+     PLAIN, .rule = "finished", .own_patch = "/metadata/finalizers"},
+    {"103: target pod ended after the ports were published: they stay",
+     "{" PHASE("TargetReady") "}",
+     STATE("'targetNodeAddress':'x','targetDirectMigrationNodePorts':{'40000':0}"),
+     "{'status':{'phase':'Failed'}}", .rule = "target-lost", .reason = "TargetLost",
+     .vmi_patch = "\"/status/migrationState/failed\"", .unwanted = "remove"},
+    {"104: target pod ended after the start: the end time is added", "{" PHASE("Running") "}",
+     STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), "{'status':{'phase':'Failed'}}",
+     .rule = "target-lost", .reason = "TargetLost",
+     .vmi_patch = "/status/migrationState/endTimestamp",
+     .unwanted = "/status/migrationState/startTimestamp"},
+    {"91: finished: a newer move's state is not copied",
+     "{'status':{'phase':'Failed','migrationState':{'migrationUid':'mig-1','failureReason':"
+     "'old'}}}",
+     OTHER_STATE(",'mode':'PostCopy'"), .rule = "finished", .own_patch = "/metadata/finalizers",
+     .unwanted = "migrationState"},
     {"target pod gone, and the source knows", "{" PHASE("Running") "}",
      STATE("'completed':true,'failed':true,'failureReason':'TargetLost: x'"),
      .rule = "failed-on-nodes", .phase = "Failed", .reason = "TargetLost",
@@ -323,7 +453,49 @@ static const struct migration_case_row {
      .vmi_patch = "PrepareTimeout: "},
     {"connecting takes too long", "{" PHASE_SINCE("TargetReady", "2025-12-31T23:57:59Z") "}",
      STATE("'targetNodeAddress':'x'"), PLAIN, .rule = "not-started", .reason = "ConnectTimeout",
-     .vmi_patch = "ConnectTimeout: "},
+     .vmi_patch = "ferry.io~1unconfirmed"},
+    {"27: no node for 300 s in Pending", "{" PHASE("Pending") "}", PLAIN, AGED("23:55:00", NO_NODE),
+     .rule = "target-pod-pending", .phase = "Failed", .reason = "UnschedulableTimeout",
+     .deletes_target = true, .own_patch = "0/1 nodes", .event = "migrationTargetPodUnschedulable"},
+    {"27: ... and the deletion is told", "{" PHASE("Pending") "}", PLAIN, AGED("23:55:00", NO_NODE),
+     .rule = "target-pod-pending", .phase = "Failed", .reason = "UnschedulableTimeout",
+     .deletes_target = true, .own_patch = "0/1 nodes", .event = "SuccessfulDelete"},
+    {"30: no node for 290 s in Pending", "{" PHASE("Pending") "}", PLAIN, AGED("23:55:10", NO_NODE),
+     .rule = "phase", .phase = "Scheduling", .own_patch = "Scheduling", .again_s = 10},
+    {"31: no node for the 10 s that were allowed",
+     "{" ALLOWED("UnschedulablePod", "10") "," PHASE("Pending") "}", PLAIN,
+     AGED("23:59:50", NO_NODE), .rule = "target-pod-pending", .phase = "Failed",
+     .reason = "UnschedulableTimeout", .deletes_target = true, .own_patch = "0/1 nodes"},
+    {"32: no node for 8 s, 11 s were allowed",
+     "{" ALLOWED("UnschedulablePod", "11") "," PHASE("Pending") "}", PLAIN,
+     AGED("23:59:52", NO_NODE), .rule = "phase", .phase = "Scheduling", .own_patch = "Scheduling",
+     .again_s = 3},
+    {"34: pending for 900 s in Pending", "{" PHASE("Pending") "}", PLAIN,
+     AGED("23:45:00", "'status':{'phase':'Pending'}"), .rule = "target-pod-pending",
+     .phase = "Failed", .reason = "PendingTimeout", .deletes_target = true, .own_patch = "in time",
+     .event = "SuccessfulDelete"},
+    {"36: pending for 900 s in Scheduled", "{" PHASE_SINCE("Scheduled", "2025-12-31T23:59:00Z") "}",
+     PLAIN, AGED("23:45:00", "'status':{'phase':'Pending'}"), .rule = "phase",
+     .reason = "TargetPodPending", .own_patch = "not ready any more"},
+    {"37: pending for 890 s in Pending", "{" PHASE("Pending") "}", PLAIN,
+     AGED("23:45:10", "'status':{'phase':'Pending'}"), .rule = "phase", .phase = "Scheduling",
+     .own_patch = "Scheduling", .again_s = 10},
+    {"38: pending for the 10 s that were allowed",
+     "{" ALLOWED("PendingPod", "10") "," PHASE("Pending") "}", PLAIN,
+     AGED("23:59:50", "'status':{'phase':'Pending'}"), .rule = "target-pod-pending",
+     .phase = "Failed", .reason = "PendingTimeout", .deletes_target = true, .own_patch = "in time"},
+    {"39: pending for 8 s, 11 s were allowed",
+     "{" ALLOWED("PendingPod", "11") "," PHASE("Pending") "}", PLAIN,
+     AGED("23:59:52", "'status':{'phase':'Pending'}"), .rule = "phase", .phase = "Scheduling",
+     .own_patch = "Scheduling", .again_s = 3},
+    {"scheduling: no node matches at all", "{" PHASE("Scheduling") "}", PLAIN,
+     AGED("23:59:50",
+          "'spec':{'nodeName':null},'status':{'phase':'Pending','conditions':[{'type':"
+          "'PodScheduled','status':'False','message':'0/3 nodes are available: 1 node(s) "
+          "didn\\u0027t "
+          "match pod anti-affinity rules, 2 node(s) didn\\u0027t match Pod\\u0027s node "
+          "affinity/selector.'}]}"),
+     .rule = "target-pod-pending", .reason = "NeverSchedulable", .own_patch = "affinity/selector"},
 
     /* finished */
     {"succeeded: clean-up", "{" PHASE("Succeeded") "}", STATE("'completed':true"), PLAIN,
@@ -394,6 +566,16 @@ static void check_patch(const char *name, const struct plan *p, const struct api
     }
 }
 
+static bool has_event(const struct plan *p, const char *reason)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->actions[i].op == PLAN_EVENT && strcmp(p->actions[i].event_reason, reason) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_row(const struct migration_case_row *r)
 {
     bool vmi_gone = strcmp(r->vmi, GONE) == 0;
@@ -418,6 +600,8 @@ static void check_row(const struct migration_case_row *r)
                    .position = 1},
         .source_node_gone = r->source_gone,
         .target_node_gone = r->target_gone,
+        .source_silent_ms = r->source_silent_s ? NOW_MS - r->source_silent_s * 1000 : 0,
+        .target_silent_ms = r->target_silent_s ? NOW_MS - r->target_silent_s * 1000 : 0,
         .settings = &migration_default_settings,
     };
     plan_cleanup struct plan p = {0};
@@ -445,6 +629,15 @@ static void check_row(const struct migration_case_row *r)
     }
     if (r->again_s && p.again_ms != r->again_s * 1000) {
         fail_msg("%s: again after %lld ms", r->name, (long long)p.again_ms);
+    }
+    if (r->event && !has_event(&p, r->event)) {
+        fail_msg("%s: no event %s", r->name, r->event);
+    }
+    for (size_t i = 0; r->unwanted && i < p.n; i++) {
+        if (p.actions[i].op != PLAN_EVENT && p.actions[i].body &&
+            strstr(p.actions[i].body, r->unwanted)) {
+            fail_msg("%s: %s in %s", r->name, r->unwanted, p.actions[i].body);
+        }
     }
     check_patch(r->name, &p, o.vmi, API_KIND_VMI, r->vmi_patch);
     check_patch(r->name, &p, o.migration, API_KIND_MIGRATION, r->own_patch);

@@ -11,6 +11,9 @@
     RUNNING ",\"migrationMethod\":\"LiveMigration\",\"migrationTransport\":\"Unix\","              \
             "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},"                            \
             "{\"type\":\"LiveMigratable\",\"status\":\"True\"}]"
+#define GIVEN_UP                                                                                   \
+    ",\"migrationState\":{\"migrationUid\":\"m\",\"sourceNode\":\"a\",\"targetNode\":\"b\","       \
+    "\"completed\":true,\"failed\":true}"
 #define FINAL(phase) "\"phase\":\"" phase "\",\"nodeName\":\"a\""
 
 static void ordinary_life(void **state)
@@ -68,6 +71,15 @@ static void ordinary_life(void **state)
         /* end */
         {"shut down by itself", NULL, SETTLED, DOMAIN("shutoff", "shutdown"), -1, NULL,
          OWNER_NOTHING, "\"Succeeded\"|/status/conditions/0|\"False\"", false, false},
+        {"left, and did not arrive", NULL, SETTLED, DOMAIN("shutoff", "migrated"), -1, NULL,
+         OWNER_NOTHING, "\"Failed\"|did not arrive", false, false},
+        {"left by a move that was given up, and may have arrived",
+         "\"labels\":{\"kubevirt.io/migrationTargetNodeName\":\"b\"},"
+         "\"annotations\":{\"ferry.io/unconfirmed\":\"m\"}",
+         SETTLED GIVEN_UP, DOMAIN("shutoff", "migrated"), -1, NULL, OWNER_NOTHING, NULL, true,
+         true},
+        {"left by a move that was given up, and its target has let go", NULL, SETTLED GIVEN_UP,
+         DOMAIN("shutoff", "migrated"), -1, NULL, OWNER_NOTHING, "\"Failed\"", false, false},
         {"crashed", NULL, SETTLED, DOMAIN("crashed", "guest-panicked"), -1, NULL, OWNER_NOTHING,
          "\"Failed\"|crashed", false, false},
         {"nobody knows the guest", NULL, SETTLED, DOMAIN("none", ""), -1, NULL, OWNER_NOTHING, NULL,
