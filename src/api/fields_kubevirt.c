@@ -398,7 +398,7 @@ static int finish_vm(const yyjson_val *root, void *out, struct ferry_error *err)
 
     (void)root;
     (void)err;
-    if (!vm->run_strategy && vm->has_running) {
+    if (!vm->run_strategy) {
         vm->run_strategy = vm->running ? "Always" : "Halted";
     }
     return 0;

@@ -92,6 +92,8 @@ static const struct rule rules[] = {
     {"*", "*", AUTH_CONTROLLER, READ, AUTH_YES, false},
     {"virtualmachineinstances", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"virtualmachineinstancemigrations", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"virtualmachines", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
+    {"persistentvolumes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
     {"pods", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"events", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"leases", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},

@@ -318,6 +318,16 @@ static bool same(yyjson_mut_doc *doc, yyjson_val *old, yyjson_mut_val *new)
     return yyjson_mut_equals(yyjson_val_mut_copy(doc, old), new);
 }
 
+void prepare_generation(const yyjson_val *old, yyjson_mut_doc *doc)
+{
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
+
+    if (!same(doc, yyjson_obj_get((yyjson_val *)old, "spec"), yyjson_mut_obj_get(root, "spec"))) {
+        put(doc, yyjson_mut_obj_get(root, "metadata"), "generation",
+            yyjson_mut_int(doc, api_json_int(old, "/metadata/generation", 0) + 1));
+    }
+}
+
 int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut_doc *doc,
                    struct status *st)
 {
@@ -355,11 +365,7 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
         merge_string_data(doc, root);
     }
     schema_complete(crds_schema(r), doc);
-    root = yyjson_mut_doc_get_root(doc);
-    if (!same(doc, yyjson_obj_get(old, "spec"), yyjson_mut_obj_get(root, "spec"))) {
-        put(doc, yyjson_mut_obj_get(root, "metadata"), "generation",
-            yyjson_mut_int(doc, api_json_int(old_meta, "/generation", 0) + 1));
-    }
+    prepare_generation(old, doc);
     return prepare_validate(r, doc, st);
 }
 

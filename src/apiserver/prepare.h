@@ -23,6 +23,9 @@ int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepar
 int prepare_update(const struct route *route, const yyjson_val *old, yyjson_mut_doc *doc,
                    struct status *st);
 
+/* Counts the generation up when the spec is another one. */
+void prepare_generation(const yyjson_val *old, yyjson_mut_doc *doc);
+
 /* Names, labels, annotations, and the types of all fields that Ferry reads. */
 int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st);
 

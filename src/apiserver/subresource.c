@@ -5,6 +5,8 @@
 
 #include "api/json.h"
 #include "apiserver/finish.h"
+#include "apiserver/power.h"
+#include "apiserver/prepare.h"
 #include "apiserver/write.h"
 #include "base/str.h"
 
@@ -137,6 +139,52 @@ static int cancel_evacuation(struct request *r, const struct call *c, const yyjs
     return 0;
 }
 
+/* ---- start, stop, restart -----------------------------------------------------------------------
+ */
+
+/* Ends the transaction. */
+static int change_power(struct request *r, const struct call *c, bool dry_run)
+{
+    const struct api_resource *vms = api_resource_of_kind(API_KIND_VM);
+    cleanup_entry struct entry *e = store_get(r->store, vms, c->ns, c->name);
+    cleanup_entry struct entry *instance =
+        store_get(r->store, api_resource_of_kind(API_KIND_VMI), c->ns, c->name);
+    api_cleanup_doc yyjson_doc *old = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *vmi =
+        instance ? yyjson_read(instance->json, instance->json_len, 0) : NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? yyjson_doc_mut_copy(old, NULL) : NULL;
+    struct ferry_error err;
+    int rc = 0;
+
+    if (!e) {
+        rc = status_not_found(&r->st, vms, c->name);
+    } else {
+        rc = power_request(c->verb, c->name, doc, yyjson_doc_get_root(vmi), &r->st);
+    }
+    if (rc < 0 || dry_run) {
+        store_abort(r->store);
+        return rc;
+    }
+    prepare_generation(yyjson_doc_get_root(old), doc);
+    if (store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
+        store_abort(r->store);
+        return finish_failed(r, &err);
+    }
+    return store_commit(r->store, NULL, &err) < 0 ? finish_failed(r, &err) : 0;
+}
+
+static int power(struct request *r, const struct call *c, const yyjson_val *options)
+{
+    bool dry_run = yyjson_arr_size(yyjson_obj_get((yyjson_val *)options, "dryRun")) > 0;
+
+    store_begin(r->store);
+    if (change_power(r, c, dry_run) < 0) {
+        return -1;
+    }
+    request_answer_status(r, &(struct status){.code = 202});
+    return 0;
+}
+
 int subresource_serve(struct request *r)
 {
     struct call c = {0};
@@ -163,6 +211,9 @@ int subresource_serve(struct request *r)
     }
     if (ferry_streq(c.verb, "migrate") && ferry_streq(c.plural, "virtualmachines")) {
         return migrate(r, &c, yyjson_doc_get_root(options));
+    }
+    if (power_is_verb(c.verb) && ferry_streq(c.plural, "virtualmachines")) {
+        return power(r, &c, yyjson_doc_get_root(options));
     }
     if (ferry_streq(c.verb, "evacuate/cancel")) {
         return cancel_evacuation(r, &c, yyjson_doc_get_root(options));

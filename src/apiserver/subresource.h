@@ -1,4 +1,5 @@
-/* What virtctl calls at subresources.kubevirt.io: migrate, evacuate/cancel. */
+/* What virtctl calls at subresources.kubevirt.io: migrate, start, stop, restart, evacuate/cancel.
+ */
 #pragma once
 
 #include "apiserver/request.h"

@@ -10,7 +10,7 @@
 struct cluster {
     struct kube_client *client;
     struct kube_recorder *recorder;
-    struct kube_informer *vmis, *pods, *migrations, *nodes;
+    struct kube_informer *vms, *vmis, *pods, *migrations, *nodes;
     struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
     struct migration_settings settings;
     struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */

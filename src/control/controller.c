@@ -2,7 +2,8 @@
  *
  * Informers feed four queues. Which change of what wakes whom:
  *
- *   VMI        the VMI; every migration of it; its node, when it has to leave it
+ *   VM         itself
+ *   VMI        the VMI; its VM; every migration of it; its node, when it has to leave it
  *   Pod        its VMI (owner); the migration that it is the target of; the scheduler when it has
  *              no node, and all pods without a node when one ends
  *   migration  itself; its VMI; when it ends, the migrations that wait for a place
@@ -32,17 +33,18 @@ enum { NEXT_MAX = 64, WORKERS = 3, SYNC_STEP_MS = 300, COMPLAIN_MS = 10000 };
 struct controller {
     struct cluster cluster;
     bool embedded;
-    struct kube_queue *vmi_queue, *migration_queue, *pod_queue, *node_queue, *evacuation_queue;
-    struct kube_workers *vmi_workers, *migration_workers, *pod_workers, *node_workers,
+    struct kube_queue *vm_queue, *vmi_queue, *migration_queue, *pod_queue, *node_queue,
+        *evacuation_queue;
+    struct kube_workers *vm_workers, *vmi_workers, *migration_workers, *pod_workers, *node_workers,
         *evacuation_workers;
     struct loop_migration *migrations;
     struct loop_schedule *schedule;
     struct loop_node *nodes;
 };
 #define INFORMERS(c)                                                                               \
-    (c)->cluster.migrations, (c)->cluster.pods, (c)->cluster.vmis, (c)->cluster.nodes,             \
-        (c)->cluster.kubevirts, (c)->cluster.policies, (c)->cluster.namespaces,                    \
-        (c)->cluster.quotas
+    (c)->cluster.vms, (c)->cluster.migrations, (c)->cluster.pods, (c)->cluster.vmis,               \
+        (c)->cluster.nodes, (c)->cluster.kubevirts, (c)->cluster.policies,                         \
+        (c)->cluster.namespaces, (c)->cluster.quotas
 
 /* ---- what wakes whom -------------------------------------------------------------------------
  */
@@ -77,6 +79,14 @@ static void wake_evacuation(struct controller *c, const struct api_object *vmi)
     }
 }
 
+static void on_vm(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+    const struct api_meta *vm = (now ? now : old)->meta;
+
+    wake(c->vm_queue, vm->namespace_, vm->name, 0);
+}
+
 static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -85,6 +95,7 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
     kube_cleanup_snapshot struct kube_snapshot all = kube_informer_find(c->cluster.migrations, key);
 
     wake(c->vmi_queue, vmi->namespace_, vmi->name, 0);
+    wake(c->vm_queue, vmi->namespace_, vmi->name, 0); /* nothing when there is no VM */
     wake_evacuation(c, now);
     loop_migration_changed(c->migrations, vmi->namespace_, vmi->name);
     for (size_t i = 0; i < all.n; i++) {
@@ -256,6 +267,7 @@ static int start_informers(struct controller *c, struct ferry_error *err)
         void (*on_delta)(void *ctx, struct api_object *old, struct api_object *now);
         char *(*index)(const struct api_object *o);
     } table[] = {
+        {api_resource_of_kind(API_KIND_VM), &c->cluster.vms, on_vm, NULL},
         {api_resource_of_kind(API_KIND_MIGRATION), &c->cluster.migrations, on_migration,
          cluster_index_migration},
         {api_resource_of_kind(API_KIND_POD), &c->cluster.pods, on_pod, cluster_index_pod},
@@ -322,6 +334,7 @@ static int start_workers(struct controller *c, unsigned workers, struct ferry_er
         unsigned threads;
         bool wanted;
     } table[] = {
+        {"vm", c->vm_queue, loop_vm_reconcile, &c->cluster, &c->vm_workers, workers, true},
         {"vmi", c->vmi_queue, loop_vmi_reconcile, &c->cluster, &c->vmi_workers, workers, true},
         {"migration", c->migration_queue, loop_migration_reconcile, c->migrations,
          &c->migration_workers, workers, true},
@@ -358,6 +371,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->cluster.settings = cfg->settings;
     c->embedded = cfg->embedded;
     c->cluster.config = cluster_config_new();
+    c->vm_queue = kube_queue_new(NULL);
     c->vmi_queue = kube_queue_new(NULL);
     c->migration_queue = kube_queue_new(NULL);
     c->pod_queue = kube_queue_new(NULL);
@@ -398,6 +412,7 @@ void controller_stop(struct controller *c)
             kube_informer_cancel(informers[i]);
         }
     }
+    kube_workers_stop(c->vm_workers);
     kube_workers_stop(c->vmi_workers);
     kube_workers_stop(c->migration_workers);
     kube_workers_stop(c->pod_workers);
@@ -416,6 +431,7 @@ void controller_stop(struct controller *c)
     loop_migration_free(c->migrations);
     loop_schedule_free(c->schedule);
     loop_node_free(c->nodes);
+    kube_queue_free(c->vm_queue);
     kube_queue_free(c->vmi_queue);
     kube_queue_free(c->migration_queue);
     kube_queue_free(c->pod_queue);

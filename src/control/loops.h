@@ -10,6 +10,11 @@
 int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
                        struct ferry_error *err);
 
+/* ---- VirtualMachines: key "ns/name"; ctx: struct cluster --------------------------------------
+ */
+int loop_vm_reconcile(void *ctx, const char *key, struct kube_again *again,
+                      struct ferry_error *err);
+
 /* ---- migrations: key "ns/name"; ctx: struct loop_migration -----------------------------------
  */
 struct loop_migration;

@@ -24,6 +24,8 @@
 #define ANNOTATION_PENDING_TIMEOUT "kubevirt.io/migrationPendingPodTimeoutSeconds"
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
 #define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
+#define ANNOTATION_VM_GENERATION "kubevirt.io/vm-generation"
+#define ANNOTATION_VM_TEMPLATE "ferry.io/vm-template"
 #define ANNOTATION_PROGRESS "ferry.io/progress"
 #define ANNOTATION_QUEUE "ferry.io/queue"
 #define ANNOTATION_RESULT "ferry.io/result"
@@ -32,6 +34,7 @@
 
 #define FINALIZER_VMI "foregroundDeleteVirtualMachine"
 #define FINALIZER_MIGRATION "kubevirt.io/migrationJobFinalize"
+#define FINALIZER_VM "kubevirt.io/virtualMachineControllerFinalize"
 
 /* VMI and migration share some of these. */
 #define PHASE_PENDING "Pending"
@@ -48,3 +51,5 @@
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"
 #define CONDITION_POD_SCHEDULED "PodScheduled"
 #define CONDITION_LIVE_MIGRATABLE "LiveMigratable"
+#define CONDITION_RESTART_REQUIRED "RestartRequired"
+#define CONDITION_MANUAL_RECOVERY "ManualRecoveryRequired"

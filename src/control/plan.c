@@ -96,6 +96,20 @@ void plan_again(struct plan *p, int64_t after_ms)
     }
 }
 
+void plan_append(struct plan *p, struct plan *more)
+{
+    p->actions = ferry_xrealloc(p->actions, p->n + more->n + 1, sizeof(*p->actions));
+    for (size_t i = 0; i < more->n; i++) {
+        p->actions[p->n++] = more->actions[i];
+    }
+    more->n = 0;
+    p->confirm = p->confirm || more->confirm;
+    if (more->again_ms) {
+        plan_again(p, more->again_ms);
+    }
+    plan_done(more);
+}
+
 const struct plan_action *plan_find(const struct plan *p, enum plan_op op, enum api_kind kind)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -298,4 +312,76 @@ bool plan_remove_condition(struct api_patch *p, const struct api_conditions *pre
         api_patch_remove(p, path);
     }
     return old != NULL;
+}
+
+static const struct plan_condition *wanted(const struct plan_condition *want, size_t n,
+                                           const char *type)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ferry_streq(want[i].type, type)) {
+            return &want[i];
+        }
+    }
+    return NULL;
+}
+
+static bool same_condition(const struct api_condition *old, const struct plan_condition *c)
+{
+    return old ? ferry_streq(old->status, c->status) && ferry_streq(old->reason, c->reason) &&
+                     ferry_streq(old->message, c->message)
+               : !c->status;
+}
+
+bool plan_set_conditions(struct api_patch *p, const struct api_object *o,
+                         const struct api_conditions *present, const struct plan_condition *want,
+                         size_t n, int64_t now_ms)
+{
+    yyjson_val *list = at(o, "/status/conditions"), *item;
+    ferry_cleanup_buf struct ferry_buf all = {0};
+    bool changed = false;
+    size_t k, max;
+
+    yyjson_arr_foreach(list, k, max, item)
+    {
+        if (!wanted(want, n, api_json_str(item, "/type"))) {
+            ferry_cleanup_free char *json = yyjson_val_write(item, 0, NULL);
+
+            ferry_buf_printf(&all, "%s%s", all.len ? "," : "", json);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct api_condition *old = api_condition_find(present, want[i].type);
+        bool same_status = old && ferry_streq(old->status, want[i].status);
+
+        changed = changed || !same_condition(old, &want[i]);
+        if (want[i].status) {
+            ferry_cleanup_free char *json =
+                condition_json(&want[i], same_status ? old->last_transition_ms : now_ms, now_ms);
+
+            ferry_buf_printf(&all, "%s%s", all.len ? "," : "", json);
+        }
+    }
+    if (changed) {
+        ferry_cleanup_free char *json = ferry_asprintf("[%s]", all.data ? all.data : "");
+
+        api_patch_add_raw(p, "/status/conditions", json);
+    }
+    return changed;
+}
+
+bool plan_set_value(struct api_patch *p, const struct api_object *o, const char *path,
+                    const char *json)
+{
+    yyjson_val *old = at(o, path);
+    api_cleanup_doc yyjson_doc *doc = json ? yyjson_read(json, strlen(json), 0) : NULL;
+
+    if (!json ? !old : old && yyjson_equals(old, yyjson_doc_get_root(doc))) {
+        return false;
+    }
+    if (json) {
+        api_patch_add_raw(p, path, json);
+    } else {
+        api_patch_remove(p, path);
+    }
+    return true;
 }

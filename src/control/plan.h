@@ -52,6 +52,9 @@ void plan_event(struct plan *p, const struct api_object *about, enum kube_event_
 /* The earlier of what was asked for and this; never below 1 ms. */
 void plan_again(struct plan *p, int64_t after_ms);
 
+/* Takes all that `more` plans, behind what is there; `more` is empty after. */
+void plan_append(struct plan *p, struct plan *more);
+
 /* First action of a kind, for tests and logs; NULL when there is none. */
 const struct plan_action *plan_find(const struct plan *p, enum plan_op op, enum api_kind kind);
 
@@ -84,3 +87,11 @@ bool plan_set_condition(struct api_patch *p, const struct api_object *o,
                         int64_t now_ms);
 bool plan_remove_condition(struct api_patch *p, const struct api_conditions *present,
                            const char *type);
+/* Several at once, as one write of the whole list; one without a status is taken away. Others stay
+ * as they are. Needs plan_guard(), and a status to be there. */
+bool plan_set_conditions(struct api_patch *p, const struct api_object *o,
+                         const struct api_conditions *present, const struct plan_condition *want,
+                         size_t n, int64_t now_ms);
+/* Writes `json` at `path` unless it is what is there; NULL takes it away. Needs plan_guard(). */
+bool plan_set_value(struct api_patch *p, const struct api_object *o, const char *path,
+                    const char *json);

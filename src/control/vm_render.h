@@ -1,0 +1,15 @@
+/* The VirtualMachineInstance that a VirtualMachine's template asks for. Pure. */
+#pragma once
+
+#include <stdint.h>
+
+#include "api/object.h"
+
+enum { VM_TEMPLATE_TAG = 17 };
+
+/* Manifest as JSON, owned by the caller: the template under the VM's own name, owned by the VM. */
+char *vm_render(const struct api_object *vm);
+
+/* What tells two templates apart, volumes left out: those can change while the VM runs. The order
+ * of keys does not matter. */
+const char *vm_template_tag(const struct api_vm *vm, char ret[VM_TEMPLATE_TAG]);
