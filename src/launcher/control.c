@@ -42,6 +42,17 @@ static void body_done(struct body *b)
 #define cleanup_body ferry_cleanup(body_done)
 
 /* An empty body is an empty object. */
+static int decode_vmi(struct body *b, struct ferry_error *err)
+{
+    yyjson_val *vmi = yyjson_obj_get((yyjson_val *)(uintptr_t)b->root, "vmi");
+
+    if (!vmi) {
+        return ferry_fail(err, FERRY_INVALID, "request: the field 'vmi' is missing");
+    }
+    int rc = api_object_from_val(API_KIND_VMI, vmi, &b->vmi, err);
+    return rc < 0 ? ferry_wrap(err, "vmi") : 0;
+}
+
 static int read_body(struct http_exchange *x, bool with_vmi, struct body *ret,
                      struct ferry_error *err)
 {
@@ -53,15 +64,7 @@ static int read_body(struct http_exchange *x, bool with_vmi, struct body *ret,
         return ferry_wrap(err, "request");
     }
     ret->root = yyjson_doc_get_root(ret->doc);
-    if (!with_vmi) {
-        return 0;
-    }
-    yyjson_val *vmi = yyjson_obj_get((yyjson_val *)(uintptr_t)ret->root, "vmi");
-    if (!vmi) {
-        return ferry_fail(err, FERRY_INVALID, "request: the field 'vmi' is missing");
-    }
-    rc = api_object_from_val(API_KIND_VMI, vmi, &ret->vmi, err);
-    return rc < 0 ? ferry_wrap(err, "vmi") : 0;
+    return with_vmi ? decode_vmi(ret, err) : 0;
 }
 
 static int status_text(struct control *c, char **ret, struct ferry_error *err)
@@ -337,10 +340,13 @@ static void post_plan(struct control *c, struct http_exchange *x, const char *ui
     int rc = read_body(x, false, &b, &err);
 
     (void)uid;
+    if (rc == 0 && yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "vmi")) {
+        rc = decode_vmi(&b, &err);
+    }
     if (rc == 0 &&
         (rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
                                      &options, &err)) == 0) {
-        rc = planner_run(c->parts.context, &options, &text, &err);
+        rc = planner_run(c->parts.context, &options, b.vmi ? &b.vmi->u.vmi : NULL, &text, &err);
     }
     if (rc < 0) {
         http_answer_error(x, 0, &err);

@@ -74,3 +74,16 @@ int disk_image_sizes(const struct disks *disks, const char *dir, bool only_copie
     }
     return 0;
 }
+
+int disk_image_copied_bytes(const struct disks *disks, const char *dir, int64_t *ret,
+                            struct ferry_error *err)
+{
+    struct disks_sizes sizes;
+    int rc = disk_image_sizes(disks, dir, true, &sizes, err);
+
+    *ret = 0;
+    for (size_t i = 0; rc == 0 && i < sizes.n; i++) {
+        *ret += sizes.list[i].bytes;
+    }
+    return rc;
+}

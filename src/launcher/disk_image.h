@@ -10,3 +10,6 @@ int disk_image_size(const char *path, const char *format, int64_t *ret, struct f
  * image is class INVALID here, with the name of its volume. */
 int disk_image_sizes(const struct disks *disks, const char *dir, bool only_copied,
                      struct disks_sizes *ret, struct ferry_error *err);
+/* Sum of those that a move copies. */
+int disk_image_copied_bytes(const struct disks *disks, const char *dir, int64_t *ret,
+                            struct ferry_error *err);

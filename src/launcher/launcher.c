@@ -42,6 +42,7 @@ struct launcher {
     struct control *control;
     char *libvirt_socket, *record_dir, *qmp_path, *qmp_kept_path;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
+    bool warm;     /* what a move asks libvirt first has been asked */
     int64_t complain_ns;
     pthread_t observer;
     bool observed;
@@ -235,6 +236,18 @@ static void keep_connected(struct launcher *l)
     }
 }
 
+/* Once a guest runs there is time to ask what a move would have to wait for. */
+static void warm_up(struct launcher *l)
+{
+    unsigned long version;
+    struct view now;
+
+    if (l->attached && !l->warm && virt_view(l->context.virt, &now, NULL) == 0 &&
+        now.state == VIEW_RUNNING) {
+        l->warm = virt_qemu_version(l->context.virt, &version, NULL) == 0;
+    }
+}
+
 /* True when the launcher may leave. */
 static bool stopped(struct launcher *l)
 {
@@ -265,6 +278,7 @@ static void loop(struct launcher *l)
         if (stopped(l)) {
             return;
         }
+        warm_up(l);
         int64_t tick = l->attached ? TICK_MS : FIRST_TICK_MS;
         int sig = ferry_signals_wait(ferry_now_ns() + tick * FERRY_NS_PER_MS);
         if ((sig == SIGTERM || sig == SIGINT) && vm_stop(l->vm, -1, &err) < 0) {

@@ -394,20 +394,6 @@ static int begin(struct migrate *m, const char *uid, const struct migrate_option
     return 0;
 }
 
-/* Sum of the images that are copied. */
-static int copied_bytes(const struct migrate *m, const struct disks *disks, int64_t *ret,
-                        struct ferry_error *err)
-{
-    struct disks_sizes sizes;
-    int rc = disk_image_sizes(disks, m->c->domain.disk_dir, true, &sizes, err);
-
-    *ret = 0;
-    for (size_t i = 0; rc == 0 && i < sizes.n; i++) {
-        *ret += sizes.list[i].bytes;
-    }
-    return rc;
-}
-
 int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
                   const struct migrate_options *options, const struct disks_sizes *target_disks,
                   struct ferry_error *err)
@@ -417,7 +403,7 @@ int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
     int rc = context_check_vmi(m->c, vmi, err);
 
     if (rc < 0 || (rc = disks_decode(vmi, &disks, err)) < 0 ||
-        (rc = copied_bytes(m, &disks, &disk_bytes, err)) < 0) {
+        (rc = disk_image_copied_bytes(&disks, m->c->domain.disk_dir, &disk_bytes, err)) < 0) {
         return rc;
     }
     pthread_mutex_lock(&m->lock);

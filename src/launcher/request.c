@@ -57,11 +57,11 @@ static bool copies_disks(const struct request *r)
 }
 
 /* How libvirt is to be called. */
-static int prepare_call(const struct request *r, virDomainPtr d, struct migrate_call *ret)
+static int prepare_call(const struct request *r, struct migrate_call *ret)
 {
     unsigned long version = 0;
 
-    if (virConnectGetVersion(virDomainGetConnect(d), &version) < 0) {
+    if (virt_qemu_version(r->c->virt, &version, NULL) < 0) {
         return -1;
     }
     migrate_call_make(r->options,
@@ -136,7 +136,7 @@ void request_make(const struct request *r, struct request_result *ret)
         return;
     }
     ferry_cleanup_free char *xml = NULL;
-    if (check_images(r, d, ret, &xml) == 0 && prepare_call(r, d, &call) == 0) {
+    if (check_images(r, d, ret, &xml) == 0 && prepare_call(r, &call) == 0) {
         add_parameters(r, &call, xml, &params, &n);
         ret->ok =
             virDomainMigrateToURI3(d, call.destination_uri, params, (unsigned)n, call.flags) == 0;

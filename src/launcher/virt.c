@@ -34,6 +34,7 @@ struct virt {
     bool closed;                    /* guarded by lock: conn is dead */
     uint64_t next;                  /* guarded by lock: sequence number of the next event */
     struct virt_event events[KEPT]; /* guarded by lock: event `seq` at seq % KEPT */
+    unsigned long qemu_version;     /* guarded by lock: 0 = not asked for on this connection */
     bool opening;                   /* guarded by lock: run_open() works */
     int open_rc;                    /* guarded by lock: what it came back with */
     struct ferry_error open_err;    /* likewise */
@@ -286,6 +287,7 @@ static void *run_open(void *ctx)
         push(v, (struct virt_event){.type = VIRT_EVENT_OPENED});
     }
     pthread_mutex_lock(&v->lock);
+    v->qemu_version = 0; /* it may have been replaced with libvirtd */
     v->open_rc = rc;
     v->open_err = err;
     v->opening = false;
@@ -351,6 +353,28 @@ virConnectPtr virt_connection(struct virt *v, struct ferry_error *err)
         ferry_fail(err, FERRY_RETRY, "libvirtd is not connected at the moment");
     }
     return c;
+}
+
+int virt_qemu_version(struct virt *v, unsigned long *ret, struct ferry_error *err)
+{
+    pthread_mutex_lock(&v->lock);
+    *ret = v->qemu_version;
+    pthread_mutex_unlock(&v->lock);
+    if (*ret) {
+        return 0;
+    }
+    virConnectPtr c = virt_connection(v, err);
+    if (!c) {
+        return -(int)FERRY_RETRY;
+    }
+    int rc = virConnectGetVersion(c, ret) < 0 ? virt_fail(err, "asking for QEMU's version") : 0;
+    virConnectClose(c);
+    if (rc == 0) {
+        pthread_mutex_lock(&v->lock);
+        v->qemu_version = *ret;
+        pthread_mutex_unlock(&v->lock);
+    }
+    return rc;
 }
 
 /* ---- the domain --------------------------------------------------------------------------------

@@ -45,6 +45,10 @@ virDomainPtr virt_domain(struct virt *v, struct ferry_error *err);
 /* The connection, referenced: virConnectClose() it. */
 virConnectPtr virt_connection(struct virt *v, struct ferry_error *err);
 
+/* QEMU's version as libvirt writes it (10001000 is 10.1). Asked for once per connection: libvirt
+ * takes most of a second for it, so let somebody ask before it is needed. */
+int virt_qemu_version(struct virt *v, unsigned long *ret, struct ferry_error *err);
+
 /* State of the domain; an absent one is view_none(), not an error. */
 int virt_view(struct virt *v, struct view *ret, struct ferry_error *err);
 /* Job statistics of the domain; `completed`: of the last finished job. */

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "launcher/plan.h"
+#include "launcher/smaps.h"
 #include "launcher/strategy.h"
 
 #define MIB (INT64_C(1) << 20)
@@ -802,16 +803,63 @@ static void recorded_moves(void **state)
     }
 }
 
+static void dirtying(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t one_mib, two_mib, most_mib; /* sampled in one second, in two; memory in use */
+        int64_t rate_least, rate_most, set_least, set_most;
+    } cases[] = {
+        {"idle", 0, 0, 100, 0, 0, 100, 100},
+        {"steady: the second second adds as much", 10, 20, 100, 10, 10, 100, 100},
+        {"noise of sampling", 10, 21, 100, 10, 10, 100, 100},
+        {"a small set, again and again", 16, 16, 100, 16, 100, 16, 17},
+        {"less in two seconds than in one is noise, too", 16, 15, 100, 16, 100, 16, 17},
+        {"at random over 64 MiB", 40, 55, 100, 50, 70, 60, 68},
+        {"never more than is in use", 80, 120, 100, 60, 100, 100, 100},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct plan_dirtying d = plan_dirtying_of(cases[i].one_mib * MIB, cases[i].two_mib * MIB,
+                                                  cases[i].most_mib * MIB);
+
+        if (d.bytes_per_s < cases[i].rate_least * MIB || d.bytes_per_s > cases[i].rate_most * MIB ||
+            d.set_bytes < cases[i].set_least * MIB || d.set_bytes > cases[i].set_most * MIB) {
+            fail_msg("%s: %lld bytes/s over %lld bytes", cases[i].name, (long long)d.bytes_per_s,
+                     (long long)d.set_bytes);
+        }
+    }
+}
+
+static void memory_in_use(void **state)
+{
+    static const char text[] = "55d0c0000000-55d0c0100000 r-xp 00000000 08:01 12 /usr/bin/qemu\n"
+                               "Size:               1024 kB\nRss:                 700 kB\n"
+                               "7f0000000000-7f0010000000 rw-p 00000000 00:00 0\n"
+                               "Size:             262144 kB\nRss:              5000 kB\n"
+                               "7f1000000000-7f1008000000 rw-p 00000000 00:00 0 \n"
+                               "Size:             131072 kB\nKernelPageSize:        4 kB\n"
+                               "Rss:               66560 kB\nPss: 66560 kB\n";
+
+    (void)state;
+    assert_int_equal(smaps_guest_resident(text, 128 * MIB), 66560 * 1024);
+    assert_int_equal(smaps_guest_resident(text, 200 * MIB), 5000 * 1024);
+    assert_int_equal(smaps_guest_resident(text, 512 * MIB), -1);
+    assert_int_equal(smaps_guest_resident("", MIB), -1);
+    assert_int_equal(smaps_guest_resident("Rss: 5 kB\n\n-\n", 0), -1);
+}
+
 static void plans(void **state)
 {
     static const struct {
         const char *name;
         int64_t data_mib, dirty_mib_s, path_mib_s;
         bool post_copy;
-        enum plan_end low, high;
-        int64_t total_least_ms, total_most_ms; /* of the low case */
+        enum plan_end expected, high;
+        int64_t total_least_ms, total_most_ms; /* of the expected case */
     } cases[] = {
-        {"idle", 1024, 0, 100, false, PLAN_SWITCHES_OVER, PLAN_SWITCHES_OVER, 10900, 11100},
+        {"idle", 1024, 0, 100, false, PLAN_SWITCHES_OVER, PLAN_SWITCHES_OVER, 10700, 11000},
         {"steady", 1024, 20, 100, false, PLAN_SWITCHES_OVER, PLAN_SWITCHES_OVER, 12500, 14500},
         {"heavy", 1024, 60, 100, true, PLAN_SWITCHES_OVER, PLAN_POST_COPY, 20000, 30000},
         {"too heavy", 1024, 500, 100, true, PLAN_POST_COPY, PLAN_POST_COPY, 30000, 60000},
@@ -823,15 +871,17 @@ static void plans(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct plan_input in = {
             .policy = ferry_policy(cases[i].post_copy, cases[i].post_copy, false),
-            .data_bytes = cases[i].data_mib * MIB,
-            .dirty_bytes_per_s = cases[i].dirty_mib_s * MIB,
+            .guest_bytes = cases[i].data_mib * MIB,
+            .memory_bytes = cases[i].data_mib * MIB,
+            .dirtying = {cases[i].dirty_mib_s * MIB, cases[i].data_mib * MIB},
             .path_bytes_per_s = cases[i].path_mib_s * MIB,
         };
         struct plan p;
 
         plan_make(&in, &p);
-        if (p.low.end != cases[i].low || p.high.end != cases[i].high ||
-            p.low.total_ms < cases[i].total_least_ms || p.low.total_ms > cases[i].total_most_ms) {
+        if (p.expected.end != cases[i].expected || p.high.end != cases[i].high ||
+            p.expected.total_ms < cases[i].total_least_ms ||
+            p.expected.total_ms > cases[i].total_most_ms || p.low.total_ms > p.expected.total_ms) {
             char *text = plan_json(&in, &p);
 
             fail_msg("%s: %s", cases[i].name, text);
@@ -848,6 +898,8 @@ int main(void)
         cmocka_unit_test(ferry_steps),
         cmocka_unit_test(ferry_runs),
         cmocka_unit_test(ferry_is_not_slower),
+        cmocka_unit_test(dirtying),
+        cmocka_unit_test(memory_in_use),
         cmocka_unit_test(plans),
         cmocka_unit_test(recorded_moves),
     };
