@@ -34,6 +34,7 @@ enum {
     IDLE_TIMEOUT_MS = 60000,
     READ_WAIT_MS = 500,
     TYPE_MAX = 128,
+    POST_REPLY_MAX = 1 << 20,
     CERTIFICATE_LIFE_S = 30 * 86400
 };
 
@@ -329,6 +330,42 @@ static int open_passage(struct request *r, struct node_proxy *p, const struct pr
     return pass(r, q);
 }
 
+/* A call with a body: small, and so is its answer. */
+static int post(struct request *r, struct node_proxy *p, const struct proxy_call *c,
+                const char *dial)
+{
+    ferry_cleanup_free char *encoded = proxy_encode(c->rest), *query = http_query_text(r->x);
+    ferry_cleanup_free char *path = ferry_asprintf("%s%s", encoded, query);
+    http_cleanup_reply struct http_reply reply = {0};
+    struct http_client *client = NULL;
+    struct ferry_error err;
+    size_t len;
+    const char *body = http_body(r->x, &len);
+    int rc = new_client(p, c->node, dial, &client, &err);
+
+    if (rc == 0) {
+        rc = http_client_call(client,
+                              &(struct http_call){.method = "POST",
+                                                  .path = path,
+                                                  .content_type = http_header(r->x, "Content-Type"),
+                                                  .body = body,
+                                                  .body_len = len,
+                                                  .timeout_ms = HEAD_TIMEOUT_S * 1000,
+                                                  .max_reply = POST_REPLY_MAX},
+                              &reply, &err);
+        http_client_free(client);
+    }
+    atomic_fetch_sub(&p->calls, 1);
+    if (rc < 0) {
+        return status_fail(&r->st, err.cls == FERRY_DENIED ? 502 : 503, "node \"%s\": %s", c->node,
+                           err.msg);
+    }
+    r->code = reply.status;
+    http_answer(r->x, reply.status, "application/json", reply.body.data ? reply.body.data : "",
+                reply.body.len);
+    return 0;
+}
+
 static int find_node(struct request *r, const struct proxy_call *c, char dial[PROXY_DIAL_MAX])
 {
     const struct api_resource *nodes = r->route.resource;
@@ -347,21 +384,22 @@ int node_proxy_serve(struct request *r, struct node_proxy *p)
 {
     char dial[PROXY_DIAL_MAX];
     struct proxy_call c;
+    bool posts = ferry_streq(http_method(r->x), "POST");
 
     if (proxy_parse(http_path(r->x), &c, &r->st) < 0) {
         return -1;
     }
     r->route = (struct route){.resource = api_resource_find("", "v1", "nodes"),
-                              .verb = ROUTE_GET,
+                              .verb = posts ? ROUTE_CREATE : ROUTE_GET,
                               .subresource = "proxy"};
     snprintf(r->route.name, sizeof(r->route.name), "%s", c.node);
-    if (!proxy_allowed(&r->who, &c)) {
+    if (!proxy_allowed(&r->who, &c, posts)) {
         return status_forbidden(&r->st, r->route.resource, c.node,
-                                "User \"%s\" (%s) cannot get \"%.200s\" of this node", r->who.user,
-                                auth_role_name(r->who.role), c.rest);
+                                "User \"%s\" (%s) cannot %s \"%.200s\" of this node", r->who.user,
+                                auth_role_name(r->who.role), posts ? "create" : "get", c.rest);
     }
-    if (!ferry_streq(http_method(r->x), "GET")) {
-        return status_fail(&r->st, 405, "nodes/proxy: a node answers GET alone");
+    if (!posts && !ferry_streq(http_method(r->x), "GET")) {
+        return status_fail(&r->st, 405, "nodes/proxy: a node answers GET and POST alone");
     }
     if (find_node(r, &c, dial) < 0) {
         return -1;
@@ -370,5 +408,5 @@ int node_proxy_serve(struct request *r, struct node_proxy *p)
         atomic_fetch_sub(&p->calls, 1);
         return status_fail(&r->st, 429, "nodes/proxy: %d calls are under way already", CALLS_MAX);
     }
-    return open_passage(r, p, &c, dial);
+    return posts ? post(r, p, &c, dial) : open_passage(r, p, &c, dial);
 }

@@ -61,7 +61,7 @@ int proxy_parse(const char *path, struct proxy_call *ret, struct status *st)
     return 0;
 }
 
-bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c)
+bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c, bool posts)
 {
     static const char *const open[] = {"/healthz", "/metrics", "/v1/paths"};
     static const char *const open_below[] = {"/v1/checks/", "/v1/records/"};
@@ -78,9 +78,9 @@ bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c)
         return true;
     case AUTH_CONTROLLER:
     case AUTH_VIEWER:
-        return harmless;
+        return harmless && !posts;
     case AUTH_NODE:
-        return harmless && ferry_streq(who->node, c->node);
+        return harmless && !posts && ferry_streq(who->node, c->node);
     case AUTH_ANONYMOUS:
     case AUTH_NOBODY:
     case AUTH_ROLE_COUNT:

@@ -17,9 +17,9 @@ struct proxy_call {
 /* The path (percent-decoded) is of a node's proxy. */
 bool proxy_is_path(const char *path);
 int proxy_parse(const char *path, struct proxy_call *ret, struct status *st);
-/* Admins everything; viewers, the controller and nodes (of themselves) what holds no secret: a
- * guest's console may. */
-bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c);
+/* Admins everything; viewers, the controller and nodes (of themselves) may read what holds no
+ * secret: a guest's console may hold one. */
+bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c, bool posts);
 /* Where the node's API is: "[ADDRESS]:PORT" to dial, from the Node object. */
 int proxy_dial(const yyjson_val *node, const char *name, char dial[PROXY_DIAL_MAX],
                struct status *st);

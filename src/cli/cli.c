@@ -15,6 +15,7 @@ const struct cli_verb cli_verbs[] = {
     {"down", "end the site and remove everything it made", verb_down},
     {"vm", "create, list and delete virtual machines", verb_vm, .sub = vm_verbs},
     {"migrate", "move a virtual machine to another node", verb_migrate, .completes = "vms"},
+    {"plan", "predict a move without making it", verb_plan, .completes = "vms"},
     {"list", "list moves", verb_list},
     {"watch", "show how moves go", verb_watch, .completes = "moves vms"},
     {"show", "show all that is known of a move", verb_show, .completes = "moves vms"},

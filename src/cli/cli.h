@@ -70,4 +70,6 @@ int verb_undrain(int argc, char **argv, struct ferry_error *err);
 int verb_node(int argc, char **argv, struct ferry_error *err);
 int verb_policy(int argc, char **argv, struct ferry_error *err);
 int verb_completion(int argc, char **argv, struct ferry_error *err);
+int verb_plan(int argc, char **argv, struct ferry_error *err);
+int verb_vm_console(int argc, char **argv, struct ferry_error *err);
 int verb_events(int argc, char **argv, struct ferry_error *err);

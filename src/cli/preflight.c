@@ -2,7 +2,7 @@
 
 #include "base/str.h"
 
-static bool usable(const struct api_node *n)
+bool preflight_usable(const struct api_node *n)
 {
     return !n->unschedulable && api_condition_true(&n->conditions, "Ready");
 }
@@ -19,7 +19,7 @@ static int check_wish(const struct api_vmi *vm, struct api_object *const *nodes,
         if (!ferry_streq(node->meta.name, to)) {
             continue;
         }
-        return usable(node)
+        return preflight_usable(node)
                    ? 0
                    : ferry_fail(err, FERRY_FATAL, "node %s takes no virtual machines: %s", to,
                                 node->unschedulable ? "it is cordoned"
@@ -53,7 +53,8 @@ int preflight_check(const struct api_vmi *vm, struct api_object *const *nodes, s
         return check_wish(vm, nodes, n, to, err);
     }
     for (size_t i = 0; nodes && i < n; i++) {
-        if (!ferry_streq(nodes[i]->meta->name, vm->node_name) && usable(&nodes[i]->u.node)) {
+        if (!ferry_streq(nodes[i]->meta->name, vm->node_name) &&
+            preflight_usable(&nodes[i]->u.node)) {
             return 0;
         }
     }

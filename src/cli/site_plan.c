@@ -280,8 +280,10 @@ struct site_daemons site_plan_daemons(const struct site_plan *p)
     ferry_cleanup_free char *api = program(p, "ferry-apiserver");
     ferry_cleanup_free char *controller = program(p, "ferry-controller");
 
-    add(&d, NULL, "api", WORDS(api, "serve", "--root", p->api_root, "--data", p->api_data))
-        ->api_sockets = true;
+    struct site_daemon *server =
+        add(&d, NULL, "api", WORDS(api, "serve", "--root", p->api_root, "--data", p->api_data));
+    server->api_sockets = true;
+    server->netns = ferry_strdup(p->fabric); /* from there it reaches the nodes' own API */
     add(&d, NULL, "controller",
         WORDS(controller, "--kubeconfig", p->controller_kubeconfig, "--embedded"))
         ->after = ferry_strdup(p->controller_kubeconfig);

@@ -4,8 +4,9 @@
  *
  * Network: one namespace, the fabric, holds two bridges. Every node is a namespace of its own with
  * `eth0` on the node network and `migration0` on the migration network. The host's own namespace
- * gets no interface. The API server runs in the host's namespace and listens on the loopback
- * interface there, and through a second socket on the fabric's address of the node network. */
+ * gets no interface. The API server runs in the fabric, from where it reaches the nodes, and
+ * listens on its address of the node network and, through a socket made there, on the loopback
+ * interface of the host. */
 #pragma once
 
 #include <stdbool.h>

@@ -409,12 +409,15 @@ static int vm_delete(int argc, char **argv, struct ferry_error *err)
 const struct cli_verb vm_verbs[] = {
     {"create", "create a virtual machine: the built-in test guest, or a manifest", vm_create},
     {"list", "list virtual machines", vm_list},
+    {"console", "the serial line of a virtual machine, wherever it moves", verb_vm_console,
+     .completes = "vms"},
     {"delete", "shut a virtual machine down and delete it", vm_delete, .completes = "vms"},
     {0},
 };
 
 int verb_vm(int argc, char **argv, struct ferry_error *err)
 {
-    return cli_dispatch("ferry vm", "Creates, lists and deletes virtual machines.", vm_verbs, argc,
-                        argv, err);
+    return cli_dispatch("ferry vm",
+                        "Creates, lists and deletes virtual machines, and shows their consoles.",
+                        vm_verbs, argc, argv, err);
 }

@@ -8,6 +8,7 @@ enum {
     STATUS_MS = 3000,
     QUICK_MS = 10000,
     RECOVER_MS = 30000,
+    PLAN_MS = 20000,
     START_MS = 60000, /* a guest's QEMU is started before the answer */
 };
 
@@ -144,4 +145,17 @@ int launcher_tell_path(const char *socket, const char *uid, bool away, struct fe
     ferry_cleanup_free char *path = path_of("migrations", uid, "/path");
 
     return tell(socket, "PUT", path, "state", away ? "away" : "up", QUICK_MS, err);
+}
+
+int launcher_plan(const char *socket, const char *options_json, struct http_reply *ret,
+                  struct ferry_error *err)
+{
+    ferry_cleanup_free char *body = ferry_asprintf("{\"options\":%s}", options_json);
+
+    return node_call(&(struct node_call){.socket = socket,
+                                         .method = "POST",
+                                         .path = "/v1/plan",
+                                         .body = body,
+                                         .timeout_ms = PLAN_MS},
+                     ret, err);
 }

@@ -26,6 +26,9 @@ int launcher_recover(const char *socket, const char *uid, const char *role,
 /* To the source: what is known for sure of the target ("gone", "active"). */
 int launcher_target_state(const char *socket, const char *uid, const char *state,
                           struct ferry_error *err);
+/* What a move under these options would be like; takes some seconds. */
+int launcher_plan(const char *socket, const char *options_json, struct http_reply *ret,
+                  struct ferry_error *err);
 /* To the source: whether the relay's way to the target is away. */
 int launcher_tell_path(const char *socket, const char *uid, bool away, struct ferry_error *err);
 int launcher_finalize(const char *socket, const char *uid, struct ferry_error *err);

@@ -1,11 +1,8 @@
 #include "handler/node_answers.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "api/json.h"
 #include "base/fd.h"
@@ -14,7 +11,10 @@
 #include "handler/launcher_client.h"
 #include "handler/node_call.h"
 #include "handler/node_checks.h"
+#include "handler/node_console.h"
 #include "handler/node_metrics.h"
+#include "handler/node_plan.h"
+#include "handler/node_pod.h"
 #include "handler/node_probe.h"
 #include "handler/records.h"
 
@@ -22,20 +22,10 @@
 #define FERRY_VERSION "unknown"
 #endif
 
-enum { QUICK_MS = 5000, CONSOLE_MAX = 1 << 20, CONSOLE_DEFAULT = 64 << 10 };
+enum { QUICK_MS = 5000 };
 
 #define JSON_LINES "application/x-ndjson"
 #define PLAIN_TEXT "text/plain; charset=utf-8"
-
-static char *pod_socket(const struct node_api_config *cfg, const struct api_object *pod)
-{
-    return ferry_asprintf("%s/%s/launcher.sock", cfg->node->pods_dir, pod->meta->uid);
-}
-
-static bool runs(const struct api_object *pod)
-{
-    return ferry_streq(pod->u.pod.phase, "Running");
-}
 
 /* ---- /v1/records/UID --------------------------------------------------------------------------
  */
@@ -47,10 +37,10 @@ static void records(struct http_exchange *x, const struct node_api_config *cfg, 
     struct ferry_error err;
 
     for (size_t i = 0; i < pods.n; i++) {
-        ferry_cleanup_free char *socket = pod_socket(cfg, pods.items[i]);
+        ferry_cleanup_free char *socket = node_pod_socket(cfg, pods.items[i]);
         http_cleanup_reply struct http_reply reply = {0};
 
-        if (runs(pods.items[i]) && launcher_get_record(socket, uid, &reply, NULL) == 0) {
+        if (node_pod_runs(pods.items[i]) && launcher_get_record(socket, uid, &reply, NULL) == 0) {
             http_answer(x, 200, JSON_LINES, reply.body.data, reply.body.len);
             return;
         }
@@ -236,9 +226,9 @@ static void add_launchers(const struct node_api_config *cfg, struct ferry_buf *o
 
     for (size_t i = 0; i < pods.n; i++) {
         const struct api_meta *m = pods.items[i]->meta;
-        ferry_cleanup_free char *socket = pod_socket(cfg, pods.items[i]);
+        ferry_cleanup_free char *socket = node_pod_socket(cfg, pods.items[i]);
 
-        if (runs(pods.items[i]) && m->n_owners > 0 &&
+        if (node_pod_runs(pods.items[i]) && m->n_owners > 0 &&
             launcher_get_status(socket, &status[n], NULL) == 0) {
             vms[n] = (struct node_metrics_vm){m->namespace_, m->owners[0].name, &status[n]};
             n++;
@@ -281,79 +271,6 @@ static void metrics(struct http_exchange *x, const struct node_api_config *cfg, 
     http_answer(x, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.len);
 }
 
-/* ---- /v1/console/NAMESPACE/NAME ---------------------------------------------------------------
- */
-
-/* The end of what the guest wrote. The directory is the hypervisor's: the file may be anything. */
-static int read_console(const char *path, size_t max, struct ferry_buf *ret,
-                        struct ferry_error *err)
-{
-    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat st;
-
-    if (fd < 0) {
-        return ferry_fail_errno(err, errno, "opening the console's log");
-    }
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-        return ferry_fail(err, FERRY_PEER, "the console's log is not a file");
-    }
-    off_t from = st.st_size > (off_t)max ? st.st_size - (off_t)max : 0;
-    ferry_buf_reserve(ret, max + 1);
-    ssize_t n = pread(fd, ret->data, max, from);
-    if (n < 0) {
-        return ferry_fail_errno(err, errno, "reading the console's log");
-    }
-    ret->len = (size_t)n;
-    ret->data[n] = '\0';
-    return 0;
-}
-
-static const struct api_object *pod_of_vm(const struct kube_snapshot *pods, const char *ns,
-                                          const char *name)
-{
-    for (size_t i = 0; i < pods->n; i++) {
-        const struct api_meta *m = pods->items[i]->meta;
-
-        if (runs(pods->items[i]) && ferry_streq(m->namespace_, ns) && m->n_owners > 0 &&
-            ferry_streq(m->owners[0].kind, "VirtualMachineInstance") &&
-            ferry_streq(m->owners[0].name, name)) {
-            return pods->items[i];
-        }
-    }
-    return NULL;
-}
-
-static void console(struct http_exchange *x, const struct node_api_config *cfg, const char *vm)
-{
-    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(cfg->node->pods);
-    const char *slash = strchr(vm, '/'), *tail = http_query(x, "tail");
-    ferry_cleanup_free char *ns = slash ? ferry_strndup(vm, (size_t)(slash - vm)) : NULL;
-    const struct api_object *pod = slash ? pod_of_vm(&pods, ns, slash + 1) : NULL;
-    ferry_cleanup_buf struct ferry_buf text = {0};
-    long long max = CONSOLE_DEFAULT;
-    struct ferry_error err;
-    int rc = 0;
-
-    if (!pod) {
-        rc = ferry_fail(&err, FERRY_NOT_FOUND, "no VM '%.200s' (NAMESPACE/NAME) runs on this node",
-                        vm);
-    }
-    if (rc == 0 && tail) {
-        rc = ferry_parse_int(tail, 1, CONSOLE_MAX, &max, &err);
-    }
-    if (rc == 0) {
-        ferry_cleanup_free char *path =
-            ferry_asprintf("%s/%s/console/serial.log", cfg->node->pods_dir, pod->meta->uid);
-
-        rc = read_console(path, (size_t)max, &text, &err);
-    }
-    if (rc < 0) {
-        http_answer_error(x, 0, &err);
-        return;
-    }
-    http_answer(x, 200, PLAIN_TEXT, text.data, text.len);
-}
-
 /* ---- routing ----------------------------------------------------------------------------------
  */
 
@@ -367,14 +284,22 @@ static void healthz(struct http_exchange *x, const struct node_api_config *cfg, 
 void node_answer(struct http_exchange *x, const struct node_api_config *cfg)
 {
     static const struct {
+        const char *method;
         const char *path; /* with a '/' at its end something must follow, else nothing */
         void (*answer)(struct http_exchange *x, const struct node_api_config *cfg,
                        const char *rest);
     } routes[] = {
-        {"/healthz", healthz},   {"/metrics", metrics},     {"/v1/paths", paths},
-        {"/v1/checks/", checks}, {"/v1/records/", records}, {"/v1/console/", console},
+        {"GET", "/healthz", healthz},
+        {"GET", "/metrics", metrics},
+        {"GET", "/v1/paths", paths},
+        {"GET", "/v1/checks/", checks},
+        {"GET", "/v1/records/", records},
+        {"GET", "/v1/console/", node_console_read},
+        {"POST", "/v1/console/", node_console_write},
+        {"POST", "/v1/plan/", node_plan},
     };
     const char *path = http_path(x);
+    bool known = false;
     struct ferry_error err;
 
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
@@ -384,12 +309,15 @@ void node_answer(struct http_exchange *x, const struct node_api_config *cfg)
         if (strncmp(path, routes[i].path, n) != 0 || open != (path[n] != '\0')) {
             continue;
         }
-        if (!ferry_streq(http_method(x), "GET")) {
-            ferry_fail(&err, FERRY_INVALID, "%s: the method is not GET", path);
-            http_answer_error(x, 405, &err);
+        if (ferry_streq(http_method(x), routes[i].method)) {
+            routes[i].answer(x, cfg, path + n);
             return;
         }
-        routes[i].answer(x, cfg, path + n);
+        known = true;
+    }
+    if (known) {
+        ferry_fail(&err, FERRY_INVALID, "%s: %s is not a method of it", path, http_method(x));
+        http_answer_error(x, 405, &err);
         return;
     }
     ferry_fail(&err, FERRY_NOT_FOUND, "%.200s: no such call", path);

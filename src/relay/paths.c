@@ -4,7 +4,12 @@
 
 #include "base/str.h"
 
-enum { PATHS_MAX = 256, FADE = 16 };
+enum {
+    PATHS_MAX = 256,
+    FADE = 32,
+    /* A stream that has little to say tells nothing about what the path could carry. */
+    TELLING_BYTES_PER_S = 1 << 20,
+};
 
 struct path {
     char *node;
@@ -58,7 +63,7 @@ void relay_paths_note(struct relay_paths *p, const char *node, uint64_t bytes_pe
         at = &p->paths[p->n++];
         *at = (struct path){.node = ferry_strdup(node)};
     }
-    if (at && bytes_per_s > 0) {
+    if (at && bytes_per_s >= TELLING_BYTES_PER_S) {
         /* A peak fades: a path may have become slower for good. */
         uint64_t faded = at->bytes_per_s - at->bytes_per_s / FADE;
 

@@ -10,7 +10,7 @@ struct relay_paths *relay_paths_new(void);
 void relay_paths_free(struct relay_paths *p);
 
 /* A stream to `node` carried so many bytes per second lately, with this round trip (0 = unknown).
- */
+ * Rates of streams that have little to say are left out. */
 void relay_paths_note(struct relay_paths *p, const char *node, uint64_t bytes_per_s,
                       int64_t rtt_us);
 /* The best rate of the last streams and the last round trip; 0 where nothing is known. */

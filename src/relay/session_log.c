@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define STATS_NS (1 * FERRY_NS_PER_S)
+#define STATS_NS (500 * FERRY_NS_PER_MS)
 
 void session_not_opened(const struct relay_stream *s, const struct ferry_error *err)
 {

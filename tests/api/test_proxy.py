@@ -143,10 +143,17 @@ class Proxy(unittest.TestCase):
             self.assertEqual(status, 400, text)
             self.assertIn("port", json.loads(text)["message"])
 
-    def test_only_get(self):
-        for method in ("POST", "PUT", "PATCH", "DELETE"):
+    def test_other_methods(self):
+        for method in ("PUT", "PATCH", "DELETE"):
             status, answer = self.lab.admin.call(method, proxy("a", "/healthz"), {})
             self.assertEqual((status, answer["reason"]), (405, "MethodNotAllowed"), method)
+
+    def test_post(self):
+        status, answer = self.lab.admin.call("POST", proxy("a", "/v1/plan/default/none"), {})
+        self.assertEqual(status, 404, answer)
+        self.assertIn("default/none", answer["message"])
+        status, answer = self.lab.admin.call("POST", proxy("a", "/healthz"), {})
+        self.assertEqual(status, 405, answer)
 
     def test_paths_that_climb(self):
         for rest in ("/v1/records/../console/default/vm", "/v1/records/%2e%2e/console/default/vm", "//healthz", "/."):

@@ -104,12 +104,53 @@ def check_running(site):
     done = site.ferry("watch", name)
     assert "moved from" in done.stdout, done.stdout
     text = site.ferry("show", name).stdout
-    for word in ("Succeeded", "Phases:", "TargetReady", "Events:", "SuccessfulMigration", "sent"):
+    for word in ("Succeeded", "Phases:", "TargetReady", "Events:", "SuccessfulMigration", "sent", "Rounds:", "Record:",
+                 "start: guest of 128.0 MiB", "the guest stood for"):
         assert word in text, text
+    plot = site.ferry("show", name, "--plot").stdout
+    assert "sent per second" in plot and plot.count("|") + plot.count("│") >= 18, plot
     assert json.loads(site.ferry("show", name, "-o", "json").stdout)["metadata"]["name"] == name
     assert site.ferry("show", "vm", "-o", "name").stdout.strip().endswith(name)
     assert "Migrated" in site.ferry("events", "vm").stdout
     assert "has moved" in broken(site, name, "end", code=0)
+
+
+def check_plan(site):
+    """Before anything was sent the path is a guess; after a move it is not."""
+    text = site.ferry("plan", "vm").stdout
+    for word in ("vm: ", "none: the site's settings", "to send", "assumed", "at best", "at worst"):
+        assert word in text, text
+    site.ferry("migrate", "vm", "--watch")
+    assert "measured" in site.ferry("plan", "vm").stdout
+    answer = json.loads(site.ferry("plan", "vm", "-o", "json").stdout)
+    assert answer["pathMeasured"] and answer["dataBytes"] > 1 << 20 and answer["low"]["totalMs"] > 0, answer
+    refused(site.run("plan", "vm", "--to", site.node_of("vm")), 1, "already")
+    refused(site.run("plan", "nobody"), 1, "'nobody'")
+
+
+def check_console(site):
+    """What the guest writes, across a move; what is typed reaches it."""
+    refused(site.run("vm", "console", "nobody", "--once"), 1, "'nobody'")
+    assert "HB " in site.ferry("vm", "console", "vm", "--once", "--tail", "500").stdout
+    with subprocess.Popen([os.path.join(site.bin, "ferry"), "vm", "console", "vm"], env=site.environment(), text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        seen = []
+        threading.Thread(target=lambda: seen.extend(process.stdout), daemon=True).start()
+        timer = threading.Timer(200, process.kill)
+        timer.start()
+        wait_for("a heartbeat", lambda: any("HB " in l for l in seen), 30)
+        site.ferry("migrate", "vm", "--watch")
+        node = site.node_of("vm")
+        wait_for("the console to follow", lambda: f"[vm is on {node} now]\n" in seen, 60)
+        there = seen.index(f"[vm is on {node} now]\n")
+        wait_for("heartbeats from there", lambda: any("HB " in l for l in seen[there + 1:]), 60)
+        site.ferry("vm", "console", "vm", "--send", "v")
+        wait_for("the guest's answer", lambda: any(l.startswith("VERIFY ") for l in seen), 60)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        timer.cancel()
+    code, text = on_terminal(site, "vm", "console", "vm", until=b"HB ")
+    assert "Ctrl-] leaves" in text, text
 
 
 def check_broken_links(site):
@@ -195,7 +236,7 @@ def check_completion(site):
 def test_verbs(bin_dir):
     with Site(bin_dir) as site:
         site.ferry("vm", "create", "vm", "--memory", "128Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
-        for check in (check_before_a_move, check_running, check_broken_links, check_drain, check_policies,
+        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_policies,
                       check_completion):
             check(site)
             print(f"ok     {check.__name__}", flush=True)

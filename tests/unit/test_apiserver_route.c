@@ -302,9 +302,11 @@ static void proxy_rights(void **state)
         auth_identify(&p, &who);
         snprintf(c.node, sizeof(c.node), "%s", cases[i].node);
         snprintf(c.rest, sizeof(c.rest), "%s", cases[i].rest);
-        if (proxy_allowed(&who, &c) != cases[i].allowed) {
+        if (proxy_allowed(&who, &c, false) != cases[i].allowed) {
             fail_msg("%s %s%s", cases[i].who, cases[i].node, cases[i].rest);
         }
+        /* Whoever is not an administrator has nothing to tell a node. */
+        assert_int_equal(proxy_allowed(&who, &c, true), who.role == AUTH_ADMIN);
     }
 }
 

@@ -2,6 +2,7 @@
 #include "lib/unit.h"
 
 #include "cli/flight.h"
+#include "cli/plan_text.h"
 #include "cli/plot.h"
 
 static const char record[] =
@@ -126,6 +127,46 @@ static void a_plot_has_charts_and_marks(void **state)
     assert_string_equal(none.data, "The record has no samples: nothing was sent.\n");
 }
 
+static void plans_in_words(void **state)
+{
+    static const struct {
+        const char *json, *to, *policy, *want;
+    } cases[] = {
+        {"{\"dataBytes\":134217728,\"dirtyBytesPerS\":8388608,\"pathBytesPerS\":16777216,"
+         "\"pathMeasured\":true,\"low\":{\"end\":\"switch-over\",\"rounds\":2,\"totalMs\":9000,"
+         "\"downtimeMs\":120},\"high\":{\"end\":\"post-copy\",\"rounds\":1,\"totalMs\":12000,"
+         "\"downtimeMs\":40}}",
+         "b", "slow",
+         "move        vm: a to b\npolicy      slow\n"
+         "guest       128.0 MiB to send, 8.0 MiB/s dirtied (sampled)\n"
+         "path        16.0 MiB/s (measured by earlier moves)\n"
+         "at best     pre-copy in 2 rounds, 9.0 s; the guest stands still for 120 ms\n"
+         "at worst    post-copy in 1 round, 12.0 s; the guest stands still for 40 ms\n"},
+        {"{\"dataBytes\":1048576,\"dirtyBytesPerS\":0,\"pathBytesPerS\":1048576,"
+         "\"low\":{\"end\":\"pause\",\"rounds\":3,\"totalMs\":1000,\"downtimeMs\":500},"
+         "\"high\":{\"end\":\"abort\",\"rounds\":9,\"totalMs\":90000}}",
+         NULL, NULL,
+         "move        vm: a to any node\npolicy      none: the site's settings\n"
+         "guest       1.0 MiB to send, 0 B/s dirtied (sampled)\n"
+         "path        1.0 MiB/s (assumed: nothing was sent there lately)\n"
+         "at best     paused to finish in 3 rounds, 1.0 s; the guest stands still for 500 ms\n"
+         "at worst    it does not converge: given up after 1 min 30 s; a policy that allows "
+         "auto-converge, post-copy or a pause would move it\n"},
+    };
+    struct plan_text p;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_buf struct ferry_buf out = {0};
+
+        assert_int_equal(plan_text_parse(cases[i].json, strlen(cases[i].json), &p, NULL), 0);
+        plan_text_render(&p, "vm", "a", cases[i].to, cases[i].policy, &out);
+        assert_string_equal(out.data, cases[i].want);
+    }
+    assert_true(plan_text_parse("{}", 2, &p, NULL) < 0);
+    assert_true(plan_text_parse("x", 1, &p, NULL) < 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +176,7 @@ int main(void)
         cmocka_unit_test(times_fall_into_columns),
         cmocka_unit_test(a_chart_is_as_high_as_its_values),
         cmocka_unit_test(a_plot_has_charts_and_marks),
+        cmocka_unit_test(plans_in_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,7 +145,7 @@ static void commands_of_the_programs(void **state)
         const char *name, *netns, *after, *line;
         bool sockets;
     } want[] = {
-        {"api", NULL, NULL,
+        {"api", "F", NULL,
          "/opt/f/bin/ferry-apiserver serve --root /s/api --data /s/api/var/lib/ferry", true},
         {"controller", NULL, "/s/api/var/lib/ferry/controller.kubeconfig",
          "/opt/f/bin/ferry-controller --kubeconfig /s/api/var/lib/ferry/controller.kubeconfig "
@@ -175,8 +175,10 @@ static void commands_of_the_programs(void **state)
         assert_string_equal(d.items[i].name, want[i].name);
         assert_string_equal(line, want[i].line);
         assert_int_equal(d.items[i].api_sockets, want[i].sockets);
-        assert_true(want[i].netns ? ferry_streq(d.items[i].netns, p->nodes[0].netns)
-                                  : !d.items[i].netns);
+        const char *netns = !want[i].netns                    ? NULL
+                            : ferry_streq(want[i].netns, "F") ? p->fabric
+                                                              : p->nodes[0].netns;
+        assert_true(ferry_streq(d.items[i].netns, netns));
         assert_true(ferry_streq(d.items[i].after, want[i].after));
     }
 }

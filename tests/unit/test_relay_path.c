@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "relay/path.h"
+#include "relay/paths.h"
 
 enum { LIMIT_S = 10, STEPS_MAX = 64 };
 
@@ -67,10 +68,40 @@ static void test_histories(void **state)
     }
 }
 
+/* A path is known by the streams that filled it. */
+static void rates_of_a_path(void **state)
+{
+    struct relay_paths *p = relay_paths_new();
+    uint64_t rate;
+    int64_t rtt;
+
+    (void)state;
+    relay_paths_note(p, "b", 5000, 300);
+    relay_paths_last(p, "b", &rate, &rtt);
+    assert_int_equal(rate, 0);
+    assert_int_equal(rtt, 300);
+    relay_paths_note(p, "b", 100 << 20, 200);
+    for (int i = 0; i < 100; i++) {
+        relay_paths_note(p, "b", 5000, 0); /* an idle stream beside it */
+    }
+    relay_paths_last(p, "b", &rate, &rtt);
+    assert_int_equal(rate, 100 << 20);
+    assert_int_equal(rtt, 200);
+    for (int i = 0; i < 200; i++) {
+        relay_paths_note(p, "b", 10 << 20, 0);
+    }
+    relay_paths_last(p, "b", &rate, &rtt);
+    assert_int_equal(rate, 10 << 20); /* it became slower for good */
+    relay_paths_last(p, "c", &rate, &rtt);
+    assert_int_equal(rate, 0);
+    relay_paths_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_histories),
+        cmocka_unit_test(rates_of_a_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

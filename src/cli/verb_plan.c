@@ -1,0 +1,167 @@
+/* The verb that predicts a move. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/object.h"
+#include "api/policy.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/door.h"
+#include "cli/output.h"
+#include "cli/plan_text.h"
+#include "cli/preflight.h"
+
+/* What the settings are made from; those that may not be read count as absent. */
+struct settings {
+    struct kube_list kubevirts, policies;
+    struct api_object *ns;
+};
+
+static void settings_done(struct settings *s)
+{
+    kube_list_done(&s->kubevirts);
+    kube_list_done(&s->policies);
+    api_object_unref(s->ns);
+}
+
+static void read_settings(struct session *s, struct settings *ret)
+{
+    struct ferry_error err;
+
+    kube_client_list(
+        s->client,
+        (struct kube_ref){.resource = api_resource_find("kubevirt.io", "v1", "kubevirts")}, NULL,
+        &ret->kubevirts, &err);
+    kube_client_list(
+        s->client,
+        (struct kube_ref){.resource = api_resource_find("migrations.kubevirt.io", "v1alpha1",
+                                                        "migrationpolicies")},
+        NULL, &ret->policies, &err);
+    kube_client_get(
+        s->client,
+        (struct kube_ref){.resource = api_resource_find("", "v1", "namespaces"), .name = s->ns},
+        &ret->ns, &err);
+}
+
+/* The body of the question: where to, and under which settings. */
+static char *question(struct session *s, const struct api_vmi *vm, const char *to, char **policy,
+                      struct ferry_error *err)
+{
+    ferry_cleanup(settings_done) struct settings all = {0};
+    const struct api_object *chosen = NULL;
+
+    read_settings(s, &all);
+    const struct policy_sources sources = {
+        .kubevirt = all.kubevirts.n ? all.kubevirts.items[0] : NULL,
+        .policies = (const struct api_object *const *)all.policies.items,
+        .n_policies = all.policies.n,
+        .ns_labels = all.ns ? &all.ns->meta->labels : NULL,
+        .vmi_labels = &vm->meta.labels,
+    };
+    ferry_cleanup_free char *config = policy_resolve(&sources, &chosen, err);
+    if (!config) {
+        return NULL;
+    }
+    *policy = chosen ? ferry_strdup(chosen->meta->name) : NULL;
+    return ferry_asprintf("{%s%s%s\"configuration\":%s}", to ? "\"to\":\"" : "", to ? to : "",
+                          to ? "\"," : "", config);
+}
+
+/* Without a wish: the one node that is left to move to, if it is one. */
+static const char *only_target(const struct kube_list *nodes, const struct api_vmi *vm)
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; i < nodes->n; i++) {
+        const struct api_node *n = &nodes->items[i]->u.node;
+
+        if (ferry_streq(n->meta.name, vm->node_name) || !preflight_usable(n)) {
+            continue;
+        }
+        if (found) {
+            return NULL;
+        }
+        found = n->meta.name;
+    }
+    return found;
+}
+
+static int plan(struct session *s, const char *name, const char *to, enum output_format format,
+                struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *vm = NULL;
+    kube_cleanup_list struct kube_list nodes = {0};
+    http_cleanup_reply struct http_reply reply = {0};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    ferry_cleanup_free char *policy = NULL;
+    struct plan_text p;
+    int rc = cli_get_vm(s, name, &vm, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (kube_client_list(s->client, kube_ref(API_KIND_NODE, NULL, NULL), NULL, &nodes, err) < 0) {
+        return session_explain(err);
+    }
+    rc = preflight_check(&vm->u.vmi, nodes.items, nodes.n, to, err);
+    if (rc < 0) {
+        return rc;
+    }
+    to = to ? to : only_target(&nodes, &vm->u.vmi);
+    ferry_cleanup_free char *body = question(s, &vm->u.vmi, to, &policy, err);
+    ferry_cleanup_free char *path = ferry_asprintf("/v1/plan/%s/%s", s->ns, name);
+    if (!body) {
+        return -(int)err->cls;
+    }
+    if ((rc = door_post(s, vm->u.vmi.node_name, path, body, strlen(body), &reply, err)) < 0 ||
+        (rc = plan_text_parse(reply.body.data, reply.body.len, &p, err)) < 0) {
+        return rc;
+    }
+    if (format == OUTPUT_JSON) {
+        ferry_buf_printf(&out, "%s\n", reply.body.data);
+    } else {
+        plan_text_render(&p, name, vm->u.vmi.node_name, to, policy, &out);
+    }
+    fputs(out.data, stdout);
+    return FERRY_EXIT_OK;
+}
+
+int verb_plan(int argc, char **argv, struct ferry_error *err)
+{
+    struct session_options so = {0};
+    const char *output = NULL, *to = NULL;
+    enum output_format format;
+    const struct ferry_option options[] = {
+        {"to", 0, FERRY_OPTION_STRING, &to, "NODE", "as if it moved there (any other node)"},
+        {"output", 'o', FERRY_OPTION_STRING, &output, "FORMAT", "json"},
+        SESSION_OPTION_ROWS(&so),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry plan",
+        .usage = "[OPTION]... VM",
+        .summary = "Predicts a move without making it: how much there is to send, how fast the\n"
+                   "guest dirties memory (sampled for a second), and what follows from the\n"
+                   "settings: rounds, time and downtime, at best and at worst.",
+        .options = options,
+    };
+    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    session_cleanup struct session s = {0};
+
+    if (first < 0) {
+        return first;
+    }
+    if (first == argc) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "the name of a virtual machine is missing (see %s --help)", cmd.name);
+    }
+    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
+        (rc = output_parse(output, &format, err)) < 0) {
+        return rc;
+    }
+    if (format != OUTPUT_TABLE && format != OUTPUT_JSON) {
+        return ferry_fail(err, FERRY_INVALID, "a plan is text or json, not '%s'", output);
+    }
+    rc = session_open(&so, &s, err);
+    return rc < 0 ? rc : plan(&s, argv[first], to, format, err);
+}
