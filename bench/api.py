@@ -102,6 +102,12 @@ def measure(kind, build, options):
     return rows
 
 
+def decode(build, options):
+    """The client's side: a list of VMIs as text into an informer's cache."""
+    return subprocess.run([os.path.join(build, "bench/api_decode"), str(options.vmis)], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout.strip()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
@@ -111,6 +117,7 @@ def main():
     options = parser.parse_args()
     build = os.path.abspath(options.build)
     print(f"fdatasync of 4 KiB in {tempfile.gettempdir()}: {fsync_ms():.2f} ms")
+    print(f"decoding a list into the client's cache: {decode(build, options)}")
     ours = measure("embedded", build, options)
     theirs = None
     missing = engine.missing_assets()

@@ -24,7 +24,7 @@ struct holder {
 };
 
 /* Decoded forms of what lists and maps hold take about so much per JSON value; more is no error. */
-enum { ARENA_PER_VALUE = 8 };
+enum { ARENA_PER_VALUE = 4 };
 
 static struct holder *holder_of(struct api_object *o)
 {

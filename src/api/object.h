@@ -33,6 +33,7 @@ struct api_resource {
     bool namespaced;
     bool has_status;    /* there is a "status" subresource */
     bool status_shared; /* ... and the object itself takes status too (VMI, as KubeVirt has it) */
+    bool foreign;       /* of another project, which a Kubernetes cluster may not have */
 };
 const struct api_resource *api_resource_of_kind(enum api_kind kind);
 const struct api_resource *api_resource_find(const char *group, const char *version,

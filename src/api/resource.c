@@ -7,7 +7,8 @@
 
 #define KV "kubevirt.io", "v1"
 static const struct api_resource resources[] = {
-    /* group, version, plural, singular, kind name, short names, kind, namespaced, status, shared */
+    /* group, version, plural, singular, kind name, short names, kind, namespaced, status, shared,
+     * foreign */
     {"", "v1", "namespaces", "namespace", "Namespace", "ns", API_KIND_NAMESPACE, false, true,
      false},
     {"", "v1", "nodes", "node", "Node", "no", API_KIND_NODE, false, true, false},
@@ -25,9 +26,9 @@ static const struct api_resource resources[] = {
     {"storage.k8s.io", "v1", "storageclasses", "storageclass", "StorageClass", "sc",
      API_KIND_STORAGE_CLASS, false, false, false},
     {"cdi.kubevirt.io", "v1beta1", "storageprofiles", "storageprofile", "StorageProfile", "",
-     API_KIND_STORAGE_PROFILE, false, true, false},
+     API_KIND_STORAGE_PROFILE, false, true, false, true},
     {"k8s.cni.cncf.io", "v1", "network-attachment-definitions", "network-attachment-definition",
-     "NetworkAttachmentDefinition", "net-attach-def", API_KIND_NETWORK, true, false, false},
+     "NetworkAttachmentDefinition", "net-attach-def", API_KIND_NETWORK, true, false, false, true},
     {"coordination.k8s.io", "v1", "leases", "lease", "Lease", "", API_KIND_LEASE, true, false,
      false},
     {KV, "virtualmachineinstances", "virtualmachineinstance", "VirtualMachineInstance", "vmi,vmis",

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "api/json.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/client.h"
@@ -332,7 +333,8 @@ static char *list_path(const struct kube_ref *ref, const struct kube_list_option
     return ferry_buf_take(&b);
 }
 
-static void append_items(const struct kube_ref *ref, yyjson_val *items, struct kube_list *l)
+static void append_items(const struct api_resource *resource, yyjson_val *items,
+                         struct kube_list *l)
 {
     yyjson_arr_iter it;
     yyjson_val *item;
@@ -343,9 +345,8 @@ static void append_items(const struct kube_ref *ref, yyjson_val *items, struct k
     while ((item = yyjson_arr_iter_next(&it))) {
         struct ferry_error err = {0};
 
-        if (api_object_from_val(ref->resource->kind, item, &l->items[l->n], &err) < 0) {
-            ferry_error("malformed object left out of a list",
-                        F_STR("resource", ref->resource->plural),
+        if (api_object_from_val(resource->kind, item, &l->items[l->n], &err) < 0) {
+            ferry_error("malformed object left out of a list", F_STR("resource", resource->plural),
                         F_STR("name", api_json_str(item, "/metadata/name")), F_ERR(&err));
         } else {
             l->n++;
@@ -353,12 +354,30 @@ static void append_items(const struct kube_ref *ref, yyjson_val *items, struct k
     }
 }
 
-/* One page; `*next` is its continue token, NULL at the end. */
+int kube_list_add_page(struct kube_list *l, const struct api_resource *resource, char *text,
+                       size_t len, char **ret_next, struct ferry_error *err)
+{
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    int rc = api_json_parse_around(text, len, "items", &doc, err);
+
+    if (rc < 0) {
+        return ferry_wrap(err, "list of %s", resource->plural);
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *version = api_json_str(root, "/metadata/resourceVersion");
+    const char *token = api_json_str(root, "/metadata/continue");
+
+    append_items(resource, yyjson_obj_get(root, "items"), l);
+    free(l->resource_version);
+    l->resource_version = ferry_strdup(version ? version : "0");
+    *ret_next = ferry_str_empty(token) ? NULL : ferry_strdup(token);
+    return 0;
+}
+
 static int list_page(struct kube_client *c, const struct kube_ref *ref, const char *path,
                      struct kube_list *l, char **next, struct ferry_error *err)
 {
     http_cleanup_reply struct http_reply reply = {0};
-    yyjson_doc *doc = NULL;
     int rc = call(c, ref, "list",
                   &(struct http_call){.method = "GET", .path = path, .timeout_ms = LIST_TIMEOUT_MS},
                   &reply, err);
@@ -366,20 +385,8 @@ static int list_page(struct kube_client *c, const struct kube_ref *ref, const ch
     if (rc < 0) {
         return rc;
     }
-    rc = api_json_parse(reply.body.data ? reply.body.data : "", reply.body.len, &doc, err);
-    if (rc < 0) {
-        return ferry_wrap(err, "list of %s", ref->resource->plural);
-    }
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *version = api_json_str(root, "/metadata/resourceVersion");
-    const char *token = api_json_str(root, "/metadata/continue");
-
-    append_items(ref, yyjson_obj_get(root, "items"), l);
-    free(l->resource_version);
-    l->resource_version = ferry_strdup(version ? version : "0");
-    *next = ferry_str_empty(token) ? NULL : ferry_strdup(token);
-    yyjson_doc_free(doc);
-    return 0;
+    ferry_buf_reserve(&reply.body, YYJSON_PADDING_SIZE);
+    return kube_list_add_page(l, ref->resource, reply.body.data, reply.body.len, next, err);
 }
 
 int kube_client_list(struct kube_client *c, struct kube_ref ref,

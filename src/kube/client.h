@@ -73,6 +73,10 @@ struct kube_list {
 int kube_client_list(struct kube_client *c, struct kube_ref ref,
                      const struct kube_list_options *options, struct kube_list *ret,
                      struct ferry_error *err);
+/* One page of it: adds the items of the answer `text` (used up; YYJSON_PADDING_SIZE bytes of room
+ * behind `len`). `*ret_next` is the token of the next page, the caller's, or NULL at the end. */
+int kube_list_add_page(struct kube_list *l, const struct api_resource *resource, char *text,
+                       size_t len, char **ret_next, struct ferry_error *err);
 void kube_list_done(struct kube_list *l);
 #define kube_cleanup_list ferry_cleanup(kube_list_done)
 

@@ -8,20 +8,24 @@
  *
  * A list is applied as the difference to the cache, so consumers see deltas only: whatever
  * happened while nobody watched shows up as added, changed or gone. Only the thread writes to the
- * cache; the lock is for readers, and deltas are called outside it. */
+ * cache; the lock is for readers, and deltas are called outside it.
+ *
+ * A kind of another project (api_resource.foreign) that the server does not serve is not installed:
+ * the cache counts as synced, empty, and the question is asked again slowly. Once it was there, 404
+ * is a failure like others: its objects are not taken for gone. */
 #include "kube/informer.h"
 
 #include <pthread.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "api/json.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/client.h"
-#include "kube/index.h"
+#include "kube/cache.h"
 
 enum {
     /* The server ends the stream, a resume costs one round trip. Silence for longer than that is a
@@ -30,14 +34,9 @@ enum {
     WATCH_IDLE_MS = 150000,
     PAUSE_MIN_MS = 100,
     PAUSE_MAX_MS = 10000,
+    PAUSE_ABSENT_MS = 60000,
 };
 static const size_t EVENT_MAX = (size_t)16 << 20;
-
-struct cached {
-    char *key; /* "namespace/name" */
-    struct api_object *object;
-    unsigned round; /* last list that had it */
-};
 
 struct kube_informer {
     struct kube_informer_config cfg;
@@ -47,50 +46,22 @@ struct kube_informer {
     bool begun; /* written by whoever starts and stops */
 
     /* The thread's own. */
-    char *version; /* to watch from; NULL = list first */
-    unsigned round;
+    char *version;            /* to watch from; NULL = list first */
     struct ferry_buf partial; /* of a line of the stream */
     bool progress;            /* the current round delivered something */
     bool too_old;
+    bool listed; /* a list came through once */
+    bool absent; /* the kind is not installed */
 
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    void *cache; /* tsearch tree of struct cached; written by the thread only */
-    size_t n;
-    struct kube_index index; /* of the objects in the cache */
+    struct kube_cache cache; /* written by the thread only */
     bool synced, stopping;
     struct ferry_error last_error;
 };
 
 /* ---- cache -----------------------------------------------------------------------------------
  */
-
-static int by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct cached *)a)->key, ((const struct cached *)b)->key);
-}
-
-static char *make_key(const char *ns, const char *name)
-{
-    return ferry_asprintf("%s/%s", ns ? ns : "", name);
-}
-
-static void entry_free(void *p)
-{
-    struct cached *e = p;
-
-    free(e->key);
-    api_object_unref(e->object);
-    free(e);
-}
-
-static struct cached *find(struct kube_informer *inf, const char *key)
-{
-    struct cached probe = {.key = (char *)(uintptr_t)key};
-    struct cached **slot = tfind(&probe, &inf->cache, by_key);
-
-    return slot ? *slot : NULL;
-}
 
 static void deliver(struct kube_informer *inf, struct api_object *old, struct api_object *now)
 {
@@ -99,106 +70,58 @@ static void deliver(struct kube_informer *inf, struct api_object *old, struct ap
     }
 }
 
-/* Out of the index with what was, in with what is; either may be NULL. */
-static void reindex_locked(struct kube_informer *inf, struct api_object *old,
-                           struct api_object *now)
-{
-    if (!inf->cfg.index) {
-        return;
-    }
-    ferry_cleanup_free char *from = old ? inf->cfg.index(old) : NULL;
-    ferry_cleanup_free char *to = now ? inf->cfg.index(now) : NULL;
-    if (from) {
-        kube_index_remove(&inf->index, from, old);
-    }
-    if (to) {
-        kube_index_add(&inf->index, to, now);
-    }
-}
-
-/* Takes a reference of its own. */
 static void put(struct kube_informer *inf, struct api_object *o)
 {
-    ferry_cleanup_free char *key = make_key(o->meta->namespace_, o->meta->name);
     api_cleanup_object struct api_object *old = NULL;
 
     pthread_mutex_lock(&inf->lock);
-    struct cached *e = find(inf, key);
-    bool same = e && ferry_streq(e->object->meta->resource_version, o->meta->resource_version) &&
-                ferry_streq(e->object->meta->uid, o->meta->uid);
-
-    if (!e) {
-        e = ferry_xcalloc(1, sizeof(*e));
-        e->key = ferry_take_ptr(key);
-        if (!tsearch(e, &inf->cache, by_key)) {
-            abort(); /* out of memory */
-        }
-        inf->n++;
-    }
-    e->round = inf->round;
-    if (!same) {
-        old = e->object;
-        e->object = api_object_ref(o);
-        reindex_locked(inf, old, o);
-    }
+    bool changed = kube_cache_put(&inf->cache, o, &old);
     pthread_mutex_unlock(&inf->lock);
-    if (!same) {
+    if (changed) {
         deliver(inf, old, o);
     }
 }
 
-static void drop(struct kube_informer *inf, const char *key)
+static void drop(struct kube_informer *inf, const char *ns, const char *name)
 {
-    struct api_object *old = NULL;
-
     pthread_mutex_lock(&inf->lock);
-    struct cached *e = find(inf, key);
-
-    if (e) {
-        tdelete(e, &inf->cache, by_key);
-        inf->n--;
-        old = api_object_ref(e->object);
-        reindex_locked(inf, old, NULL);
-        entry_free(e);
-    }
+    api_cleanup_object struct api_object *old = kube_cache_drop(&inf->cache, ns, name);
     pthread_mutex_unlock(&inf->lock);
     if (old) {
         deliver(inf, old, NULL);
-        api_object_unref(old);
     }
 }
 
-struct stale_walk {
-    unsigned round;
-    char **keys;
-    size_t n;
-};
-
-static void collect_stale(const void *node, VISIT which, void *closure)
+/* Makes the cache what the list says. */
+static void put_all(struct kube_informer *inf, const struct kube_list *l)
 {
-    struct stale_walk *w = closure;
-    const struct cached *e = *(struct cached *const *)node;
+    size_t n = 0;
 
-    if ((which == postorder || which == leaf) && e->round != w->round) {
-        w->keys[w->n++] = ferry_strdup(e->key);
+    pthread_mutex_lock(&inf->lock);
+    kube_cache_begin_round(&inf->cache);
+    pthread_mutex_unlock(&inf->lock);
+    for (size_t i = 0; i < l->n; i++) {
+        put(inf, l->items[i]);
     }
-}
-
-/* Drops what the last list did not have. */
-static void drop_stale(struct kube_informer *inf)
-{
-    struct stale_walk w = {.round = inf->round, .keys = ferry_xcalloc(inf->n + 1, sizeof(char *))};
-
-    twalk_r(inf->cache, collect_stale, &w); /* the thread reads its own writes: no lock */
-    for (size_t i = 0; i < w.n; i++) {
-        drop(inf, w.keys[i]);
-        free(w.keys[i]);
+    pthread_mutex_lock(&inf->lock);
+    ferry_cleanup_free struct api_object **gone = kube_cache_end_round(&inf->cache, &n);
+    pthread_mutex_unlock(&inf->lock);
+    for (size_t i = 0; i < n; i++) {
+        deliver(inf, gone[i], NULL);
+        api_object_unref(gone[i]);
     }
-    free(w.keys);
 }
 
 /* ---- list ------------------------------------------------------------------------------------
  */
+
+static void note_synced(struct kube_informer *inf)
+{
+    pthread_mutex_lock(&inf->lock);
+    inf->synced = true;
+    pthread_cond_broadcast(&inf->changed);
+    pthread_mutex_unlock(&inf->lock);
+}
 
 static int list(struct kube_informer *inf, struct ferry_error *err)
 {
@@ -209,19 +132,17 @@ static int list(struct kube_informer *inf, struct ferry_error *err)
     int rc = kube_client_list(inf->cfg.client, ref, &options, &l, err);
 
     if (rc < 0) {
+        inf->absent = inf->resource->foreign && !inf->listed && err->http == 404;
+        if (inf->absent) {
+            note_synced(inf);
+        }
         return rc;
     }
-    inf->round++;
-    for (size_t i = 0; i < l.n; i++) {
-        put(inf, l.items[i]);
-    }
-    drop_stale(inf);
+    inf->listed = true;
+    inf->absent = false;
+    put_all(inf, &l);
     inf->version = ferry_take_ptr(l.resource_version);
-
-    pthread_mutex_lock(&inf->lock);
-    inf->synced = true;
-    pthread_cond_broadcast(&inf->changed);
-    pthread_mutex_unlock(&inf->lock);
+    note_synced(inf);
     return 0;
 }
 
@@ -257,10 +178,8 @@ static int apply_object(struct kube_informer *inf, const char *type, yyjson_val 
                           inf->resource->plural, type);
     }
     if (strcmp(type, "DELETED") == 0) {
-        ferry_cleanup_free char *key = make_key(api_json_str(val, "/metadata/namespace"), name);
-
-        drop(inf, key);
-    } else if (api_object_from_val(inf->cfg.kind, val, &o, err) < 0) {
+        drop(inf, api_json_str(val, "/metadata/namespace"), name);
+    } else if (api_object_from_val(inf->resource->kind, val, &o, err) < 0) {
         /* The cache keeps what it had: one malformed object must not stop the others. */
         ferry_error("malformed object in a watch", F_STR("resource", inf->resource->plural),
                     F_STR("name", name), F_ERR(err));
@@ -270,12 +189,14 @@ static int apply_object(struct kube_informer *inf, const char *type, yyjson_val 
     return 0;
 }
 
-/* One line of the stream. An error ends the stream; too_old says that the next round lists. */
-static int apply_event(struct kube_informer *inf, const char *line, size_t len,
-                       struct ferry_error *err)
+/* One line of the stream, which is used up. An error ends the stream; too_old says that the next
+ * round lists. */
+static int apply_event(struct kube_informer *inf, struct ferry_buf *line, struct ferry_error *err)
 {
     yyjson_doc *doc = NULL;
-    int rc = api_json_parse(line, len, &doc, err);
+
+    ferry_buf_reserve(line, YYJSON_PADDING_SIZE);
+    int rc = api_json_parse_around(line->data, line->len, "object", &doc, err);
 
     if (rc < 0) {
         return ferry_wrap(err, "watch of %s", inf->resource->plural);
@@ -333,7 +254,7 @@ static bool watch_data(void *ctx, const char *data, size_t n)
         }
         if (end) {
             if (b->len > 0) {
-                w->rc = apply_event(w->inf, b->data, b->len, w->err);
+                w->rc = apply_event(w->inf, b, w->err);
             }
             b->len = 0;
             if (w->rc < 0 || stopping(w->inf)) {
@@ -432,6 +353,12 @@ static int follow(struct kube_informer *inf, struct ferry_error *err)
     return watch(inf, err);
 }
 
+static void note_absent(const struct kube_informer *inf)
+{
+    ferry_info("this kind is not installed at the API server: taken for empty, asked for slowly",
+               F_STR("resource", inf->resource->plural), F_STR("group", inf->resource->group));
+}
+
 static void note_failure(struct kube_informer *inf, const struct ferry_error *err, bool repeated)
 {
     enum ferry_log_level level = repeated || inf->too_old ? FERRY_LOG_DEBUG : FERRY_LOG_WARN;
@@ -441,6 +368,12 @@ static void note_failure(struct kube_informer *inf, const struct ferry_error *er
     pthread_mutex_lock(&inf->lock);
     inf->last_error = *err;
     pthread_mutex_unlock(&inf->lock);
+}
+
+/* Half to one and a half of it, so that many who lost the same server do not come back at once. */
+static int64_t jittered(int64_t ms, unsigned *seed)
+{
+    return ms / 2 + rand_r(seed) % ms;
 }
 
 static void *informer_thread(void *arg)
@@ -462,6 +395,14 @@ static void *informer_thread(void *arg)
         if (inf->progress) {
             pause = 0;
         }
+        if (rc < 0 && inf->absent) {
+            if (pause < PAUSE_ABSENT_MS) {
+                note_absent(inf);
+            }
+            pause = PAUSE_ABSENT_MS;
+            pause_ms(inf, jittered(pause, &seed));
+            continue;
+        }
         if (rc < 0) {
             note_failure(inf, &err, pause > 0);
         } else if (ferry_now_ns() - began > FERRY_NS_PER_S) {
@@ -469,7 +410,7 @@ static void *informer_thread(void *arg)
         }
         pause = pause ? pause * 2 : PAUSE_MIN_MS;
         pause = pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
-        pause_ms(inf, pause / 2 + rand_r(&seed) % pause);
+        pause_ms(inf, jittered(pause, &seed));
     }
     return NULL;
 }
@@ -479,8 +420,7 @@ static void *informer_thread(void *arg)
 
 static void informer_free(struct kube_informer *inf)
 {
-    kube_index_done(&inf->index);
-    tdestroy(inf->cache, entry_free);
+    kube_cache_done(&inf->cache);
     ferry_buf_done(&inf->partial);
     free(inf->version);
     free(inf->ns);
@@ -498,6 +438,7 @@ struct kube_informer *kube_informer_new(const struct kube_informer_config *cfg)
 
     inf->cfg = *cfg;
     inf->resource = cfg->resource ? cfg->resource : api_resource_of_kind(cfg->kind);
+    inf->cache.index = cfg->index;
     inf->ns = ferry_strdup(cfg->ns);
     inf->label_selector = ferry_strdup(cfg->label_selector);
     inf->field_selector = ferry_strdup(cfg->field_selector);
@@ -590,23 +531,11 @@ int kube_informer_wait_synced(struct kube_informer *inf, int64_t deadline_ns,
 
 struct api_object *kube_informer_get(struct kube_informer *inf, const char *ns, const char *name)
 {
-    ferry_cleanup_free char *key = make_key(ns, name);
-
     pthread_mutex_lock(&inf->lock);
-    const struct cached *e = find(inf, key);
-    struct api_object *o = e ? api_object_ref(e->object) : NULL;
+    struct api_object *o = kube_cache_get(&inf->cache, ns, name);
+    o = o ? api_object_ref(o) : NULL;
     pthread_mutex_unlock(&inf->lock);
     return o;
-}
-
-static void collect(const void *node, VISIT which, void *closure)
-{
-    struct kube_snapshot *s = closure;
-    const struct cached *e = *(struct cached *const *)node;
-
-    if (which == postorder || which == leaf) {
-        s->items[s->n++] = api_object_ref(e->object);
-    }
 }
 
 struct kube_snapshot kube_informer_list(struct kube_informer *inf)
@@ -614,8 +543,10 @@ struct kube_snapshot kube_informer_list(struct kube_informer *inf)
     struct kube_snapshot s = {0};
 
     pthread_mutex_lock(&inf->lock);
-    s.items = ferry_xcalloc(inf->n + 1, sizeof(struct api_object *));
-    twalk_r(inf->cache, collect, &s);
+    s.items = ferry_xcalloc(inf->cache.n + 1, sizeof(struct api_object *));
+    for (; s.n < inf->cache.n; s.n++) {
+        s.items[s.n] = api_object_ref(inf->cache.items[s.n].object);
+    }
     pthread_mutex_unlock(&inf->lock);
     return s;
 }
@@ -626,7 +557,7 @@ struct kube_snapshot kube_informer_find(struct kube_informer *inf, const char *k
 
     pthread_mutex_lock(&inf->lock);
     size_t n = 0;
-    struct api_object *const *items = kube_index_find(&inf->index, key, &n);
+    struct api_object *const *items = kube_index_find(&inf->cache.by_index, key, &n);
     s.items = ferry_xcalloc(n + 1, sizeof(struct api_object *));
     for (; s.n < n; s.n++) {
         s.items[s.n] = api_object_ref(items[s.n]);

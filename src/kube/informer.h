@@ -2,8 +2,9 @@
  *
  * One thread per informer lists and watches; it resumes by resourceVersion after a broken
  * connection, lists again when the server says the version is too old, and waits with growing,
- * jittered pauses while the server is away. Objects are immutable and referenced, so readers need
- * no lock while they use one. */
+ * jittered pauses while the server is away. A kind of another project that is not installed there
+ * counts as synced and empty, and is asked for about once a minute. Objects are immutable and
+ * referenced, so readers need no lock while they use one. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,8 +19,8 @@ struct kube_informer;
 struct kube_informer_config {
     struct kube_client *client;
     enum api_kind kind;
-    const struct api_resource *resource; /* instead of the kind, for those that are not decoded */
-    const char *ns;                      /* NULL = all */
+    const struct api_resource *resource;         /* instead of the kind */
+    const char *ns;                              /* NULL = all */
     const char *label_selector, *field_selector; /* or NULL */
     /* What kube_informer_find() finds an object by; owned by the caller, NULL = not at all. Pure;
      * may be NULL itself. */

@@ -186,6 +186,7 @@ static void expect_deltas(struct stage *st, const char *name, const char *want)
 static const struct conversation {
     const char *name, *deltas;
     struct turn turns[TURNS];
+    enum api_kind kind; /* pods unless told otherwise */
 } conversations[] = {
     {"events in order, resumed from the last event",
      "+a@1 +b@2 +c@11 ~a@12 -b@2 ",
@@ -245,6 +246,25 @@ static const struct conversation {
      {{NULL, 503, STATUS("503", "starting")},
       {NULL, 200, LIST("10", POD("a", "1"))},
       {"10", 200, "\n", true}}},
+    {"a kind of our own that is not served yet is waited for",
+     "+a@1 ",
+     {{NULL, 404, "404 page not found"},
+      {NULL, 404, "404 page not found"},
+      {NULL, 200, LIST("10", POD("a", "1"))},
+      {"10", 200, "\n", true}},
+     API_KIND_VMI},
+    {"a foreign kind that is not installed is empty, and not asked for all the time",
+     "",
+     {{NULL, 404, "404 page not found"}},
+     API_KIND_NETWORK},
+    {"a foreign kind that was there is not taken for gone",
+     "+a@1 +b@61 ",
+     {{NULL, 200, LIST("10", POD("a", "1"))},
+      {"10", 410, STATUS("410", "too old resource version")},
+      {NULL, 404, "404 page not found"},
+      {NULL, 200, LIST("60", POD("a", "1"))},
+      {"60", 200, EVENT("ADDED", POD("b", "61")), true}},
+     API_KIND_STORAGE_PROFILE},
 };
 
 static void test_conversations(void **state)
@@ -258,12 +278,11 @@ static void test_conversations(void **state)
 
         stage_open(&st);
         struct kube_client *client = client_for(st.port);
-        assert_int_equal(kube_informer_start(&(struct kube_informer_config){.client = client,
-                                                                            .kind = API_KIND_POD,
-                                                                            .on_delta = on_delta,
-                                                                            .ctx = &st},
-                                             &inf, &err),
-                         0);
+        const struct kube_informer_config cfg = {.client = client,
+                                                 .kind = c->kind ? c->kind : API_KIND_POD,
+                                                 .on_delta = on_delta,
+                                                 .ctx = &st};
+        assert_int_equal(kube_informer_start(&cfg, &inf, &err), 0);
         if (kube_informer_wait_synced(inf, ferry_now_ns() + DEADLINE_S * FERRY_NS_PER_S, &err) <
             0) {
             fail_msg("%s: %s", c->name, err.msg);
