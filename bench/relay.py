@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Ferry's relay beside other TLS relays, in one run on one machine.
 
-    bench/relay.py BUILD_DIR [--gib N] [--runs N] [--only NAME,...] [--quick]
+    bench/relay.py BUILD_DIR [--gib N] [--runs N] [--only PEER,...] [--parts PART,...] [--save FILE]
+
+Parts: 1m, 32k (one connection, writes of that size), 4x (four connections, 1 MiB writes), idle, beside (round trips of 64
+bytes alone and beside a saturating stream), memory. With --save the rounds are added to those that FILE has, and the tables
+are of all of them: so a long run can be made in pieces. --runs 0 only prints what FILE has.
 
 Path: load -> unix socket -> source relay -> TLS 1.3 over loopback TCP -> target relay -> unix socket -> sink, source and
 target as separate processes. Rounds are shuffled, every peer once a round; a ratio to KubeVirt's proxy (or, without
@@ -15,11 +19,12 @@ import pathlib
 import random
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+
+import relay_report
 
 HERE = pathlib.Path(__file__).resolve().parent
 CIPHER = "TLS_AES_128_GCM_SHA256"
@@ -124,7 +129,7 @@ class Bench:
 
     def kubevirt(self):
         pair, port = self.pair("kubevirt")
-        exe, pki = self.work / "kubevirt-proxy", self.pki
+        exe, pki = self.build / "bench" / "kubevirt-proxy", self.pki
         pair.start("target", [exe, "target", "127.0.0.1", str(port), self.sink_path, pki / "ca.crt", pki / "b.crt", pki / "b.key"],
                    lambda: tcp_listening(port))
         pair.start("source", [exe, "source", pair.socket, f"127.0.0.1:{port}", pki / "ca.crt", pki / "a.crt", pki / "a.key"],
@@ -167,7 +172,7 @@ class Bench:
                  "ferry plain": lambda: self.ferry("plain", "--plain")}
         if shutil.which("go"):
             print("building KubeVirt's proxy (Go)...", file=sys.stderr)
-            built = subprocess.run(["go", "build", "-mod=mod", "-o", self.work / "kubevirt-proxy", "."], cwd=HERE / "peers" / "kubevirt-proxy",
+            built = subprocess.run(["go", "build", "-mod=mod", "-o", self.build / "bench" / "kubevirt-proxy", "."], cwd=HERE / "peers" / "kubevirt-proxy",
                                    capture_output=True, text=True)
             if built.returncode == 0:
                 peers["kubevirt"] = self.kubevirt
@@ -200,7 +205,7 @@ class Bench:
         pair = start()
         try:
             time.sleep(0.2)
-            return [pair.usage(s)[1] for s in ("source", "target")]
+            return {f"rss_{s}": pair.usage(s)[1] for s in ("source", "target")}
         finally:
             pair.stop()
 
@@ -209,10 +214,15 @@ class Bench:
         bulk = None
         try:
             if beside_bulk:
-                bulk = subprocess.Popen([self.build / "bench" / "relay_load", "send", str(pair.socket), str(64 << 30), str(1 << 20), "1"],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                bulk = subprocess.Popen([self.build / "bench" / "relay_load", "send", str(pair.socket), str(1 << 50), str(1 << 20), "1"],
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
                 time.sleep(0.3)
-            return self.load("ping", pair.socket, 2000)
+            row = self.load("ping", pair.socket, 2000)
+            if bulk:
+                bulk.terminate()
+                sent = json.loads(bulk.communicate(timeout=60)[0])
+                row["bulk"] = sent["bytes"] / (1 << 20) / sent["seconds"]
+            return row
         finally:
             if bulk:
                 bulk.kill()
@@ -220,15 +230,8 @@ class Bench:
             pair.stop()
 
 
-def spread(values, digits=2):
-    return f"{statistics.median(values):.{digits}f} [{min(values):.{digits}f}..{max(values):.{digits}f}]"
-
-
-def ratios(results, name, base, key):
-    return [a[key] / b[key] for a, b in zip(results[name], results[base]) if b[key]]
-
-
-def rounds(bench, peers, runs, label, measure):
+def rounds(peers, runs, label, measure):
+    """One row a peer and round; peers in another order each round."""
     results = {name: [] for name in peers}
     for n in range(runs):
         order = list(peers)
@@ -240,30 +243,30 @@ def rounds(bench, peers, runs, label, measure):
     return results
 
 
-def print_bulk(title, results, base):
-    print(f"\n### {title}\n\n| relay | MiB/s | CPU-s/GiB source | target | both | CPU, ratio to {base} | throughput, ratio to {base} | peak MiB source / target |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, rows in results.items():
-        col = lambda key: [r[key] for r in rows]
-        print(f"| {name} | {spread(col('MiB/s'), 0)} | {statistics.median(col('cpu_source')):.2f} | {statistics.median(col('cpu_target')):.2f} "
-              f"| {spread(col('cpu'))} | {spread(ratios(results, name, base, 'cpu'))} | {spread(ratios(results, name, base, 'MiB/s'))} "
-              f"| {statistics.median(col('rss_source')):.1f} / {statistics.median(col('rss_target')):.1f} |", flush=True)
-
-
-def print_pings(title, results, base):
-    print(f"\n### {title}\n\n| relay | p50 µs | p99 µs | p50, ratio to {base} | p99, ratio to {base} |\n|---|---|---|---|---|")
-    for name, rows in results.items():
-        print(f"| {name} | {spread([r['p50_us'] for r in rows], 0)} | {spread([r['p99_us'] for r in rows], 0)} "
-              f"| {spread(ratios(results, name, base, 'p50_us'))} | {spread(ratios(results, name, base, 'p99_us'))} |", flush=True)
-
-
-def print_floor():
+def floor():
+    """Bytes a second of AES-128-GCM on this machine."""
     out = subprocess.run(["openssl", "speed", "-evp", "aes-128-gcm", "-bytes", "16384", "-seconds", "1", "-mr"], capture_output=True, text=True)
-    for line in out.stdout.splitlines():
-        if line.startswith("+F:"):
-            speed = float(line.split(":")[3])
-            print(f"\nFloor: AES-128-GCM on 16 KiB blocks {speed / 1e9:.2f} GB/s, so sealing and opening a GiB is "
-                  f"{2 * (1 << 30) / speed:.2f} CPU-s; the kernel's copies and TCP are what `ferry plain` needs.", flush=True)
+    return next((float(l.split(":")[3]) for l in out.stdout.splitlines() if l.startswith("+F:")), None)
+
+
+def measure(args, parts):
+    """Rows by part and peer."""
+    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as tmp:
+        bench = Bench(args.build.resolve(), pathlib.Path(tmp))
+        try:
+            peers = bench.peers()
+            if args.only:
+                peers = {k: v for k, v in peers.items() if k in args.only.split(",")}
+            size = int(args.gib * (1 << 30))
+            how = {
+                "1m": lambda s: bench.bulk(s, size, 1 << 20, 1), "32k": lambda s: bench.bulk(s, size, 32 << 10, 1),
+                "4x": lambda s: bench.bulk(s, size, 1 << 20, 4), "idle": lambda s: bench.pings(s, False),
+                "beside": lambda s: bench.pings(s, True), "memory": bench.idle_memory,
+            }
+            return {part: rounds(peers, args.runs, part, how[part]) for part in parts}
+        finally:
+            bench.sink.kill()
+            bench.sink.wait()
 
 
 def main():
@@ -272,30 +275,21 @@ def main():
     ap.add_argument("--gib", type=float, default=2)
     ap.add_argument("--runs", type=int, default=5)
     ap.add_argument("--only", help="comma-separated names of peers")
-    ap.add_argument("--quick", action="store_true", help="one connection with 1 MiB writes only")
+    ap.add_argument("--parts", default=",".join(relay_report.TITLES), help="comma-separated, see above")
+    ap.add_argument("--save", type=pathlib.Path, help="JSON file that results are added to")
     args = ap.parse_args()
-    with tempfile.TemporaryDirectory(prefix="ferry-bench-") as tmp:
-        bench = Bench(args.build.resolve(), pathlib.Path(tmp))
-        try:
-            peers = bench.peers()
-            if args.only:
-                peers = {k: v for k, v in peers.items() if k in args.only.split(",")}
-            base = next(n for n in ("kubevirt", "haproxy", *peers) if n in peers)
-            size = int(args.gib * (1 << 30))
-            print_floor()
-            for write, connections in ((1 << 20, 1), (32 << 10, 1), (1 << 20, 4)):
-                label = f"{connections} connection{'s' if connections > 1 else ''}, writes of {write >> 10} KiB, {args.gib:g} GiB, {args.runs} runs"
-                print_bulk(label, rounds(bench, peers, args.runs, label, lambda s: bench.bulk(s, size, write, connections)), base)
-                if args.quick:
-                    return
-            for beside, label in ((False, "round trip of 64 bytes, idle path"), (True, "round trip of 64 bytes beside a saturating stream")):
-                print_pings(label, rounds(bench, peers, args.runs, label, lambda s: bench.pings(s, beside)), base)
-            print("\n### resident memory, idle\n\n| relay | source MiB | target MiB |\n|---|---|---|")
-            for name, start in peers.items():
-                source, target = bench.idle_memory(start)
-                print(f"| {name} | {source:.1f} | {target:.1f} |", flush=True)
-        finally:
-            bench.sink.kill()
+    parts = args.parts.split(",")
+    if set(parts) - set(relay_report.TITLES):
+        ap.error(f"parts are {', '.join(relay_report.TITLES)}")
+    kept = json.loads(args.save.read_text()) if args.save and args.save.exists() else {}
+    if args.runs > 0:
+        kept["floor"] = kept.get("floor") or floor()
+        for part, rows in measure(args, parts).items():
+            for name, more in rows.items():
+                kept.setdefault(part, {}).setdefault(name, []).extend(more)
+        if args.save:
+            args.save.write_text(json.dumps(kept))
+    relay_report.show(kept)
 
 
 main()

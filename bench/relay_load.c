@@ -1,13 +1,15 @@
 /* Load for relay benchmarks, at the two unix sockets that a relay pair connects.
  *
- *   relay_load sink PATH                       listens; discards bulk, echoes pings; one thread
- * each relay_load send PATH BYTES WRITE CONNS     sends BYTES over CONNS connections, WRITE bytes a
- * call relay_load ping PATH COUNT                 COUNT round trips of 64 bytes
+ *   sink PATH                   listens; discards bulk, echoes pings; one thread each
+ *   send PATH BYTES WRITE CONNS sends BYTES over CONNS connections, WRITE bytes a call, or until
+ *                               SIGTERM
+ *   ping PATH COUNT             COUNT round trips of 64 bytes
  *
  * The first byte of a connection says what it is: 'E' echo, or 'B' bulk: a length of 8 bytes and
  * that many bytes, answered by one byte when all have arrived (not by end of file: some relays end
  * both directions at the first one). Results go to standard output as JSON. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -100,6 +102,26 @@ struct sender {
     pthread_t thread;
 };
 
+static atomic_uint_fast64_t sent;
+static int64_t begin_ns;
+
+static void print_sent(void)
+{
+    printf("{\"seconds\": %.6f, \"bytes\": %llu}\n", (double)(ferry_now_ns() - begin_ns) / 1e9,
+           (unsigned long long)atomic_load(&sent));
+    fflush(stdout);
+}
+
+/* SIGTERM is blocked everywhere else. */
+static void *wait_for_term(void *arg)
+{
+    int number;
+
+    sigwait(arg, &number);
+    print_sent();
+    _exit(0);
+}
+
 static void *send_bulk(void *arg)
 {
     struct sender *s = arg;
@@ -127,6 +149,7 @@ static void *send_bulk(void *arg)
             die("send", &err);
         }
         left -= n;
+        atomic_fetch_add(&sent, n);
     }
     char done;
     if (read(fd, &done, 1) != 1 || done != '!') {
@@ -139,7 +162,14 @@ static void *send_bulk(void *arg)
 static int run_send(const char *path, uint64_t bytes, size_t write_size, int connections)
 {
     struct sender senders[64];
-    int64_t begin = ferry_now_ns();
+    sigset_t term;
+    pthread_t watcher;
+
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, NULL);
+    pthread_create(&watcher, NULL, wait_for_term, &term);
+    begin_ns = ferry_now_ns();
 
     for (int i = 0; i < connections; i++) {
         senders[i] = (struct sender){path, bytes / (uint64_t)connections, write_size, 0};
@@ -148,7 +178,7 @@ static int run_send(const char *path, uint64_t bytes, size_t write_size, int con
     for (int i = 0; i < connections; i++) {
         pthread_join(senders[i].thread, NULL);
     }
-    printf("{\"seconds\": %.6f}\n", (double)(ferry_now_ns() - begin) / 1e9);
+    print_sent();
     return 0;
 }
 
