@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Ferry's relay beside other TLS relays, in one run on one machine.
 
-    bench/relay.py BUILD_DIR [--gib N] [--runs N] [--only PEER,...] [--parts PART,...] [--save FILE]
+    bench/relay.py BUILD_DIR [--gib N] [--runs N] [--only PEER,...] [--parts PART,...] [--save FILE] [--also NAME=RELAY]
 
 Parts: 1m, 32k (one connection, writes of that size), 4x (four connections, 1 MiB writes), idle, beside (round trips of 64
 bytes alone and beside a saturating stream), memory. With --save the rounds are added to those that FILE has, and the tables
-are of all of them: so a long run can be made in pieces. --runs 0 only prints what FILE has.
+are of all of them: so a long run can be made in pieces. --runs 0 only prints what FILE has. --also puts another ferry-relay
+beside, for changes to be judged in the same rounds.
 
 Path: load -> unix socket -> source relay -> TLS 1.3 over loopback TCP -> target relay -> unix socket -> sink, source and
 target as separate processes. Rounds are shuffled, every peer once a round; a ratio to KubeVirt's proxy (or, without
@@ -110,9 +111,9 @@ class Bench:
         work.mkdir()
         return Pair(work, work / "in.sock"), self.port
 
-    def ferry(self, name, *mode):
+    def ferry(self, name, *mode, relay=None):
         pair, port = self.pair(name)
-        relay, pki = self.build / "bin" / "ferry-relay", self.pki
+        relay, pki = relay or self.build / "bin" / "ferry-relay", self.pki
         identity = lambda me, other: ["--ca", pki / "ca.crt", "--cert", pki / f"{me}.crt", "--key", pki / f"{me}.key",
                                       "--node", me, "--peer-node", other, "--move", MOVE, "--channel", "49152"]
         target = [relay, "target", "--listen", f"127.0.0.1:{port}", "--connect", f"unix:{self.sink_path}"]
@@ -255,8 +256,10 @@ def measure(args, parts):
         bench = Bench(args.build.resolve(), pathlib.Path(tmp))
         try:
             peers = bench.peers()
+            for name, relay in (also.split("=", 1) for also in args.also):
+                peers[name] = lambda name=name, relay=relay: bench.ferry(name, relay=relay)
             if args.only:
-                peers = {k: v for k, v in peers.items() if k in args.only.split(",")}
+                peers = {k: v for k, v in peers.items() if k in args.only.split(",") or any(a.startswith(k + "=") for a in args.also)}
             size = int(args.gib * (1 << 30))
             how = {
                 "1m": lambda s: bench.bulk(s, size, 1 << 20, 1), "32k": lambda s: bench.bulk(s, size, 32 << 10, 1),
@@ -276,6 +279,7 @@ def main():
     ap.add_argument("--runs", type=int, default=5)
     ap.add_argument("--only", help="comma-separated names of peers")
     ap.add_argument("--parts", default=",".join(relay_report.TITLES), help="comma-separated, see above")
+    ap.add_argument("--also", action="append", default=[], metavar="NAME=RELAY")
     ap.add_argument("--save", type=pathlib.Path, help="JSON file that results are added to")
     args = ap.parse_args()
     parts = args.parts.split(",")

@@ -279,12 +279,21 @@ void tls_conn_free(struct tls_conn *c)
     }
 }
 
+/* What an earlier call left behind must not be taken for this one's. Clearing is not cheap, and
+ * there is nearly always nothing to clear. */
+static void forget_errors(void)
+{
+    if (ERR_peek_error() != 0) {
+        ERR_clear_error();
+    }
+}
+
 enum tls_io tls_conn_handshake(struct tls_conn *c, struct ferry_error *err)
 {
     if (!c->ssl) {
         return TLS_OK;
     }
-    ERR_clear_error();
+    forget_errors();
     int rc = SSL_do_handshake(c->ssl);
     c->wire.drained = false; /* the next call need not come after a wait */
     return rc == 1 ? check_selected(c, err) : result(c, rc, err);
@@ -294,7 +303,7 @@ enum tls_io tls_conn_read(struct tls_conn *c, void *buf, size_t n, size_t *ret_n
                           struct ferry_error *err)
 {
     if (c->ssl) {
-        ERR_clear_error();
+        forget_errors();
         int rc = SSL_read_ex(c->ssl, buf, n, ret_n);
         return rc == 1 ? TLS_OK : result(c, rc, err);
     }
@@ -332,7 +341,7 @@ enum tls_io tls_conn_write(struct tls_conn *c, const void *buf, size_t n, size_t
     if (!c->ssl) {
         return write_plain(c, buf, n, ret_n, err);
     }
-    ERR_clear_error();
+    forget_errors();
     int rc = SSL_write_ex(c->ssl, buf, n, ret_n);
     return rc == 1 ? TLS_OK : result(c, rc, err);
 }
@@ -359,7 +368,7 @@ enum tls_io tls_conn_close_send(struct tls_conn *c, struct ferry_error *err)
                        SHUT_WR); /* fails only when the peer has left: seen by reading */
         return TLS_OK;
     }
-    ERR_clear_error();
+    forget_errors();
     /* 0: ours is out, the peer's has not come. Calling again then would read, so we do not. */
     int rc = SSL_get_shutdown(c->ssl) & SSL_SENT_SHUTDOWN ? 0 : SSL_shutdown(c->ssl);
     return rc >= 0 ? tls_conn_flush(c, err) : result(c, rc, err);
