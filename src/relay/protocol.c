@@ -400,7 +400,7 @@ void protocol_unix_written(struct protocol *p, size_t n, int64_t now)
 {
     struct protocol_in *in = &p->in;
     uint64_t every =
-        in->window.bytes / 4 < PROTOCOL_ACK_BYTES ? in->window.bytes / 4 : PROTOCOL_ACK_BYTES;
+        in->window.bytes / 2 < PROTOCOL_ACK_BYTES ? in->window.bytes / 2 : PROTOCOL_ACK_BYTES;
 
     if (n == 0) {
         return;

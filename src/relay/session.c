@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <openssl/rand.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,11 +26,16 @@
 #include "relay/local.h"
 
 enum {
-    BATCH = 256 * 1024,
+    BATCH = 512 * 1024,
+    MORE = 128 * 1024, /* a read of this size: by the time it is worked off there will be more */
+    SMALL = 4096,
     VEC_MAX = 64,
     PASSES_BETWEEN_POLLS = 16, /* a busy stream still sees the other descriptors */
 };
 #define LEAVE_NS (1 * FERRY_NS_PER_S)
+/* After small messages the next one, an answer mostly, comes soon: going to sleep and being woken
+ * would take longer than it does. Bulk gains nothing by this. */
+#define LINGER_NS (50 * 1000)
 /* Nothing listens at the target's port: its relay is gone, and with it the stream. But a firewall
  * that is being reloaded says the same for a moment. */
 #define REFUSED_OPENING_NS (3 * FERRY_NS_PER_S)
@@ -263,6 +269,7 @@ static bool write_unix(struct session *x, int64_t now)
             total += vec[i].iov_len;
         }
         x->writable = (size_t)n == total;
+        x->burst += (size_t)n;
         protocol_unix_written(x->p, (size_t)n, now);
         return true;
     }
@@ -311,7 +318,8 @@ static bool read_unix(struct session *x, int64_t now)
     }
     ssize_t n = recv(x->unix_fd, where, space, 0);
     if (n > 0) {
-        x->readable = (size_t)n == space;
+        x->readable = (size_t)n == space || n >= MORE;
+        x->burst += (size_t)n;
         protocol_unix_read(x->p, (size_t)n);
         x->rate_ns = relay_rate_spend(x->s->rate, (size_t)n, now);
         return true;
@@ -427,6 +435,22 @@ static int timeout_ms(const struct session *x, bool at_once)
     return ferry_ms_left(at) + 1;
 }
 
+static int wait_for_events(struct session *x, struct pollfd *p, nfds_t count, bool at_once)
+{
+    bool small = x->burst > 0 && x->burst <= SMALL && !at_once;
+    int64_t until = small ? ferry_now_ns() + LINGER_NS : 0;
+    int n = 0;
+
+    x->burst = 0;
+    while (n == 0 && small && ferry_now_ns() < until) {
+        n = poll(p, count, 0);
+        if (n == 0) {
+            sched_yield(); /* whoever is to answer may need this CPU */
+        }
+    }
+    return n != 0 ? n : poll(p, count, timeout_ms(x, at_once));
+}
+
 static void wait_for_more(struct session *x, bool at_once)
 {
     struct pollfd p[4] = {
@@ -435,7 +459,7 @@ static void wait_for_more(struct session *x, bool at_once)
         watch_unix(x),
         watch_link(x),
     };
-    int n = poll(p, 4, timeout_ms(x, at_once));
+    int n = wait_for_events(x, p, 4, at_once);
 
     if (n == 0 && !at_once && x->link.state == RELAY_LINK_UP) {
         tls_conn_trim(x->link.tls);

@@ -897,7 +897,7 @@ static void acknowledgements(void **state)
     int64_t t = T0 + 100 * MS; /* before a PING is due again */
 
     (void)state;
-    /* Less than 256 KiB: 20 ms after delivery. */
+    /* Less than 512 KiB: 20 ms after delivery. */
     feed_data(p, 0, 1000, T0);
     protocol_tick(p, t);
     flush(p, t);
@@ -915,19 +915,23 @@ static void acknowledgements(void **state)
     assert_hex(sent.bytes, sent.n, "05 00 0000 00000004 00000000000003e8 00100000");
     flush(p, t + PROTOCOL_ACK_DELAY);
     assert_int_equal(sent.n, 0);
-    /* 256 KiB: at once. */
+    /* 512 KiB: at once. */
     feed_data(p, 1000, FRAME_DATA_MAX, t);
     app_reads(p, t);
     flush(p, t);
+    assert_int_equal(sent.count[FRAME_ACK], 0);
+    feed_data(p, 1000 + FRAME_DATA_MAX, FRAME_DATA_MAX, t);
+    app_reads(p, t);
+    flush(p, t);
     assert_int_equal(sent.count[FRAME_ACK], 1);
-    assert_int_equal(sent.last[FRAME_ACK].offset, 1000 + FRAME_DATA_MAX);
+    assert_int_equal(sent.last[FRAME_ACK].offset, 1000 + PROTOCOL_ACK_BYTES);
     /* Together with whatever leaves. */
-    feed_data(p, 1000 + FRAME_DATA_MAX, 10, t);
+    feed_data(p, 1000 + PROTOCOL_ACK_BYTES, 10, t);
     app_reads(p, t);
     app_writes(p, 5);
     flush(p, t);
     assert_hex(sent.bytes, sent.n,
-               "05 00 0000 00000004 00000000000403f2 00100000"
+               "05 00 0000 00000004 00000000000803f2 00100000"
                "04 00 0000 00000005 0000000000000001 0102030405");
     /* Duplicates are dropped, but answered. */
     feed_data(p, 500, 600, t);
@@ -935,14 +939,14 @@ static void acknowledgements(void **state)
     assert_int_equal(app_reads(p, t), 0);
     protocol_tick(p, t + PROTOCOL_ACK_DELAY);
     flush(p, t + PROTOCOL_ACK_DELAY);
-    assert_int_equal(sent.last[FRAME_ACK].offset, 1010 + FRAME_DATA_MAX);
+    assert_int_equal(sent.last[FRAME_ACK].offset, 1010 + PROTOCOL_ACK_BYTES);
     /* Half old, half new. */
-    feed_data(p, 1000 + FRAME_DATA_MAX, 20, t);
+    feed_data(p, 1000 + PROTOCOL_ACK_BYTES, 20, t);
     struct iovec vec[2];
 
     assert_int_equal(protocol_write_vec(p, vec, 2), 1);
     assert_int_equal(vec[0].iov_len, 10);
-    assert_int_equal(((uint8_t *)vec[0].iov_base)[0], (uint8_t)(1010 + FRAME_DATA_MAX));
+    assert_int_equal(((uint8_t *)vec[0].iov_base)[0], (uint8_t)(1010 + PROTOCOL_ACK_BYTES));
     protocol_free(p);
 }
 
