@@ -52,8 +52,8 @@ class Pair:
         return {p.pid for p in self.processes[side]}
 
     def usage(self, side):
-        """CPU seconds, peak resident MiB of all processes of a side."""
-        ticks, peak = 0, 0
+        """CPU seconds, resident MiB and their peak, of all processes of a side."""
+        ticks, kib = 0, {"VmRSS": 0, "VmHWM": 0}
         sessions = self.sessions(side)
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
@@ -64,11 +64,11 @@ class Pair:
                     continue
                 ticks += sum(int(f) for f in fields[11:15])
                 for line in (entry / "status").read_text().splitlines():
-                    if line.startswith("VmHWM:"):
-                        peak += int(line.split()[1])
+                    if line.split(":")[0] in kib:
+                        kib[line.split(":")[0]] += int(line.split()[1])
             except (OSError, IndexError):
                 continue
-        return ticks / os.sysconf("SC_CLK_TCK"), peak / 1024
+        return ticks / os.sysconf("SC_CLK_TCK"), kib["VmRSS"] / 1024, kib["VmHWM"] / 1024
 
     def stop(self):
         for side in self.processes.values():
@@ -198,7 +198,7 @@ class Bench:
             gib = size / (1 << 30)
             cpu = [(a[0] - b) / gib for a, b in zip(after, before)]
             return {"MiB/s": size / (1 << 20) / seconds, "cpu_source": cpu[0], "cpu_target": cpu[1], "cpu": sum(cpu),
-                    "rss_source": after[0][1], "rss_target": after[1][1]}
+                    "rss_source": after[0][2], "rss_target": after[1][2]}
         finally:
             pair.stop()
 

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/pages.h"
 #include "base/str.h"
 #include "programs/ferry-relay-alone.h"
 #include "relay/control.h"
@@ -170,6 +171,7 @@ static int serve_with(struct tls_credentials *credentials, struct tls_credential
     if (rc == 0) {
         ferry_info("serving", F_STR("node", o->node), F_STR("control", o->control),
                    F_UINT("uid", getuid()));
+        ferry_pages_forget();
         serve_until_told(m);
         http_server_stop(server);
     }

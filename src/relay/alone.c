@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/pages.h"
 #include "relay/group.h"
 
 static void print_listening(const struct relay_group *g)
@@ -57,6 +58,7 @@ int relay_alone_run(struct relay_spec *spec_take, struct tls_credentials *creden
     int rc = relay_group_start(spec_take, &env, &g, err);
     if (rc == 0) {
         print_listening(g);
+        ferry_pages_forget();
         serve(g);
     }
     relay_group_stop(g);
