@@ -5,11 +5,56 @@
 #include "base/str.h"
 #include "control/names.h"
 
+static void storage_done(struct cluster_storage *s)
+{
+    kube_snapshot_done(&s->claims);
+    kube_snapshot_done(&s->classes);
+    kube_snapshot_done(&s->profiles);
+    *s = (struct cluster_storage){0};
+}
+
+static void add_claim(struct cluster *c, struct cluster_storage *s, const char *ns,
+                      const char *name)
+{
+    struct api_object *o = name ? kube_informer_get(c->claims, ns, name) : NULL;
+
+    if (o) {
+        s->claims.items = (struct api_object **)ferry_xrealloc(
+            (void *)s->claims.items, s->claims.n + 1, sizeof(*s->claims.items));
+        s->claims.items[s->claims.n++] = o;
+    }
+}
+
+static struct cluster_storage storage_of(struct cluster *c, const struct api_object *vmi)
+{
+    struct cluster_storage s = {0};
+    const struct api_machine *m = &vmi->u.vmi.machine;
+
+    for (size_t i = 0; i < m->n_volumes; i++) {
+        add_claim(c, &s, vmi->meta->namespace_, storage_claim_name(&m->volumes[i]));
+    }
+    if (s.claims.n > 0) {
+        s.classes = kube_informer_list(c->classes);
+        s.profiles = kube_informer_list(c->profiles);
+    }
+    s.view = (struct storage_view){
+        .claims = (const struct api_object *const *)s.claims.items,
+        .n_claims = s.claims.n,
+        .classes = (const struct api_object *const *)s.classes.items,
+        .n_classes = s.classes.n,
+        .profiles = (const struct api_object *const *)s.profiles.items,
+        .n_profiles = s.profiles.n,
+    };
+    return s;
+}
+
 void cluster_family_done(struct cluster_family *f)
 {
     api_object_unref(f->vmi);
     kube_snapshot_done(&f->pods);
     kube_snapshot_done(&f->migrations);
+    api_object_unref(f->node);
+    storage_done(&f->storage);
     *f = (struct cluster_family){0};
 }
 
@@ -39,6 +84,17 @@ static struct kube_snapshot migrations_of(struct cluster *c, const char *ns, con
     return kube_informer_find(c->migrations, key);
 }
 
+/* What goes with the VMI. */
+static void look_around_vmi(struct cluster *c, struct cluster_family *f)
+{
+    if (f->vmi) {
+        const char *node = f->vmi->u.vmi.node_name;
+
+        f->node = ferry_str_empty(node) ? NULL : kube_informer_get(c->nodes, NULL, node);
+        f->storage = storage_of(c, f->vmi);
+    }
+}
+
 struct cluster_family cluster_family(struct cluster *c, const char *ns, const char *vmi_name)
 {
     struct cluster_family f = {.vmi = kube_informer_get(c->vmis, ns, vmi_name),
@@ -47,6 +103,7 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
     if (f.vmi) {
         f.pods = kube_informer_find(c->pods, f.vmi->meta->uid);
     }
+    look_around_vmi(c, &f);
     return f;
 }
 
@@ -76,6 +133,7 @@ int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,
         .migrations = migrations_of(c, ns, vmi_name),
     };
     list.n = 0;
+    look_around_vmi(c, ret);
     return 0;
 }
 

@@ -12,8 +12,15 @@ struct cluster {
     struct kube_recorder *recorder;
     struct kube_informer *vms, *vmis, *pods, *migrations, *nodes;
     struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
+    struct kube_informer *claims, *classes, *profiles;
     struct migration_settings settings;
     struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */
+};
+
+/* What is known of the claims that a VMI names. */
+struct cluster_storage {
+    struct storage_view view; /* points into the rest */
+    struct kube_snapshot claims, classes, profiles;
 };
 
 /* All that hangs together by one VMI name. Referenced objects; free with cluster_family_done(). */
@@ -21,6 +28,8 @@ struct cluster_family {
     struct api_object *vmi;          /* or NULL */
     struct kube_snapshot pods;       /* created for the VMI's UID */
     struct kube_snapshot migrations; /* of that VMI name */
+    struct api_object *node;         /* that the VMI is on, or NULL */
+    struct cluster_storage storage;
 };
 void cluster_family_done(struct cluster_family *f);
 #define cluster_cleanup_family ferry_cleanup(cluster_family_done)

@@ -11,6 +11,10 @@
  *              evacuation of one with taints
  *   KubeVirt, MigrationPolicy, Namespace
  *              the migrations that wait: limits and policies may have changed
+ *   PersistentVolumeClaim
+ *              the VMIs that name it, as if they had changed; all pods without a node
+ *   StorageClass, StorageProfile
+ *              the migrations that wait; all pods without a node
  *   ResourceQuota
  *              the migrations of the namespace that quota refused
  *
@@ -44,7 +48,8 @@ struct controller {
 #define INFORMERS(c)                                                                               \
     (c)->cluster.vms, (c)->cluster.migrations, (c)->cluster.pods, (c)->cluster.vmis,               \
         (c)->cluster.nodes, (c)->cluster.kubevirts, (c)->cluster.policies,                         \
-        (c)->cluster.namespaces, (c)->cluster.quotas
+        (c)->cluster.namespaces, (c)->cluster.quotas, (c)->cluster.claims, (c)->cluster.classes,   \
+        (c)->cluster.profiles
 
 /* ---- what wakes whom -------------------------------------------------------------------------
  */
@@ -246,6 +251,32 @@ static void on_quota(void *ctx, struct api_object *old, struct api_object *now)
     }
 }
 
+/* VMIs that name the claim, and their moves; pods that wait for it. */
+static void on_claim(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+    const struct api_meta *claim = (now ? now : old)->meta;
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.vmis);
+
+    for (size_t i = 0; i < all.n; i++) {
+        const struct api_machine *m = &all.items[i]->u.vmi.machine;
+
+        for (size_t k = 0; k < m->n_volumes; k++) {
+            if (ferry_streq(storage_claim_name(&m->volumes[k]), claim->name) &&
+                ferry_streq(all.items[i]->meta->namespace_, claim->namespace_)) {
+                on_vmi(c, all.items[i], all.items[i]);
+            }
+        }
+    }
+    wake_homeless_pods(c);
+}
+
+static void on_storage(void *ctx, struct api_object *old, struct api_object *now)
+{
+    on_settings(ctx, old, now);
+    wake_homeless_pods(ctx);
+}
+
 static void on_kubevirt(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -279,6 +310,9 @@ static int start_informers(struct controller *c, struct ferry_error *err)
          &c->cluster.policies, on_settings, NULL},
         {api_resource_find("", "v1", "resourcequotas"), &c->cluster.quotas, on_quota, NULL},
         {api_resource_find("", "v1", "namespaces"), &c->cluster.namespaces, on_settings, NULL},
+        {api_resource_of_kind(API_KIND_CLAIM), &c->cluster.claims, on_claim, NULL},
+        {api_resource_of_kind(API_KIND_STORAGE_CLASS), &c->cluster.classes, on_storage, NULL},
+        {api_resource_of_kind(API_KIND_STORAGE_PROFILE), &c->cluster.profiles, on_storage, NULL},
     };
     const size_t n = sizeof(table) / sizeof(table[0]);
 

@@ -102,6 +102,8 @@ static struct migration_view make_view(struct cluster *c, const struct api_objec
         .source_pod = f->vmi ? vmi_current_pod(&f->vmi->u.vmi, pods, f->pods.n) : NULL,
         .migrations = (const struct api_object *const *)f->migrations.items,
         .n_migrations = f->migrations.n,
+        .source_node = f->node,
+        .storage = f->storage.view,
         .kubevirt = s->kubevirt,
         .namespace_ = s->ns,
         .policies = (const struct api_object *const *)s->policies.items,

@@ -26,6 +26,7 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
                             .migrations = (const struct api_object *const *)f->migrations.items,
                             .n_migrations = f->migrations.n,
                             .target_node_gone = target_node_gone(c, f->vmi),
+                            .storage = f->storage.view,
                             .pod = c->settings.pod};
 
     vmi_decide(&view, ferry_now_unix_ms(), ret);

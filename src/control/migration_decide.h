@@ -34,6 +34,8 @@ struct migration_view {
     struct limits_answer limits;                /* looked at in Pending and Scheduled only */
     bool source_node_gone, target_node_gone;    /* after hand-off: there is no such Node object */
     int64_t source_silent_ms, target_silent_ms; /* since when its node is not Ready; 0 = it is */
+    const struct api_object *source_node;       /* or NULL */
+    struct storage_view storage;
     const struct api_object *kubevirt, *namespace_; /* or NULL */
     const struct api_object *const *policies;       /* all MigrationPolicies */
     size_t n_policies;

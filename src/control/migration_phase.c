@@ -91,12 +91,26 @@ static int64_t retry_ms(const struct migration_case *d)
     return priority >= KUBE_PRIORITY_CRITICAL ? 1000 : priority >= KUBE_PRIORITY_USER ? 3000 : 5000;
 }
 
+/* Made only from what is known of the source's CPU: a guest that lands on another kind breaks. */
 static void create_target_pod(struct migration_case *d)
 {
+    const struct migration_view *v = d->view;
+    const struct pod_request request = {
+        .vmi = d->vmi,
+        .settings = &v->settings->pod,
+        .storage = &v->storage,
+        .migration = d->m,
+        .source_pod = &v->source_pod->u.pod,
+        .source_node = v->source_node ? &v->source_node->u.node : NULL,
+    };
     ferry_cleanup_free char *name = pod_name(d->vmi, d->m);
+    const char *why = NULL;
 
-    plan_create(d->plan, API_KIND_POD, d->m->meta.namespace_, name,
-                pod_render(d->vmi, d->m, &d->view->settings->pod));
+    if (!pod_target_cpu_is_known(&request, &why)) {
+        migration_fail(d, "CPUIncompatible", "%s", why);
+        return;
+    }
+    plan_create(d->plan, API_KIND_POD, d->m->meta.namespace_, name, pod_render(&request));
     plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulCreate",
                "Created migration target pod %s", name);
 }
@@ -147,6 +161,21 @@ static bool wait_for_backoff(struct migration_case *d)
     return true;
 }
 
+static bool wait_for_volumes(struct migration_case *d)
+{
+    struct storage_verdict v = storage_check(d->vmi, &d->view->storage);
+
+    if (v.reason && v.final) {
+        migration_fail(d, v.reason, "%s", v.message);
+    } else if (v.reason) {
+        migration_wait_for(d, &(struct migration_wait){.reason = v.reason,
+                                                       .message = v.message,
+                                                       .blocker = v.claim,
+                                                       .check_ms = retry_ms(d)});
+    }
+    return v.reason != NULL;
+}
+
 static bool wait_for_place(struct migration_case *d)
 {
     const struct limits_answer *a = &d->view->limits;
@@ -185,7 +214,7 @@ static bool phase_pending(struct migration_case *d)
                        c->reason ? c->reason : "", c->message ? c->message : "");
         return true;
     }
-    if (wait_for_source(d) || wait_for_backoff(d) || wait_for_place(d)) {
+    if (wait_for_source(d) || wait_for_backoff(d) || wait_for_volumes(d) || wait_for_place(d)) {
         return true;
     }
     const char *policy = NULL;

@@ -57,7 +57,7 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
         .handed_off = ours && !vmi->migration.completed,
         /* One that quota keeps out does not keep others out. */
         .ready = strcmp(m->phase, PHASE_PENDING) == 0 && migration_is_startable(v, NULL) &&
-                 migration_backoff_until(v) <= now_ms && !m->meta.deleted_ms &&
-                 !api_condition_true(&m->conditions, CONDITION_QUOTA),
+                 !storage_check(vmi, &v->storage).reason && migration_backoff_until(v) <= now_ms &&
+                 !m->meta.deleted_ms && !api_condition_true(&m->conditions, CONDITION_QUOTA),
     };
 }

@@ -7,9 +7,20 @@
 #include <stdint.h>
 
 #include "api/kinds.h"
+#include "control/storage.h"
 
 struct pod_settings {
     const char *launcher_image; /* what Kubernetes runs; the embedded engine does not look at it */
+};
+
+struct pod_request {
+    const struct api_vmi *vmi;
+    const struct pod_settings *settings;
+    const struct storage_view *storage; /* or NULL */
+    /* Of a target pod, else NULL. */
+    const struct api_migration *migration;
+    const struct api_pod *source_pod;
+    const struct api_node *source_node; /* may be NULL */
 };
 
 /* "virt-launcher-NAME-xxxxx"; owned by the caller. */
@@ -18,7 +29,10 @@ char *pod_name(const struct api_vmi *vmi, const struct api_migration *migration)
 /* Memory that a launcher needs besides the guest's. */
 int64_t pod_memory_overhead(const struct api_vmi *vmi);
 
-/* Manifest as JSON, owned by the caller. With a migration it is the target pod: kept off the nodes
- * that have a pod of this VMI, and its addedNodeSelector may only narrow the choice. */
-char *pod_render(const struct api_vmi *vmi, const struct api_migration *migration,
-                 const struct pod_settings *settings);
+/* Manifest as JSON, owned by the caller. A target pod is kept off the nodes that have a pod of this
+ * VMI, asks for a CPU like the source's, and the migration's addedNodeSelector may only narrow. */
+char *pod_render(const struct pod_request *request);
+
+/* A VM with CPU model host-model can only go where its present CPU is known; false with why, as a
+ * static text, when that is not known. */
+bool pod_target_cpu_is_known(const struct pod_request *request, const char **ret_why);

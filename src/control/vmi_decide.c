@@ -8,6 +8,7 @@
 #include "control/names.h"
 
 enum {
+    CLAIM_RETRY_MS = 10000,
     STOP_MARGIN_MS = 30000, /* beyond the guest's own grace, for its handler */
     ORPHAN_AGE_MS = 60000,  /* a target pod whose migration the cache does not show (yet) */
 };
@@ -139,6 +140,35 @@ static bool rule_finished(struct decision *d)
     return true;
 }
 
+/* The pod is made when all claims are there: whether one is a device shows only then. */
+static bool rule_wait_for_claim(struct decision *d)
+{
+    bool fresh = vmi_has_phase(d->vmi, ""), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
+    const char *missing = storage_missing_claim(d->vmi, &d->view->storage);
+
+    if (d->current || (!fresh && !pending) || !missing) {
+        return false;
+    }
+    ferry_cleanup_free char *text = ferry_asprintf(
+        "PVC %s/%s does not exist, waiting for it to appear", d->vmi->meta.namespace_, missing);
+    struct plan_condition c = {CONDITION_SYNCHRONIZED, "False", "FailedPvcNotFound", text};
+    api_cleanup_patch struct api_patch *p = api_patch_new();
+
+    plan_guard(p, d->view->vmi);
+    plan_add_finalizer(p, d->view->vmi, FINALIZER_VMI);
+    if (fresh) {
+        plan_set_phase(p, d->view->vmi, PHASE_PENDING, d->now_ms);
+        d->plan->phase = PHASE_PENDING;
+    }
+    if (plan_set_conditions(p, d->view->vmi, &d->vmi->conditions, &c, 1, d->now_ms)) {
+        plan_patch_status(d->plan, d->view->vmi, ferry_take_ptr(p));
+        plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "FailedPvcNotFound", "%s", text);
+    }
+    d->plan->reason = "FailedPvcNotFound";
+    plan_again(d->plan, CLAIM_RETRY_MS);
+    return true;
+}
+
 static bool rule_create_pod(struct decision *d)
 {
     bool fresh = vmi_has_phase(d->vmi, ""), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
@@ -155,7 +185,8 @@ static bool rule_create_pod(struct decision *d)
     }
     ferry_cleanup_free char *name = pod_name(d->vmi, NULL);
     plan_create(d->plan, API_KIND_POD, d->vmi->meta.namespace_, name,
-                pod_render(d->vmi, NULL, &d->view->pod));
+                pod_render(&(struct pod_request){
+                    .vmi = d->vmi, .settings = &d->view->pod, .storage = &d->view->storage}));
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_NORMAL, "SuccessfulCreate",
                "Created virtual machine pod %s", name);
     return true;
@@ -198,6 +229,7 @@ static bool rule_scheduling(struct decision *d)
     struct api_patch *p = api_patch_new();
     plan_guard(p, d->view->vmi);
     plan_add_finalizer(p, d->view->vmi, FINALIZER_VMI);
+    plan_remove_condition(p, &d->vmi->conditions, CONDITION_SYNCHRONIZED);
     move_to(d, p, PHASE_SCHEDULING);
     return true;
 }
@@ -230,6 +262,17 @@ static char *active_pods_json(const struct api_pod *pod)
     return json;
 }
 
+/* What the claims are; the handler tells by it whether the VM can be moved. */
+static bool set_volume_status(struct decision *d, struct api_patch *p)
+{
+    ferry_cleanup_free char *json = storage_volume_status(d->vmi, &d->view->storage);
+
+    if (json) {
+        api_patch_add_raw(p, "/status/volumeStatus", json);
+    }
+    return json != NULL;
+}
+
 static bool rule_scheduled(struct decision *d)
 {
     if (!vmi_has_phase(d->vmi, PHASE_SCHEDULING)) {
@@ -246,6 +289,7 @@ static bool rule_scheduled(struct decision *d)
         plan_set_label(p, d->view->vmi, LABEL_NODE_NAME, pod->node_name);
         api_patch_add_str(p, "/status/nodeName", pod->node_name);
         api_patch_add_raw(p, "/status/activePods", active);
+        set_volume_status(d, p);
         move_to(d, ferry_take_ptr(p), PHASE_SCHEDULED);
     } else if (changed) {
         plan_patch_status(d->plan, d->view->vmi, ferry_take_ptr(p));
@@ -292,7 +336,13 @@ static bool rule_target_node_gone(struct decision *d)
 
 static bool rule_settled(struct decision *d)
 {
+    api_cleanup_patch struct api_patch *p = api_patch_new();
+
     delete_spare_pods(d);
+    plan_guard(p, d->view->vmi);
+    if (set_volume_status(d, p)) {
+        plan_patch_status(d->plan, d->view->vmi, ferry_take_ptr(p));
+    }
     return true;
 }
 
@@ -302,6 +352,7 @@ static const struct {
 } rules[] = {
     {"deleted", rule_deleted},
     {"finished", rule_finished},
+    {"wait-for-claim", rule_wait_for_claim},
     {"create-pod", rule_create_pod},
     {"pod-lost-early", rule_pod_lost_early},
     {"pod-down-early", rule_pod_down_early},

@@ -12,6 +12,7 @@ struct vmi_view {
     const struct api_object *const *migrations; /* all of this VMI */
     size_t n_migrations;
     bool target_node_gone; /* of the last move: there is no such Node object */
+    struct storage_view storage;
     struct pod_settings pod;
 };
 

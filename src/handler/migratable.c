@@ -58,6 +58,17 @@ static bool shared_claim(const struct api_vmi *vmi, const char *volume)
     return false;
 }
 
+/* Its content goes with the move. */
+static bool is_copied(const struct api_vmi *vmi, const char *volume)
+{
+    for (size_t i = 0; i < vmi->n_migrated_volumes; i++) {
+        if (ferry_streq(vmi->migrated_volumes[i].volume, volume)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 struct migratable migratable_of(const struct api_vmi *vmi)
 {
     yyjson_val *volumes = at(vmi->spec, "/volumes"), *v;
@@ -77,6 +88,10 @@ struct migratable migratable_of(const struct api_vmi *vmi)
         bool claim = yyjson_obj_get(v, "persistentVolumeClaim") || yyjson_obj_get(v, "dataVolume");
         bool host_disk = yyjson_obj_get(v, "hostDisk");
 
+        if (claim && is_copied(vmi, api_json_str(v, "/name"))) {
+            m.block = true;
+            continue;
+        }
         if (claim && !shared_claim(vmi, api_json_str(v, "/name"))) {
             return no("DisksNotLiveMigratable", "a claim is not ReadWriteMany");
         }

@@ -200,7 +200,7 @@ class Agent(threading.Thread):
         self.plane.pki("node", name, out)
         api = ferrysite.Api(os.path.join(out, "node.kubeconfig"))
         api.create("nodes", {"apiVersion": "v1", "kind": "Node",
-                             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name},
+                             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubevirt.io/schedulable": "true"},
                                           "annotations": {"kubevirt.io/heartbeat": now()}}})
         self.patch(api, api.path("nodes", name) + "/status", {"status": {
             "allocatable": {"cpu": "8", "memory": "4Gi", "pods": "110"},

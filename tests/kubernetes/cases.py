@@ -61,7 +61,7 @@ def pod(name, **spec):
 def add_node(admin, name):
     """A node as a kubelet would have it: ready, with room, and without the taint that every new node gets."""
     admin.create(NODES, {"apiVersion": "v1", "kind": "Node",
-                         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}})
+                         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, "kubevirt.io/schedulable": "true"}}})
     room = {"cpu": "8", "memory": "16Gi", "pods": "110"}
     admin.patch(f"{NODES}/{name}/status", {"status": {
         "capacity": room, "allocatable": room,

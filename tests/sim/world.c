@@ -592,7 +592,8 @@ void world_start(uint64_t seed, bool verbose)
         world.nodes[i].up = true;
         snprintf(
             json, sizeof(json),
-            "{\"metadata\":{\"name\":\"n%d\",\"labels\":{\"kubernetes.io/hostname\":\"n%d\"}},"
+            "{\"metadata\":{\"name\":\"n%d\",\"labels\":{\"kubernetes.io/"
+            "hostname\":\"n%d\",\"kubevirt.io/schedulable\":\"true\"}},"
             "\"status\":{\"allocatable\":{\"cpu\":\"64\",\"memory\":\"64Gi\",\"pods\":\"100\"},"
             "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
             i, i);

@@ -10,7 +10,8 @@
  */
 
 static const char NODE[] =
-    "{'metadata':{'name':'n','resourceVersion':'1','labels':{}},'status':{'allocatable':{'cpu':'4',"
+    "{'metadata':{'name':'n','resourceVersion':'1','labels':{'kubevirt.io/"
+    "schedulable':'true'}},'status':{'allocatable':{'cpu':'4',"
     "'memory':'4Gi','pods':'10'},'conditions':[{'type':'Ready','status':'True'}]}}";
 static const char POD[] =
     "{'metadata':{'name':'p','namespace':'ns','uid':'new','labels':{'kubevirt.io/created-by':"
@@ -194,8 +195,10 @@ static void test_target_goes_elsewhere(void **state)
     api_cleanup_object struct api_object *b =
         make_object(API_KIND_NODE, NODE, "{'metadata':{'name':'b'}}");
     struct pod_settings settings = {.launcher_image = "x"};
-    ferry_cleanup_free char *source_json = pod_render(&vmi->u.vmi, NULL, &settings);
-    ferry_cleanup_free char *target_json = pod_render(&vmi->u.vmi, &move->u.migration, &settings);
+    ferry_cleanup_free char *source_json =
+        pod_render(&(struct pod_request){.vmi = &vmi->u.vmi, .settings = &settings});
+    ferry_cleanup_free char *target_json = pod_render(&(struct pod_request){
+        .vmi = &vmi->u.vmi, .migration = &move->u.migration, .settings = &settings});
     api_cleanup_object struct api_object *source = make_object(API_KIND_POD, source_json, NULL);
     api_cleanup_object struct api_object *target = make_object(API_KIND_POD, target_json, NULL);
     const struct api_object *nodes[] = {a, b};

@@ -347,8 +347,10 @@ static struct api_object *rendered(const char *vmi_merge, const char *migration_
     api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, vmi_merge);
     api_cleanup_object struct api_object *m =
         migration_merge ? make_object(API_KIND_MIGRATION, MIGRATION, migration_merge) : NULL;
-    ferry_cleanup_free char *json = pod_render(&vmi->u.vmi, m ? &m->u.migration : NULL,
-                                               &(struct pod_settings){.launcher_image = "img"});
+    ferry_cleanup_free char *json =
+        pod_render(&(struct pod_request){.vmi = &vmi->u.vmi,
+                                         .migration = m ? &m->u.migration : NULL,
+                                         .settings = &(struct pod_settings){"img"}});
     struct api_object *pod = NULL;
     struct ferry_error err = {0};
 
