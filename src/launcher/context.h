@@ -12,7 +12,8 @@ struct kept;
 struct context {
     const char *namespace_, *name, *uid; /* of the VMI that this launcher is for */
     const char *migration_dir;           /* sockets of moves */
-    const char *libvirt_socket;          /* of our libvirtd, as the pod sees it */
+    const char *libvirt_socket;          /* of our libvirtd, as the pod sees it; NULL = none */
+    bool system;                         /* libvirt is qemu:///system, else session */
     const char *record_dir;
     struct domain_xml_options domain;
     struct virt *virt;

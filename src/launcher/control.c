@@ -213,6 +213,11 @@ static void put_target(struct control *c, struct http_exchange *x, const char *u
         rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
                                     &options, &err);
     }
+    if (rc == 0 && !ctx->libvirt_socket) {
+        rc = ferry_fail(&err, FERRY_INVALID,
+                        "libvirt is not reached through a unix socket here, so no relay can lead "
+                        "a move to it: this launcher can only be a source");
+    }
     if (rc == 0 && options.allow_post_copy && !target_can_post_copy()) {
         rc = ferry_fail(&err, FERRY_INVALID,
                         "options.allowPostCopy: QEMU cannot use userfaultfd here "

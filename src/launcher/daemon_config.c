@@ -4,6 +4,19 @@
 
 #define KEEPALIVE "keepalive_interval = 5\nkeepalive_count = 60\n"
 
+/* No virtlogd: QEMU's output goes to files. */
+#define SETTINGS                                                                                   \
+    "security_driver = \"none\"\n"                                                                 \
+    "security_default_confined = 0\n"                                                              \
+    "dynamic_ownership = 0\n"                                                                      \
+    "remember_owner = 0\n"                                                                         \
+    "cgroup_controllers = []\n"                                                                    \
+    "namespaces = []\n"                                                                            \
+    "stdio_handler = \"file\"\n"                                                                   \
+    "seccomp_sandbox = 1\n"                                                                        \
+    "max_core = 0\n"                                                                               \
+    "set_process_name = 0\n" KEEPALIVE
+
 char *daemon_config_libvirtd(const struct daemon_config *c)
 {
     return ferry_asprintf("unix_sock_dir = \"%s\"\n"
@@ -23,16 +36,8 @@ char *daemon_config_libvirtd(const struct daemon_config *c)
                           c->socket_dir, c->host_uuid);
 }
 
-char *daemon_config_qemu(void)
+char *daemon_config_qemu(bool root)
 {
-    return ferry_strdup("security_driver = \"none\"\n"
-                        "security_default_confined = 0\n"
-                        "dynamic_ownership = 0\n"
-                        "remember_owner = 0\n"
-                        "cgroup_controllers = []\n"
-                        "namespaces = []\n"
-                        "stdio_handler = \"file\"\n" /* no virtlogd */
-                        "seccomp_sandbox = 1\n"
-                        "max_core = 0\n"
-                        "set_process_name = 0\n" KEEPALIVE);
+    return ferry_asprintf("%s%s", DAEMON_CONFIG_MARK,
+                          root ? "user = \"root\"\ngroup = \"root\"\n" SETTINGS : SETTINGS);
 }

@@ -1,11 +1,18 @@
 /* Settings of the private libvirtd. Pure: text out.
  *
- * It runs as an ordinary user without capabilities, cgroups, systemd or D-Bus, for one guest. Its
+ * It runs without cgroups, systemd or D-Bus, for one guest; as an ordinary user without
+ * capabilities, or as root with QEMU as root, too: then the sandbox is all there is between them
+ * and the host. Its
  * keep-alive towards a peer is long on purpose: the relay notices a dead path in seconds and may
  * bridge an outage for minutes; libvirt must not give up first. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
+
+/* First line of qemu.conf: whoever finds it knows that the file is ours to replace. */
+#define DAEMON_CONFIG_MARK "# Written by ferry-launcher at each start.\n"
 
 struct daemon_config {
     const char *socket_dir;
@@ -14,4 +21,4 @@ struct daemon_config {
 
 /* Both owned by the caller. */
 char *daemon_config_libvirtd(const struct daemon_config *c);
-char *daemon_config_qemu(void);
+char *daemon_config_qemu(bool root);

@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "launcher/control.h"
 #include "launcher/kept.h"
+#include "launcher/libvirt_uri.h"
 #include "launcher/libvirtd.h"
 #include "launcher/migrate_call.h"
 
@@ -125,6 +126,43 @@ static int check_config(const struct launcher_config *cfg, struct ferry_error *e
     return 0;
 }
 
+static int use_own_libvirt(struct launcher *l, const struct launcher_config *cfg,
+                           const char *domain, const char *host_uuid, struct ferry_error *err)
+{
+    struct context *c = &l->context;
+
+    c->system = geteuid() == 0;
+    c->libvirt_socket = l->libvirt_socket = ferry_asprintf("%s/libvirt-sock", cfg->libvirt_dir);
+    ferry_cleanup_free char *uri = ferry_asprintf(
+        "qemu+unix:///%s?socket=%s", c->system ? "system" : "session", l->libvirt_socket);
+    int rc = virt_new(uri, domain, &c->virt, err);
+    if (rc == 0) {
+        rc = libvirtd_new(&(struct libvirtd_config){.program = cfg->libvirtd,
+                                                    .socket_dir = cfg->libvirt_dir,
+                                                    .host_uuid = host_uuid,
+                                                    .system = c->system},
+                          &l->daemon, err);
+    }
+    return rc;
+}
+
+/* One that is there already, and is looked after by somebody else. */
+static int use_libvirt_of_others(struct launcher *l, const char *text, const char *domain,
+                                 struct ferry_error *err)
+{
+    struct context *c = &l->context;
+    struct libvirt_uri uri;
+    int rc = libvirt_uri_parse(text, &uri, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    c->system = uri.system;
+    c->libvirt_socket = l->libvirt_socket = libvirt_uri_socket(&uri, getenv("XDG_RUNTIME_DIR"));
+    libvirt_uri_done(&uri);
+    return virt_new(text, domain, &c->virt, err);
+}
+
 static int set_up(struct launcher *l, const struct launcher_config *cfg, struct ferry_error *err)
 {
     struct context *c = &l->context;
@@ -137,7 +175,6 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
         (rc = ensure_host_uuid(c->state, host_uuid, err)) < 0) {
         return rc;
     }
-    l->libvirt_socket = ferry_asprintf("%s/libvirt-sock", cfg->libvirt_dir);
     l->qmp_path = ferry_asprintf("%s/qmp.sock", cfg->state_dir);
     l->qmp_kept_path = ferry_asprintf("%s/qmp-kept.sock", cfg->state_dir);
     l->record_dir = ferry_asprintf("%s/records", cfg->state_dir);
@@ -145,7 +182,6 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     c->name = cfg->name;
     c->uid = cfg->uid;
     c->migration_dir = cfg->migration_dir;
-    c->libvirt_socket = l->libvirt_socket;
     c->record_dir = l->record_dir;
     c->domain = (struct domain_xml_options){.kvm = cfg->kvm,
                                             .emulator = cfg->emulator,
@@ -156,16 +192,8 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
                                             .qmp_kept_path = l->qmp_kept_path};
     c->kept = kept_new(l->qmp_kept_path, cfg->store_fds);
     c->events = events_new();
-    ferry_cleanup_free char *uri =
-        ferry_asprintf("qemu+unix:///session?socket=%s", l->libvirt_socket);
-    rc = virt_new(uri, domain, &c->virt, err);
-    if (rc == 0) {
-        rc = libvirtd_new(&(struct libvirtd_config){.program = cfg->libvirtd,
-                                                    .socket_dir = cfg->libvirt_dir,
-                                                    .host_uuid = host_uuid},
-                          &l->daemon, err);
-    }
-    return rc;
+    return cfg->libvirt_uri ? use_libvirt_of_others(l, cfg->libvirt_uri, domain, err)
+                            : use_own_libvirt(l, cfg, domain, host_uuid, err);
 }
 
 static int start_parts(struct launcher *l, int *control_fd, struct ferry_error *err)
@@ -215,7 +243,7 @@ static void keep_connected(struct launcher *l)
 {
     struct ferry_error err;
 
-    if (!libvirtd_tend(l->daemon)) {
+    if (l->daemon && !libvirtd_tend(l->daemon)) {
         return;
     }
     if (virt_open(l->context.virt, &err) < 0) {
@@ -298,7 +326,9 @@ int launcher_run(const struct launcher_config *cfg, struct ferry_error *err)
     }
     if (rc == 0) {
         loop(&l);
-        libvirtd_stop(l.daemon);
+        if (l.daemon) {
+            libvirtd_stop(l.daemon);
+        }
         ferry_info("the guest is gone, leaving");
     }
     tear_down(&l);

@@ -1,4 +1,5 @@
-/* One launcher: a private libvirtd, one guest, its moves, and the control API over them. */
+/* One launcher: a private libvirtd (or one that is there already), one guest, its moves, and the
+ * control API over them. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,6 +10,7 @@ struct launcher_config {
     const char *namespace_, *name, *uid; /* of the VMI */
     const char *guest_dir, *console_dir, *disk_dir, *migration_dir, *libvirt_dir, *state_dir;
     const char *emulator, *libvirtd;
+    const char *libvirt_uri; /* NULL = a libvirtd of our own */
     bool kvm;
     int control_fd;   /* listening unix socket; taken */
     int store_fds[2]; /* a socket pair that outlives us (kept.h), or -1; taken */

@@ -1,7 +1,7 @@
 /* Theory of operation. In session mode libvirtd keeps its pid in $XDG_RUNTIME_DIR/libvirt/
- * libvirtd.pid, locked as long as it lives; that file is how a new launcher finds the daemon of its
- * predecessor. libvirtd exits 0 when its own start fails, so any end counts as a failure and the
- * pause before the next try grows. */
+ * libvirtd.pid, as root we have it keep it beside its socket, locked as long as it lives; that file
+ * is how a new launcher finds the daemon of its predecessor. libvirtd exits 0 when its own start
+ * fails, so any end counts as a failure and the pause before the next try grows. */
 #include "launcher/libvirtd.h"
 
 #include <fcntl.h>
@@ -20,11 +20,13 @@
 
 #define PAUSE_MIN_NS (100 * FERRY_NS_PER_MS)
 #define PAUSE_MAX_NS (5 * FERRY_NS_PER_S)
+#define SYSTEM_DIR "/etc/libvirt"
 #define SETTLED_NS (10 * FERRY_NS_PER_S)
 
 struct libvirtd {
     char *program, *pid_file;
-    pid_t pid; /* 0 = none known */
+    char *config; /* as root; NULL = where libvirtd looks by itself */
+    pid_t pid;    /* 0 = none known */
     uint64_t start_time;
     int64_t started_ns, next_try_ns, pause_ns;
 };
@@ -46,19 +48,44 @@ static int libvirt_dir(const char *variable, const char *fallback, char **ret,
     return 0;
 }
 
+/* As root there is one place for QEMU's settings, and a host's own may be there. */
+static int check_ours(const char *path, struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    size_t n = strlen(DAEMON_CONFIG_MARK);
+
+    if (ferry_read_file(path, 1 << 20, &text, NULL) == 0 && text.len &&
+        (text.len < n || memcmp(text.data, DAEMON_CONFIG_MARK, n) != 0)) {
+        return ferry_fail(err, FERRY_CONFLICT,
+                          "%s belongs to this host: as root, run in a sandbox with an /etc/libvirt "
+                          "of its own, or use the host's libvirt (--libvirt qemu:///system)",
+                          path);
+    }
+    return 0;
+}
+
+static int settings_dir(const struct libvirtd_config *cfg, char **ret, struct ferry_error *err)
+{
+    if (cfg->system) {
+        *ret = ferry_strdup(SYSTEM_DIR);
+        return check_ours(SYSTEM_DIR "/qemu.conf", err);
+    }
+    return libvirt_dir("XDG_CONFIG_HOME", ".config", ret, err);
+}
+
 static int write_settings(const struct libvirtd_config *cfg, struct ferry_error *err)
 {
     struct daemon_config c = {.socket_dir = cfg->socket_dir, .host_uuid = cfg->host_uuid};
     ferry_cleanup_free char *dir = NULL;
 
-    if (libvirt_dir("XDG_CONFIG_HOME", ".config", &dir, err) < 0 ||
-        ferry_mkdir_p(dir, 0700, err) < 0) {
+    if (settings_dir(cfg, &dir, err) < 0 || ferry_mkdir_p(dir, 0700, err) < 0) {
         return ferry_wrap(err, "settings of libvirtd");
     }
-    ferry_cleanup_free char *daemon_path = ferry_asprintf("%s/libvirtd.conf", dir);
+    ferry_cleanup_free char *daemon_path =
+        ferry_asprintf("%s/libvirtd.conf", cfg->system ? cfg->socket_dir : dir);
     ferry_cleanup_free char *qemu_path = ferry_asprintf("%s/qemu.conf", dir);
     ferry_cleanup_free char *daemon_text = daemon_config_libvirtd(&c);
-    ferry_cleanup_free char *qemu_text = daemon_config_qemu();
+    ferry_cleanup_free char *qemu_text = daemon_config_qemu(cfg->system);
     if (ferry_write_file(daemon_path, daemon_text, strlen(daemon_text), 0600, err) < 0 ||
         ferry_write_file(qemu_path, qemu_text, strlen(qemu_text), 0600, err) < 0) {
         return ferry_wrap(err, "settings of libvirtd");
@@ -71,12 +98,14 @@ int libvirtd_new(const struct libvirtd_config *cfg, struct libvirtd **ret, struc
     ferry_cleanup_free char *run_dir = NULL;
     int rc = write_settings(cfg, err);
 
-    if (rc < 0 || (rc = libvirt_dir("XDG_RUNTIME_DIR", NULL, &run_dir, err)) < 0) {
+    if (rc < 0 ||
+        (!cfg->system && (rc = libvirt_dir("XDG_RUNTIME_DIR", NULL, &run_dir, err)) < 0)) {
         return rc;
     }
     struct libvirtd *d = ferry_xcalloc(1, sizeof(*d));
     d->program = ferry_strdup(cfg->program);
-    d->pid_file = ferry_asprintf("%s/libvirtd.pid", run_dir);
+    d->pid_file = ferry_asprintf("%s/libvirtd.pid", cfg->system ? cfg->socket_dir : run_dir);
+    d->config = cfg->system ? ferry_asprintf("%s/libvirtd.conf", cfg->socket_dir) : NULL;
     d->pause_ns = PAUSE_MIN_NS;
     *ret = d;
     return 0;
@@ -87,6 +116,7 @@ void libvirtd_free(struct libvirtd *d)
     if (d) {
         free(d->program);
         free(d->pid_file);
+        free(d->config);
         free(d);
     }
 }
@@ -105,7 +135,8 @@ static pid_t running_daemon(const struct libvirtd *d)
 
 static void start(struct libvirtd *d)
 {
-    const char *const argv[] = {d->program, NULL};
+    const char *const argv[] = {
+        d->program, d->config ? "--config" : NULL, d->config, "--pid-file", d->pid_file, NULL};
     struct ferry_error err;
     int64_t now = ferry_now_ns();
 

@@ -14,9 +14,12 @@ struct libvirtd_config {
     const char *program;    /* "libvirtd" */
     const char *socket_dir; /* "libvirt-sock" appears here */
     const char *host_uuid;
+    bool system; /* as root: qemu:///system, else session */
 };
 
-/* Writes the settings below $XDG_CONFIG_HOME/libvirt. Starts nothing yet. */
+/* Writes the settings below $XDG_CONFIG_HOME/libvirt, as root to `socket_dir` and
+ * /etc/libvirt/qemu.conf, where only a file of ours is replaced: in a sandbox there is none, on a
+ * host it is not ours to change (CONFLICT). Starts nothing yet. */
 int libvirtd_new(const struct libvirtd_config *cfg, struct libvirtd **ret, struct ferry_error *err);
 void libvirtd_free(struct libvirtd *d); /* takes NULL; the process goes on */
 

@@ -44,7 +44,8 @@ void migrate_call_make(const struct migrate_options *o, const struct migrate_cal
 
     *ret = (struct migrate_call){
         .flags = flags_of(o, in->paused),
-        .destination_uri = ferry_asprintf("qemu+unix:///session?socket=%s", control),
+        .destination_uri =
+            ferry_asprintf("qemu+unix:///%s?socket=%s", in->system ? "system" : "session", control),
         .memory_uri = ferry_asprintf("unix://%s", memory),
         .bandwidth_mib_per_s = mib_per_s(o->bandwidth_bytes_per_s),
         .switchover_mib_per_s = mib_per_s(o->path_bytes_per_s),

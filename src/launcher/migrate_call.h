@@ -28,6 +28,7 @@ struct migrate_call_input {
     const char *key; /* the VMI's UID */
     bool paused;     /* the guest is paused by its user and must stay so */
     bool copies_disks;
+    bool system;                /* both libvirts are qemu:///system, else session */
     unsigned long qemu_version; /* as libvirt counts: 10000000 is 10.0.0 */
 };
 

@@ -79,6 +79,8 @@ int main(int argc, char **argv)
         {"accelerator", 0, FERRY_OPTION_STRING, &accelerator, "NAME", "tcg (default) or kvm"},
         {"emulator", 0, FERRY_OPTION_STRING, &cfg.emulator, "PATH", "QEMU's program"},
         {"libvirtd", 0, FERRY_OPTION_STRING, &cfg.libvirtd, "PATH", "libvirtd's program"},
+        {"libvirt", 0, FERRY_OPTION_STRING, &cfg.libvirt_uri, "URI",
+         "use this libvirt instead of starting one"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "launcher/incoming.h"
+#include "launcher/libvirt_uri.h"
 #include "launcher/migrate_call.h"
 #include "launcher/result.h"
 #include "launcher/sample.h"
@@ -29,6 +30,89 @@
 #define ARRIVING view_of(VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_POSTCOPY)
 #define ARRIVING_BROKEN view_of(VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_POSTCOPY_FAILED)
 #define UNKNOWN view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_UNKNOWN)
+
+static void uris(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *why; /* part of the message; NULL = it is right */
+        const char *transport, *user, *host;
+        int port;
+        bool system;
+        const char *socket; /* on this machine */
+    } cases[] = {
+        {"qemu:///session", NULL, "", NULL, "", 0, false, "/run/u/libvirt/libvirt-sock"},
+        {"qemu:///system", NULL, "", NULL, "", 0, true, "/run/libvirt/libvirt-sock"},
+        {"qemu+unix:///system?socket=/run/x/sock", NULL, "unix", NULL, "", 0, true, "/run/x/sock"},
+        {"qemu+unix:///system?mode=direct&socket=%2Frun%2Fx%20y", NULL, "unix", NULL, "", 0, true,
+         "/run/x y"},
+        {"qemu+ssh://root@host.example:2222/system?keyfile=/k&no_verify=1", NULL, "ssh", "root",
+         "host.example", 2222, true, NULL},
+        {"qemu+tls://[fe80::1]:16514/system", NULL, "tls", NULL, "fe80::1", 16514, true, NULL},
+        {"qemu+tcp://10.0.0.2/session", NULL, "tcp", NULL, "10.0.0.2", 0, false, NULL},
+        {"qemu://host/system", NULL, "", NULL, "host", 0, true, NULL},
+        {"qemu+libssh2://u%40d@host/system", "the user before @"},
+        {"", "'://' is missing"},
+        {"qemu:/system", "'://' is missing"},
+        {"://host/system", "the driver before :// is missing"},
+        {"xen:///system", "the driver must be qemu"},
+        {"qemu+carrier://host/system", "the transport after +"},
+        {"qemu+://host/system", "the transport after +"},
+        {"qemu+unix://host/system", "no host may be given"},
+        {"qemu+ssh:///system", "needs a host"},
+        {"qemu+ssh://user@/system", "but no host"},
+        {"qemu+ssh://:22/system", "but no host"},
+        {"qemu+ssh://@host/system", "the user before @"},
+        {"qemu+ssh://me:secret@host/system", "a password has no place here"},
+        {"qemu+tcp://host:/system", "the port"},
+        {"qemu+tcp://host:0/system", "the port"},
+        {"qemu+tcp://host:65536/system", "the port"},
+        {"qemu+tcp://host:99999999999999999999/system", "the port"},
+        {"qemu+tcp://host:22x/system", "the port"},
+        {"qemu+tcp://ho st/system", "%XX"},
+        {"qemu+tcp://ho<st/system", "not a name or an address"},
+        {"qemu+tls://[fe80::1/system", "']'"},
+        {"qemu+tls://[]/system", "not a name or an address"},
+        {"qemu+tls://[::1]x/system", "']'"},
+        {"qemu://host", "the path is missing"},
+        {"qemu://host?socket=/a/system", "the path is missing"},
+        {"qemu:///", "must be /system or /session"},
+        {"qemu:///embed?root=/x", "must be /system or /session"},
+        {"qemu:///system?socket", "name=value"},
+        {"qemu:///system?=x", "name=value"},
+        {"qemu:///system?socket=rel", "an absolute path"},
+        {"qemu:///system?socket=/a&socket=/b", "given once"},
+        {"qemu:///system?socket=/a%2", "broken %-sequence"},
+        {"qemu:///system?socket=/a%00b", "broken %-sequence"},
+        {"qemu:///system#x", "%XX"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct libvirt_uri u;
+        struct ferry_error err = {0};
+        int rc = libvirt_uri_parse(cases[i].text, &u, &err);
+
+        if (cases[i].why) {
+            if (rc != -(int)FERRY_INVALID || !strstr(err.msg, cases[i].why)) {
+                fail_msg("%s: %d %s", cases[i].text, rc, err.msg);
+            }
+            continue;
+        }
+        if (rc < 0) {
+            fail_msg("%s: %s", cases[i].text, err.msg);
+        }
+        char *socket = libvirt_uri_socket(&u, "/run/u");
+        assert_string_equal(u.transport, cases[i].transport);
+        assert_string_equal(u.user ? u.user : "", cases[i].user ? cases[i].user : "");
+        assert_string_equal(u.host, cases[i].host);
+        assert_int_equal(u.port, cases[i].port);
+        assert_int_equal(u.system, cases[i].system);
+        assert_string_equal(socket ? socket : "", cases[i].socket ? cases[i].socket : "");
+        free(socket);
+        libvirt_uri_done(&u);
+    }
+}
 
 static void views(void **state)
 {
@@ -698,6 +782,7 @@ static void statuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uris),
         cmocka_unit_test(views),
         cmocka_unit_test(results),
         cmocka_unit_test(arrivals),
