@@ -32,7 +32,7 @@ static const struct api_resource resources[] = {
     {"coordination.k8s.io", "v1", "leases", "lease", "Lease", "", API_KIND_LEASE, true, false,
      false},
     {KV, "virtualmachineinstances", "virtualmachineinstance", "VirtualMachineInstance", "vmi,vmis",
-     API_KIND_VMI, true, true, true},
+     API_KIND_VMI, true, false, true},
     {KV, "virtualmachineinstancemigrations", "virtualmachineinstancemigration",
      "VirtualMachineInstanceMigration", "vmim,vmims", API_KIND_MIGRATION, true, true, false},
     {KV, "virtualmachines", "virtualmachine", "VirtualMachine", "vm,vms", API_KIND_VM, true, true,

@@ -21,7 +21,6 @@ static const struct merge_list merge_lists[] = {
     {"volumeMounts", "mountPath"},
     {"env", "name"},
     {"ports", "containerPort"},
-    {"taints", "key"},
     {"addresses", "type"},
     {"ownerReferences", "uid"},
     {"imagePullSecrets", "name"},

@@ -130,7 +130,7 @@ static int update_migration(const struct api_resource *r, const yyjson_val *old,
         !ferry_streq(before, text_at(doc, "/metadata/labels/kubevirt.io~1vmi-name"))) {
         return status_invalid(st, r, name_of(doc), "metadata.labels",
                               "Forbidden: " VMI_NAME_LABEL " cannot be changed while the "
-                              "migration is in flight");
+                              "migration is not over");
     }
     return 0;
 }

@@ -105,7 +105,6 @@ static const struct rule rules[] = {
     {"pods", "", AUTH_NODE, CHANGE | DELETE, AUTH_IF_OWN, false},
     {"pods", "status", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
     {"virtualmachineinstances", "", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
-    {"virtualmachineinstances", "status", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
     {"events", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, false},
 
     {"*", "*", AUTH_VIEWER, READ, AUTH_YES, false},

@@ -78,6 +78,11 @@ int bind_serve(struct request *r)
     }
     const char *node =
         yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(body), "/target/name"));
+    const char *name =
+        yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(body), "/metadata/name"));
+    if (!ferry_streq(name, r->route.name)) {
+        return status_fail(&r->st, 400, "name in URL does not match name in Binding object");
+    }
     if (ferry_str_empty(node)) {
         return status_fail(&r->st, 400, "target.name: Required value");
     }

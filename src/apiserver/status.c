@@ -145,6 +145,26 @@ int status_of_error(struct status *st, const struct ferry_error *err)
     return status_fail(st, code ? code : 500, "%s", err->msg);
 }
 
+/* The word for what is wrong with a field, from the way it is said. */
+static const char *cause_of(const char *why)
+{
+    static const struct {
+        const char *begins, *reason;
+    } causes[] = {
+        {"Required value", "FieldValueRequired"},
+        {"Unsupported value", "FieldValueNotSupported"},
+        {"Duplicate value", "FieldValueDuplicate"},
+        {"Forbidden", "FieldValueForbidden"},
+    };
+
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        if (ferry_str_starts(why, causes[i].begins)) {
+            return causes[i].reason;
+        }
+    }
+    return "FieldValueInvalid";
+}
+
 char *status_json(const struct status *st)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -166,12 +186,14 @@ char *status_json(const struct status *st)
 
         yyjson_mut_obj_add_str(doc, d, "name", st->name);
         yyjson_mut_obj_add_str(doc, d, "group", st->resource->group);
-        yyjson_mut_obj_add_str(doc, d, "kind", st->resource->plural);
+        /* as Kubernetes has it: what is invalid is an object, what is not found is of a resource */
+        yyjson_mut_obj_add_str(doc, d, "kind",
+                               st->code == 422 ? st->resource->kind_name : st->resource->plural);
         if (*st->why) { /* kubectl shows this instead of the message */
             yyjson_mut_val *c =
                 yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
 
-            yyjson_mut_obj_add_str(doc, c, "reason", "FieldValueInvalid");
+            yyjson_mut_obj_add_str(doc, c, "reason", cause_of(st->why));
             yyjson_mut_obj_add_str(doc, c, "message", st->why);
             yyjson_mut_obj_add_str(doc, c, "field", st->field);
         }

@@ -207,12 +207,29 @@ int write_create_document(struct request *r, const yyjson_mut_doc *given, bool d
     }
 }
 
+/* As Kubernetes has it: a custom kind must say what it is, the others are known by the address. */
+static int check_named(struct request *r, const yyjson_mut_doc *doc)
+{
+    yyjson_mut_val *root = yyjson_mut_doc_get_root((yyjson_mut_doc *)(uintptr_t)doc);
+    static const char *const fields[] = {"kind", "apiVersion"};
+
+    for (size_t i = 0; i < 2 && crds_schema(r->route.resource); i++) {
+        if (ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(root, fields[i])))) {
+            return status_fail(&r->st, 400,
+                               "the object provided is unrecognized (must be of type %s): '%s' is "
+                               "missing",
+                               r->route.resource->kind_name, fields[i]);
+        }
+    }
+    return 0;
+}
+
 int write_create(struct request *r)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = NULL;
     bool dry_run;
 
-    if (request_dry_run(r, &dry_run) < 0 || request_body(r, &doc) < 0 ||
+    if (request_dry_run(r, &dry_run) < 0 || request_body(r, &doc) < 0 || check_named(r, doc) < 0 ||
         check_unknown(r, doc) < 0) {
         return -1;
     }
@@ -390,7 +407,10 @@ int write_patch(struct request *r)
     bool dry_run;
 
     for (size_t i = 0; type && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (!ferry_str_starts(type, kinds[i].type)) {
+        /* Which lists are merged by key is known of core kinds alone. */
+        if (!ferry_str_starts(type, kinds[i].type) ||
+            (kinds[i].apply == api_patch_apply_strategic && strchr(r->route.resource->group, '.') &&
+             !ferry_str_ends(r->route.resource->group, ".k8s.io"))) {
             continue;
         }
         if (request_dry_run(r, &dry_run) < 0 || request_body(r, &body) < 0) {
@@ -404,8 +424,8 @@ int write_patch(struct request *r)
     }
     return status_fail(&r->st, 415,
                        "the body of the request was in an unknown format (%.100s); accepted are "
-                       "json-patch+json, merge-patch+json, strategic-merge-patch+json and "
-                       "apply-patch+yaml",
+                       "json-patch+json, merge-patch+json, for core kinds "
+                       "strategic-merge-patch+json, and apply-patch+yaml",
                        type ? type : "none given");
 }
 

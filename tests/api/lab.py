@@ -1,4 +1,9 @@
-"""An API server of its own for a test, and clients with any certificate."""
+"""An API server of its own for a test, and clients with any certificate.
+
+FERRY_ENGINE=kubernetes runs the same tests against a real kube-apiserver and etcd (tests/lib/engine.py), one for all tests
+of a file. What only one of the two does is marked with the reason: @embedded_only("...").
+"""
+import atexit
 import base64
 import contextlib
 import http.client
@@ -9,16 +14,26 @@ import shutil
 import signal
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import engine  # noqa: E402  pylint: disable=wrong-import-position
 
 BUILD = os.environ.get("FERRY_BUILD", "build-asan")
 PROGRAM = os.path.join(BUILD, "src/programs/ferry-apiserver")
 CRDS = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../deploy/kubernetes/crds"))
-DEADLINE_S = 30
+DEADLINE_S = 60
+ON_KUBERNETES = os.environ.get("FERRY_ENGINE") == "kubernetes"
 KUBEVIRT = "/apis/kubevirt.io/v1"
 JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
+
+
+def embedded_only(reason):
+    return unittest.skipIf(ON_KUBERNETES, "of ferry-apiserver: " + reason)
 
 
 def wait_for(what, condition, seconds=DEADLINE_S, step=0.02):
@@ -42,6 +57,10 @@ def migrations(name="", ns="default"):
 
 def pods(name="", ns="default"):
     return f"/api/v1/namespaces/{ns}/pods" + (f"/{name}" if name else "")
+
+
+def binding(name, node):
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
 
 
 def configmaps(name="", ns="default"):
@@ -107,7 +126,7 @@ class Watch:
         self.connection.request("GET", f"{path}?{text}", headers={"Accept": accept})
         self.answer = self.connection.getresponse()
         self.status = self.answer.status
-        self.rest = b""
+        self.rest = b"" if self.status == 200 else self.answer.read() + b"\n"
 
     def next(self):
         """(type, object); None at the end"""
@@ -118,16 +137,117 @@ class Watch:
             self.rest += piece
         line, self.rest = self.rest.split(b"\n", 1)
         event = json.loads(line)
+        if self.status != 200:
+            raise AssertionError(f"the watch was refused: {line}")
         return event["type"], event["object"]
 
     def close(self):
         self.connection.close()
 
 
-class Lab:
+def Lab(*options):  # pylint: disable=invalid-name
+    """The engine that is asked for."""
+    return KubernetesLab.shared() if ON_KUBERNETES else EmbeddedLab(*options)
+
+
+class Certificates:
+    """Makes certificates; `self.ca` names the PEM files of the engine's CA."""
+
+    def certificate(self, name, subject, usage="clientAuth", ca=None, start="20200101000000Z", end="20991231000000Z"):
+        """A certificate signed by the engine's CA, by another (`ca`: PEM files) or by itself ("self")."""
+        base = os.path.join(self.dir, name)
+        key, request, cert = base + ".key", base + ".csr", base + ".crt"
+        run("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
+            key, "-out", request, "-subj", subject)
+        signer = (cert, key) if ca == "self" else ca or self.ca
+        with open(base + ".cnf", "w", encoding="utf-8") as f:
+            f.write(f"""[ca]
+default_ca = x
+[x]
+database = {base}.index
+new_certs_dir = {self.dir}
+default_md = sha256
+policy = p
+rand_serial = yes
+copy_extensions = none
+[p]
+countryName = optional
+organizationName = optional
+commonName = supplied
+[e]
+basicConstraints = CA:{"TRUE" if usage == "ca" else "FALSE"}
+{"" if usage == "ca" else "extendedKeyUsage = " + usage}
+""")
+        with open(base + ".index", "w", encoding="utf-8"):
+            pass
+        options = ["-selfsign", "-keyfile", key] if ca == "self" else ["-cert", signer[0], "-keyfile", signer[1]]
+        run("openssl", "ca", "-batch", "-config", base + ".cnf", "-in", request, "-out", cert, "-notext",
+            "-extensions", "e", "-startdate", start, "-enddate", end, *options)
+        return cert, key
+
+    def client_with(self, pair):
+        return Client(self.port, self.ca[0], *pair)
+
+    def client_of(self, kubeconfig):
+        with open(kubeconfig, encoding="utf-8") as f:
+            text = f.read()
+        paths = []
+        for name in ("certificate-authority-data", "client-certificate-data", "client-key-data"):
+            data = base64.b64decode(re.search(name + r": (\S+)", text)[1])
+            path = os.path.join(self.dir, f"{os.path.basename(kubeconfig)}.{name}")
+            with open(path, "wb", opener=lambda p, f: os.open(p, f, 0o600)) as out:
+                out.write(data)
+            paths.append(path)
+        return Client(self.port, *paths)
+
+    def anonymous(self):
+        return Client(self.port, self.ca[0])
+
+    def kubectl(self, *args, code=0, stdin=None):
+        """Standard output; standard error when it was to fail."""
+        env = {**os.environ, "KUBECONFIG": self.kubeconfig, "HOME": self.dir}
+        done = subprocess.run(["kubectl", *args], env=env, input=stdin, capture_output=True, text=True,
+                              timeout=2 * DEADLINE_S, check=False)
+        if done.returncode != code:
+            raise AssertionError(f"kubectl {' '.join(args)}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done.stdout if code == 0 else done.stderr
+
+
+class KubernetesLab(Certificates):
+    """A real kube-apiserver, with the same face."""
+
+    running = None
+
+    @classmethod
+    def shared(cls):
+        if not cls.running:
+            engine.need("kubernetes")
+            cls.running = cls()
+        return cls.running
+
+    def __init__(self):
+        self.engine = engine.start("kubernetes")
+        atexit.register(self.engine.close)
+        self.dir, self.port = self.engine.dir, self.engine.port
+        self.ca = (os.path.join(self.engine.pki, "ca.crt"), os.path.join(self.engine.pki, "ca.key"))
+        self.kubeconfig = self.engine.kubeconfig()
+        self.admin = self.client_of(self.kubeconfig)
+
+    def node(self, name):
+        return self.client_of(self.engine.kubeconfig("node", name))
+
+    def controller(self):
+        return self.client_of(self.engine.kubeconfig("controller"))
+
+    def close(self):
+        """It ends with the process."""
+
+
+class EmbeddedLab(Certificates):
     def __init__(self, *options):
         self.dir = tempfile.mkdtemp(prefix="ferry-api-")
         self.data = os.path.join(self.dir, "data")
+        self.ca = (os.path.join(self.data, "ca/ca.crt"), os.path.join(self.data, "ca/ca.key"))
         self.kubeconfig = os.path.join(self.data, "admin.kubeconfig")
         self.options = options
         self.process, self.port = None, 0
@@ -168,21 +288,6 @@ class Lab:
 
     # ---- identities
 
-    def client_of(self, kubeconfig):
-        with open(kubeconfig, encoding="utf-8") as f:
-            text = f.read()
-        paths = []
-        for name in ("certificate-authority-data", "client-certificate-data", "client-key-data"):
-            data = base64.b64decode(re.search(name + r": (\S+)", text)[1])
-            path = os.path.join(self.dir, f"{os.path.basename(kubeconfig)}.{name}")
-            with open(path, "wb", opener=lambda p, f: os.open(p, f, 0o600)) as out:
-                out.write(data)
-            paths.append(path)
-        return Client(self.port, *paths)
-
-    def anonymous(self):
-        return Client(self.port, os.path.join(self.data, "ca/ca.crt"))
-
     def node(self, name):
         out = os.path.join(self.dir, "node-" + name)
         run(PROGRAM, "pki", "node", name, "--data", self.data, "--out", out, "--server",
@@ -194,53 +299,6 @@ class Lab:
         run(PROGRAM, "pki", "controller", "--data", self.data, "--out", out, "--server",
             f"https://127.0.0.1:{self.port}")
         return self.client_of(out)
-
-    def certificate(self, name, subject, usage="clientAuth", ca=None, start="20200101000000Z", end="20991231000000Z"):
-        """A certificate signed by the site's CA, by another (`ca`: PEM files) or by itself ("self")."""
-        base = os.path.join(self.dir, name)
-        key, request, cert = base + ".key", base + ".csr", base + ".crt"
-        run("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-            key, "-out", request, "-subj", subject)
-        signer = (cert, key) if ca == "self" else ca or (os.path.join(self.data, "ca/ca.crt"),
-                                                          os.path.join(self.data, "ca/ca.key"))
-        with open(base + ".cnf", "w", encoding="utf-8") as f:
-            f.write(f"""[ca]
-default_ca = x
-[x]
-database = {base}.index
-new_certs_dir = {self.dir}
-default_md = sha256
-policy = p
-rand_serial = yes
-copy_extensions = none
-[p]
-countryName = optional
-organizationName = optional
-commonName = supplied
-[e]
-basicConstraints = CA:{"TRUE" if usage == "ca" else "FALSE"}
-{"" if usage == "ca" else "extendedKeyUsage = " + usage}
-""")
-        with open(base + ".index", "w", encoding="utf-8"):
-            pass
-        options = ["-selfsign", "-keyfile", key] if ca == "self" else ["-cert", signer[0], "-keyfile", signer[1]]
-        run("openssl", "ca", "-batch", "-config", base + ".cnf", "-in", request, "-out", cert, "-notext",
-            "-extensions", "e", "-startdate", start, "-enddate", end, *options)
-        return cert, key
-
-    def client_with(self, pair):
-        return Client(self.port, os.path.join(self.data, "ca/ca.crt"), *pair)
-
-    # ---- kubectl
-
-    def kubectl(self, *args, code=0, stdin=None):
-        """Standard output; standard error when it was to fail."""
-        env = {**os.environ, "KUBECONFIG": self.kubeconfig, "HOME": self.dir}
-        done = subprocess.run(["kubectl", *args], env=env, input=stdin, capture_output=True, text=True,
-                              timeout=2 * DEADLINE_S, check=False)
-        if done.returncode != code:
-            raise AssertionError(f"kubectl {' '.join(args)}: {done.returncode}\n{done.stdout}{done.stderr}")
-        return done.stdout if code == 0 else done.stderr
 
 
 def run(*argv):

@@ -7,7 +7,7 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, Lab, configmaps, migration, migrations, pod, pods, vmi, vmis, wait_for  # noqa: E402
+from lab import MERGE_PATCH, ON_KUBERNETES, Lab, configmaps, embedded_only, migration, migrations, pod, pods, vmi, vmis, wait_for  # noqa: E402
 
 SUB = "/apis/subresources.kubevirt.io/v1/namespaces/default"
 POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"
@@ -32,6 +32,7 @@ def sized(name, memory="1Gi", limits=None):
     return p
 
 
+@embedded_only("kube-apiserver needs the status of a quota from kube-controller-manager")
 class Quota(Case):
     def namespace(self, name, **hard):
         self.api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
@@ -75,6 +76,7 @@ class Quota(Case):
         self.assertIn("exceeded quota", self.api.call("POST", configmaps(ns="q3"), {"metadata": {"name": "x"}})[1]["message"])
 
 
+@embedded_only("kube-controller-manager binds volumes")
 class Volumes(Case):
     def volume(self, name, size, **spec):
         self.api.ok("POST", "/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": {
@@ -109,6 +111,7 @@ class Volumes(Case):
         self.assertEqual(self.get("c")["spec"]["volumeName"], "big")
 
 
+@embedded_only("virt-api serves these on Kubernetes")
 class Virtctl(Case):
     def test_migrate(self):
         self.assertEqual(self.api.call("PUT", f"{SUB}/virtualmachines/none/migrate")[0], 404)
@@ -139,6 +142,15 @@ class Virtctl(Case):
 
 
 class Options(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if ON_KUBERNETES:  # rules take effect a moment after they are made
+            case = cls("warnings")
+            wait_for("the rules to be in force", lambda: case.warnings("POST", POLICIES + "?dryRun=All", case.policy(
+                "early", allowPostCopy=True)) and case.api.call("POST", POLICIES + "?dryRun=All", case.policy(
+                    "early", experimental={"stallDetector": {"ewmaAlpha": "0"}}))[0] == 422)
+
     def warnings(self, method, path, body):
         connection = self.api.connect()
         connection.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
@@ -149,14 +161,19 @@ class Options(Case):
         return answer.headers.get_all("Warning") or []
 
     def policy(self, name, **spec):
-        return {"metadata": {"name": name}, "spec": {"selectors": {}, **spec}}
+        return {"apiVersion": "migrations.kubevirt.io/v1alpha1", "kind": "MigrationPolicy", "metadata": {"name": name},
+                "spec": {"selectors": {}, **spec}}
+
+    @staticmethod
+    def kubevirt(name, **migrations):
+        return {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": name},
+                "spec": {"configuration": {"migrations": migrations}}}
 
     def test_risks_are_said(self):
         self.assertEqual(self.warnings("POST", POLICIES, self.policy("quiet", allowAutoConverge=True)), [])
         text, = self.warnings("POST", POLICIES, self.policy("risky", allowPostCopy=True))
         self.assertIn("spec.allowPostCopy", text)
-        found = self.warnings("POST", KUBEVIRTS, {"metadata": {"name": "kv"}, "spec": {"configuration": {"migrations": {
-            "disableTLS": True, "unsafeMigrationOverride": True}}}})
+        found = self.warnings("POST", KUBEVIRTS, self.kubevirt("kv", disableTLS=True, unsafeMigrationOverride=True))
         self.assertEqual(len(found), 2, found)
         self.assertIn("disableTLS", found[0] + found[1])
         self.assertIn("Warning:", self.kubectl_stderr())
@@ -164,18 +181,19 @@ class Options(Case):
     def kubectl_stderr(self):
         done = subprocess.run(["kubectl", "create", "-f", "-"], text=True, capture_output=True, check=False,
                               env={**os.environ, "KUBECONFIG": self.lab.kubeconfig, "HOME": self.lab.dir},
-                              input=json.dumps({"apiVersion": "migrations.kubevirt.io/v1alpha1", "kind": "MigrationPolicy",
-                                                **self.policy("shown", allowPostCopy=True)}))
+                              input=json.dumps(self.policy("shown", allowPostCopy=True)))
         return done.stderr
 
     def test_only_those_who_may(self):
         controller = self.lab.controller()
-        self.assertEqual(controller.call("POST", KUBEVIRTS, {"metadata": {"name": "x"}, "spec": {"configuration": {
-            "migrations": {"disableTLS": True}}}})[0], 403)
+        if ON_KUBERNETES:  # rules take effect a moment after they are made
+            wait_for("the rule on priorities to be in force", lambda: self.api.call(
+                "POST", migrations() + "?dryRun=All", migration("p0", "p", priority="system-critical"))[0] == 422)
+        self.assertEqual(controller.call("POST", KUBEVIRTS, self.kubevirt("x", disableTLS=True))[0], 403)
         self.api.ok("POST", vmis(), vmi("p"))
         code, answer = self.api.call("POST", migrations(), migration("p1", "p", priority="system-critical"))
         self.assertEqual(code, 422)
-        self.assertIn("only be set by the controller", answer["message"])
+        self.assertIn("may only be set by the controller", answer["message"])
         controller.ok("POST", migrations(), migration("p1", "p", priority="system-critical"))
 
     def test_policies(self):

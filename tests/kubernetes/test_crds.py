@@ -142,7 +142,7 @@ KEPT = [
     (POLICIES, policy("k7", selectors={"namespaceSelector": {"team": "a"},
                                        "virtualMachineInstanceSelector": {"size": "big"}},
                       bandwidthPerMigration="1Gi", maxDowntimeMs=500, allowPostCopy=True,
-                      experimental={"downtimeTuning": {"steps": 5}, "stallDetector": {"ewmaAlpha": "0.25"}})),
+                      experimental={"compression": "zstd", "stallDetector": {"ewmaAlpha": "0.25"}})),
 ]
 
 

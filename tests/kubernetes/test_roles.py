@@ -216,8 +216,8 @@ def test_priority(_):
     admin, controller = e.client(), e.client("controller")
     body = migration("p1", "v", priority="system-critical")
     engine.wait_for("the rule on priorities to be in force",
-                    lambda: admin.call("POST", f"{MIGRATIONS}?dryRun=All", body)[0] == 403, 30)
-    expect_refused(403, "only the controller may set it", admin.create, MIGRATIONS, body)
+                    lambda: admin.call("POST", f"{MIGRATIONS}?dryRun=All", body)[0] == 422, 30)
+    expect_refused(422, "may only be set by the controller", admin.create, MIGRATIONS, body)
     controller.create(MIGRATIONS, body)
     admin.create(MIGRATIONS, migration("p2", "v"))
 

@@ -147,10 +147,13 @@ static void strategic_patch(void **state)
 {
     static const struct patch_case cases[] = {
         {"{\"a\":{\"b\":1,\"c\":2}}", "{\"a\":{\"b\":3,\"c\":null}}", "{\"a\":{\"b\":3}}", 0},
-        {"{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"X\"},{\"key\":\"b\"}]}}",
-         "{\"spec\":{\"$setElementOrder/taints\":[{\"key\":\"a\"}],\"taints\":[{\"$patch\":"
-         "\"delete\",\"key\":\"b\"},{\"key\":\"a\",\"effect\":\"Y\"},{\"key\":\"c\"}]}}",
-         "{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"Y\"},{\"key\":\"c\"}]}}", 0},
+        {"{\"spec\":{\"volumes\":[{\"name\":\"a\",\"x\":\"X\"},{\"name\":\"b\"}]}}",
+         "{\"spec\":{\"$setElementOrder/volumes\":[{\"name\":\"a\"}],\"volumes\":[{\"$patch\":"
+         "\"delete\",\"name\":\"b\"},{\"name\":\"a\",\"x\":\"Y\"},{\"name\":\"c\"}]}}",
+         "{\"spec\":{\"volumes\":[{\"name\":\"a\",\"x\":\"Y\"},{\"name\":\"c\"}]}}", 0},
+        {"{\"spec\":{\"taints\":[{\"key\":\"a\"},{\"key\":\"b\"}]}}",
+         "{\"spec\":{\"taints\":[{\"key\":\"c\"}]}}", "{\"spec\":{\"taints\":[{\"key\":\"c\"}]}}",
+         0},
         {"{\"list\":[1,2]}", "{\"list\":[3]}", "{\"list\":[3]}", 0},
         {"{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}",
          "{\"metadata\":{\"finalizers\":[\"b\",\"c\"],\"$deleteFromPrimitiveList/finalizers\":"
