@@ -23,25 +23,28 @@ int launcher_get_status(const char *socket, struct launcher_status *ret, struct 
     return rc < 0 ? rc : launcher_status_parse(reply.body.data, reply.body.len, ret, err);
 }
 
+/* PUT {vmi, options, targetDisks}; the latter two may be NULL, and so may `ret`. */
 static int send_vmi(const char *socket, const char *path, const struct api_object *vmi,
-                    const char *options_json, int timeout_ms, struct ferry_error *err)
+                    const char *options_json, const char *disks_json, int timeout_ms,
+                    struct http_reply *ret, struct ferry_error *err)
 {
     ferry_cleanup_free char *object = yyjson_val_write(vmi->root, 0, NULL);
     ferry_cleanup_free char *body =
-        ferry_asprintf("{\"vmi\":%s%s%s}", object, options_json ? ",\"options\":" : "",
-                       options_json ? options_json : "");
+        ferry_asprintf("{\"vmi\":%s%s%s%s%s}", object, options_json ? ",\"options\":" : "",
+                       options_json ? options_json : "", disks_json ? ",\"targetDisks\":" : "",
+                       disks_json ? disks_json : "");
 
     return node_call(&(struct node_call){.socket = socket,
                                          .method = "PUT",
                                          .path = path,
                                          .body = body,
                                          .timeout_ms = timeout_ms},
-                     NULL, err);
+                     ret, err);
 }
 
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err)
 {
-    return send_vmi(socket, "/v1/vm", vmi, NULL, START_MS, err);
+    return send_vmi(socket, "/v1/vm", vmi, NULL, NULL, START_MS, NULL, err);
 }
 
 int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err)
@@ -64,19 +67,20 @@ static char *path_of(const char *collection, const char *uid, const char *verb)
 }
 
 int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
-                     struct ferry_error *err)
+                     struct http_reply *ret, struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("target", uid, "");
 
-    return send_vmi(socket, path, vmi, NULL, QUICK_MS, err);
+    return send_vmi(socket, path, vmi, NULL, NULL, QUICK_MS, ret, err);
 }
 
 int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
-                     const char *options_json, struct ferry_error *err)
+                     const char *options_json, const char *target_disks_json,
+                     struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "");
 
-    return send_vmi(socket, path, vmi, options_json, QUICK_MS, err);
+    return send_vmi(socket, path, vmi, options_json, target_disks_json, QUICK_MS, NULL, err);
 }
 
 static int post(const char *socket, const char *uid, const char *verb, struct ferry_error *err)

@@ -12,10 +12,12 @@
 int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err);
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err);
 int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err);
+/* `ret` (may be NULL) is the launcher's answer. */
 int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
-                     struct ferry_error *err);
+                     struct http_reply *ret, struct ferry_error *err);
 int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
-                     const char *options_json, struct ferry_error *err);
+                     const char *options_json, const char *target_disks_json,
+                     struct ferry_error *err);
 int launcher_cancel(const char *socket, const char *uid, struct ferry_error *err);
 /* The flight record of a migration that this launcher worked on. */
 int launcher_get_record(const char *socket, const char *uid, struct http_reply *ret,

@@ -121,5 +121,7 @@ int look_patch(struct look *l, struct api_patch *patch_take, struct ferry_error 
 void look_memory_done(struct look_memory *m)
 {
     free(m->sync_error);
+    free(m->disks_move);
+    free(m->disks);
     free(m->patched_version);
 }

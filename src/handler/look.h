@@ -29,6 +29,7 @@ struct look_memory {
     int64_t asked, asked_ms;         /* generation of streams that the source waits for; since */
     int64_t told_ms;                 /* when the launcher was told of the target last */
     bool path_told_away;             /* what it was told of the path last */
+    char *disks_move, *disks;        /* of the move that is prepared here; see move_disks.h */
     char *sync_error;
     bool source_clean;     /* no source sockets of this VMI are left; false = not known */
     char *patched_version; /* resourceVersion that was patched last */

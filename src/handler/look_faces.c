@@ -10,6 +10,7 @@
 #include "handler/address.h"
 #include "handler/launcher_client.h"
 #include "handler/look.h"
+#include "handler/move_disks.h"
 #include "handler/names.h"
 #include "handler/owner_decide.h"
 #include "handler/records.h"
@@ -204,7 +205,8 @@ static int start_move(struct look *l, struct ferry_error *err)
 
     relay_get_path(l->node->relay_socket, m->target_node, &path, NULL); /* not known is fine */
     ferry_cleanup_free char *options = source_options(&m->config, path.bytes_per_s);
-    int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, err);
+    ferry_cleanup_free char *disks = move_disks_of(&l->vmi->u.vmi);
+    int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, disks, err);
 
     if (rc < 0) {
         return ferry_wrap(err, "starting migration %s", m->uid);
@@ -398,6 +400,22 @@ static int find_source(struct look *l, char ret[ADDRESS_SIZE], struct ferry_erro
     return 0;
 }
 
+/* Has the launcher prepare, and remembers which disks are to be copied to it. */
+static int prepare_target(struct look *l, struct ferry_error *err)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid;
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = launcher_prepare(l->socket, uid, l->vmi, &reply, err);
+
+    if (rc == 0) {
+        free(l->memory->disks_move);
+        free(l->memory->disks);
+        l->memory->disks_move = ferry_strdup(uid);
+        l->memory->disks = move_disks_publish(uid, reply.body.data, reply.body.len);
+    }
+    return rc;
+}
+
 static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struct target_relay *ret,
                          struct ferry_error *err)
 {
@@ -405,6 +423,7 @@ static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struc
     const char *key = l->vmi->meta->uid;
     ferry_cleanup_free char *control = ferry_asprintf("%s/libvirt/libvirt-sock", l->pod_dir);
     ferry_cleanup_free char *memory = ferry_asprintf("%s/m/%s-49152-source.sock", l->pod_dir, key);
+    ferry_cleanup_free char *disks = ferry_asprintf("%s/m/%s-49153-source.sock", l->pod_dir, key);
     char bind[ADDRESS_SIZE], source[ADDRESS_SIZE];
     int rc = address_for_migration(l->node->migration_interface, l->node->address, bind, err);
 
@@ -422,6 +441,7 @@ static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struc
                                .bind = bind,
                                .control_socket = control,
                                .memory_socket = memory,
+                               .disk_socket = l->memory->disks ? disks : NULL,
                                .generation =
                                    1 + recovery_generation(&l->vmi->u.vmi, ANNOTATION_RECOVER),
                                .source_address = m->config.disable_tls ? source : NULL},
@@ -482,7 +502,7 @@ int look_as_target(struct look *l, struct ferry_error *err)
             }
             return rc;
         case TARGET_PREPARE:
-            rc = launcher_prepare(l->socket, uid, l->vmi, err);
+            rc = prepare_target(l, err);
             look_refresh(l);
             break;
         case TARGET_RECOVER:
@@ -490,7 +510,10 @@ int look_as_target(struct look *l, struct ferry_error *err)
             in.recovered = true;
             break;
         case TARGET_LISTEN:
-            rc = listen_target(l, address, &in.relay, err);
+            /* After a restart what was prepared is asked for again: it is the same. */
+            rc = ferry_streq(l->memory->disks_move, uid) ? 0 : prepare_target(l, err);
+            rc = rc < 0 ? rc : listen_target(l, address, &in.relay, err);
+            in.disks = l->memory->disks;
             break;
         case TARGET_FINALIZE:
             rc = launcher_finalize(l->socket, uid, err);

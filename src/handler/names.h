@@ -10,4 +10,5 @@
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
 #define ANNOTATION_MIGRATION_ADDRESS "ferry.io/migration-address"
 #define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
+#define ANNOTATION_TARGET_DISKS "ferry.io/target-disks"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

@@ -93,6 +93,9 @@ int relay_put_target(const char *socket, const struct relay_target *t,
     }
     add_channel(doc, channels, 0, t->control_socket);
     add_channel(doc, channels, 49152, t->memory_socket);
+    if (t->disk_socket) {
+        add_channel(doc, channels, 49153, t->disk_socket);
+    }
     int rc = put(socket, "targets", t->key, doc, &answer, err);
     if (rc < 0) {
         return rc;

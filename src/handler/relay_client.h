@@ -20,6 +20,7 @@ struct relay_target {
     const char *bind;           /* numeric address */
     const char *control_socket; /* libvirt's, on the host */
     const char *memory_socket;
+    const char *disk_socket;    /* NULL = no disks are copied */
     int64_t generation;         /* another one means fresh ports */
     const char *source_address; /* plain TCP from there alone; NULL = encrypted */
 };

@@ -210,6 +210,9 @@ static struct target_decision report(const struct target_input *in)
         vmi_edit_raw(&e, VMI_MOVE "targetDirectMigrationNodePorts", ports);
         d.event = TARGET_PUBLISHED;
     }
+    if (in->disks) {
+        vmi_edit_annotation(&e, ANNOTATION_TARGET_DISKS, in->disks);
+    }
     if (recovery_asked(in)) {
         ferry_cleanup_free char *value =
             recovery_value(in->vmi, recovery_generation(in->vmi, ANNOTATION_RECOVER));

@@ -22,10 +22,11 @@ struct target_input {
     const char *node;
     struct launcher_view launcher;
     struct target_relay relay;
-    int64_t asked_ms; /* since when fresh streams are asked for, as far as remembered; 0 = not */
-    bool recovered;   /* the launcher takes fresh streams: done during this look */
-    bool unlistened;  /* the relay was told to forget the move during this look */
-    bool finalized;   /* the launcher was finalised during this look */
+    const char *disks; /* what of the guest's disks is to be copied, as JSON; NULL = nothing */
+    int64_t asked_ms;  /* since when fresh streams are asked for, as far as remembered; 0 = not */
+    bool recovered;    /* the launcher takes fresh streams: done during this look */
+    bool unlistened;   /* the relay was told to forget the move during this look */
+    bool finalized;    /* the launcher was finalised during this look */
     int64_t now_ms;
 };
 

@@ -30,6 +30,7 @@
 #include "pods/pod_decide.h"
 #include "pods/pod_dialect.h"
 #include "pods/pod_status.h"
+#include "pods/pod_storage.h"
 
 enum {
     WORKERS = 4,
@@ -304,7 +305,7 @@ static int write_report(struct agent *a, const struct api_object *o, const struc
 /* ---- actions ----------------------------------------------------------------------------------
  */
 
-static void start_failed(struct agent *a, struct entry *e, struct api_object *o,
+static void start_failed(struct agent *a, struct entry *e, struct api_object *o, const char *reason,
                          const struct ferry_error *err)
 {
     e->backoff_ms = e->backoff_ms ? e->backoff_ms * 2 : RETRY_MIN_MS;
@@ -313,22 +314,30 @@ static void start_failed(struct agent *a, struct entry *e, struct api_object *o,
     free(e->start_error);
     e->start_error = ferry_strdup(err->msg);
     ferry_error("cannot start a sandbox", F_STR("pod", o->meta->name), F_ERR(err));
-    kube_record(a->recorder, o, KUBE_EVENT_WARNING, "FailedCreatePodSandBox", "%s", err->msg);
+    kube_record(a->recorder, o, KUBE_EVENT_WARNING, reason, "%s", err->msg);
 }
 
 static void start(struct agent *a, struct entry *e, struct api_object *o,
                   const struct pod_command *cmd)
 {
+    pod_storage_cleanup struct sandbox_disks disks = {0};
     const struct sandbox_pod pod = {.uid = e->uid,
                                     .ns = o->meta->namespace_,
                                     .name = o->meta->name,
                                     .args = cmd->args,
-                                    .n_args = cmd->n};
+                                    .n_args = cmd->n,
+                                    .disks = &disks};
     struct ferry_error err;
     pid_t bwrap = 0;
+    int rc =
+        pod_storage_ready(a->cfg.client, &a->cfg.host, pod.ns, e->uid, &cmd->volumes, &disks, &err);
 
+    if (rc < 0) {
+        start_failed(a, e, o, "FailedMount", &err);
+        return;
+    }
     if (sandbox_start(&a->cfg.host, &pod, &bwrap, &err) < 0) {
-        start_failed(a, e, o, &err);
+        start_failed(a, e, o, "FailedCreatePodSandBox", &err);
         return;
     }
     ferry_info("sandbox started", F_STR("pod", o->meta->name), F_STR("uid", e->uid));

@@ -56,21 +56,13 @@ static int add_args(const yyjson_val *list, const char *where, struct pod_comman
     return 0;
 }
 
-static int read_container(const yyjson_val *c, struct pod_command *ret, struct ferry_error *err)
+static int read_container(const yyjson_val *spec, const yyjson_val *c, struct pod_command *ret,
+                          struct ferry_error *err)
 {
-    static const char *const unsupported[] = {"env",
-                                              "envFrom",
-                                              "volumeMounts",
-                                              "volumeDevices",
-                                              "livenessProbe",
-                                              "readinessProbe",
-                                              "startupProbe",
-                                              "lifecycle",
-                                              "ports",
-                                              "workingDir",
-                                              "stdin",
-                                              "tty",
-                                              NULL};
+    static const char *const unsupported[] = {
+        "env",       "envFrom", "livenessProbe", "readinessProbe", "startupProbe",
+        "lifecycle", "ports",   "workingDir",    "stdin",          "tty",
+        NULL};
     struct pod_command cmd = {.n = 0};
 
     if (!ferry_streq(yyjson_get_str(field(c, "name")), "compute")) {
@@ -88,10 +80,13 @@ static int read_container(const yyjson_val *c, struct pod_command *ret, struct f
     if (rc == 0) {
         rc = add_args(field(c, "args"), "spec.containers[0].args", &cmd, err);
     }
+    if (rc == 0) {
+        rc = pod_volumes_read(spec, c, &cmd.volumes, err);
+    }
     if (rc < 0) {
         return rc;
     }
-    *ret = (struct pod_command){.n = cmd.n - 1};
+    *ret = (struct pod_command){.n = cmd.n - 1, .volumes = cmd.volumes};
     memcpy(ret->args, cmd.args + 1, ret->n * sizeof(ret->args[0]));
     return 0;
 }
@@ -114,5 +109,5 @@ int pod_dialect_read(const yyjson_val *spec, struct pod_command *ret, struct fer
     if (!yyjson_is_arr(containers) || yyjson_arr_size(containers) != 1) {
         return ferry_fail(err, FERRY_INVALID, "spec.containers: exactly one is supported");
     }
-    return read_container(yyjson_arr_get_first(containers), ret, err);
+    return read_container(spec, yyjson_arr_get_first(containers), ret, err);
 }

@@ -439,6 +439,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .gid = h->vm_gid,
         .args = pod->args,
         .n_args = pod->n_args,
+        .disks = pod->disks,
     };
     sandbox_args_cleanup struct sandbox_args args;
     sandbox_args(&spec, &args);

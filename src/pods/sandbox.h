@@ -14,9 +14,11 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "pods/sandbox_args.h"
 
 /* This host, the same for all pods. */
 struct sandbox_host {
+    const char *root;     /* prefix of host paths that pods name, or NULL */
     const char *pods_dir; /* ROOT/run/ferry/pods */
     const char *init_path, *launcher_path;
     const char *guest_dir; /* or NULL */
@@ -31,6 +33,7 @@ struct sandbox_pod {
     const char *uid, *ns, *name;
     const char *const *args; /* the launcher's, from the pod */
     size_t n_args;
+    const struct sandbox_disks *disks;
 };
 
 enum sandbox_state {

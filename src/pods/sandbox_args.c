@@ -88,6 +88,19 @@ static void add_system(struct sandbox_args *a, const struct sandbox_spec *s)
     }
 }
 
+static void add_disks(struct sandbox_args *a, const struct sandbox_disks *disks)
+{
+    ADD(a, "--perms", "0755", "--dir", "/run/kubevirt-private", "--perms", "0755", "--dir",
+        "/run/kubevirt-private/vmi-disks");
+    for (size_t i = 0; disks && i < disks->n; i++) {
+        const struct sandbox_disk *d = &disks->list[i];
+
+        ADD(a, d->device ? "--dev-bind" : d->readonly ? "--ro-bind" : "--bind", d->path);
+        add(a, d->hugepages ? ferry_strdup("/dev/hugepages")
+                            : ferry_asprintf("/run/kubevirt-private/vmi-disks/%s", d->name));
+    }
+}
+
 static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s)
 {
     ADD(a, "--perms", "1777", "--tmpfs", "/tmp", "--perms", "0755", "--tmpfs", "/run", "--perms",
@@ -104,6 +117,7 @@ static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s
     add_bind(a, "--bind", s->dir, "console", "/run/ferry-console");
     add_bind(a, "--bind", s->dir, "state", "/run/ferry-state");
     add_bind(a, "--bind", s->dir, "home", "/run/ferry-home");
+    add_disks(a, s->disks);
     ADD(a, "--remount-ro", "/", "--remount-ro", "/run", "--remount-ro", "/var");
 }
 

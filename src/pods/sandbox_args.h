@@ -14,6 +14,18 @@
 /* Descriptors as bubblewrap gets them. */
 enum { SANDBOX_FD_CONTROL = 3, SANDBOX_FD_EXIT = 4, SANDBOX_FD_INFO = 5 };
 
+/* A disk of the guest, at /var/run/kubevirt-private/vmi-disks/NAME. */
+enum { SANDBOX_DISKS_MAX = 16 };
+struct sandbox_disk {
+    char *path, *name; /* on the host; in the pod */
+    bool device, readonly;
+    bool hugepages; /* not a disk: /dev/hugepages */
+};
+struct sandbox_disks {
+    struct sandbox_disk list[SANDBOX_DISKS_MAX];
+    size_t n;
+};
+
 struct sandbox_spec {
     const char *dir;       /* the pod's directory on the host */
     const char *hostname;  /* the pod's name; cut to what the kernel takes */
@@ -26,6 +38,7 @@ struct sandbox_spec {
     gid_t gid;
     const char *const *args; /* the launcher's arguments */
     size_t n_args;
+    const struct sandbox_disks *disks; /* or NULL */
 };
 
 struct sandbox_args {

@@ -129,7 +129,8 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
     kube_cleanup_client struct kube_client *client = NULL;
     struct agent_config cfg = {
         .node = s->node,
-        .host = {.pods_dir = p->pods_dir,
+        .host = {.root = s->root,
+                 .pods_dir = p->pods_dir,
                  .init_path = p->init,
                  .launcher_path = p->launcher,
                  .guest_dir = access(p->guest_dir, F_OK) == 0 ? p->guest_dir : NULL,

@@ -1,6 +1,7 @@
 /* Both ends of a move: the tables. */
 #include "handler_case.h"
 
+#include "handler/move_disks.h"
 #include "handler/source_decide.h"
 #include "handler/target_decide.h"
 
@@ -407,13 +408,38 @@ static void progress_tells_of_the_path(void **state)
     }
 }
 
+/* What the target has for the disks reaches the source, for this move alone. */
+static void disks_of_a_move(void **state)
+{
+    static const char answer[] = "{\"diskSocket\":\"/x\",\"disks\":[{\"name\":\"d\",\"bytes\":7}]}";
+    static const char none[] = "{\"controlSocket\":\"/x\"}";
+    ferry_cleanup_free char *text = move_disks_publish("move", answer, sizeof(answer) - 1);
+    static const char *const annotations[] = {
+        "\"annotations\":{\"ferry.io/"
+        "target-disks\":\"{\\\"uid\\\":\\\"move\\\",\\\"disks\\\":[7]}\"}",
+        "\"annotations\":{\"ferry.io/"
+        "target-disks\":\"{\\\"uid\\\":\\\"old\\\",\\\"disks\\\":[7]}\"}",
+        "\"annotations\":{\"ferry.io/target-disks\":\"nonsense\"}", NULL};
+
+    (void)state;
+    assert_string_equal(text, "{\"uid\":\"move\",\"disks\":[{\"name\":\"d\",\"bytes\":7}]}");
+    assert_null(move_disks_publish("move", none, sizeof(none) - 1));
+    assert_null(move_disks_publish("move", "x", 1));
+    for (size_t i = 0; i < COUNT_OF(annotations); i++) {
+        api_cleanup_object struct api_object *o =
+            case_vmi(annotations[i], NULL, "\"migrationState\":{\"migrationUid\":\"move\"}");
+        ferry_cleanup_free char *disks = move_disks_of(&o->u.vmi);
+
+        assert_true(ferry_streq(disks, i == 0 ? "[7]" : NULL));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leaving),
-        cmocka_unit_test(coming),
-        cmocka_unit_test(options),
-        cmocka_unit_test(progress_tells_of_the_path),
+        cmocka_unit_test(leaving),         cmocka_unit_test(coming),
+        cmocka_unit_test(options),         cmocka_unit_test(progress_tells_of_the_path),
+        cmocka_unit_test(disks_of_a_move),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

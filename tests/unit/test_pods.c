@@ -214,6 +214,7 @@ static void dialect(void **state)
         {COMPUTE("\"command\":[\"ferry-launcher\",7]"), -1, "command[1]"},
         {COMPUTE(LAUNCHER ",\"env\":[{\"name\":\"a\"}]"), -1, "spec.containers[0].env"},
         {COMPUTE(LAUNCHER ",\"volumeMounts\":[{\"name\":\"a\"}]"), -1, "volumeMounts"},
+        {COMPUTE(LAUNCHER ",\"volumeMounts\":{}"), -1, "must be a list"},
         {COMPUTE(LAUNCHER ",\"livenessProbe\":{\"exec\":{}}"), -1, "livenessProbe"},
         {"{\"hostNetwork\":true," LAUNCHER "}", -1, "spec.hostNetwork"},
         {"{\"hostNetwork\":false,\"initContainers\":[{}]}", -1, "spec.initContainers"},
@@ -362,6 +363,11 @@ static bool has_words(const struct sandbox_args *a, const char *one, const char 
 static void command_line(void **state)
 {
     const char *const args[] = {"--uid", "1"};
+    const struct sandbox_disks disks = {{{(char *)"/h/a", (char *)"root", .device = false},
+                                         {(char *)"/h/b", (char *)"iso", .readonly = true},
+                                         {(char *)"/h/c", (char *)"raw", .device = true},
+                                         {(char *)"/h/d", (char *)"huge", .hugepages = true}},
+                                        4};
     struct sandbox_spec spec = {.dir = "/r/pods/u",
                                 .hostname = "p",
                                 .init_path = "/b/init",
@@ -371,7 +377,8 @@ static void command_line(void **state)
                                 .uid = 61201,
                                 .gid = 61202,
                                 .args = args,
-                                .n_args = 2};
+                                .n_args = 2,
+                                .disks = &disks};
     sandbox_args_cleanup struct sandbox_args a;
 
     (void)state;
@@ -384,6 +391,10 @@ static void command_line(void **state)
     assert_true(has_words(&a, "--bind", "/r/pods/u/home", "/run/ferry-home"));
     assert_true(has_words(&a, "--ro-bind", "/g", "/run/ferry-guest"));
     assert_true(has_words(&a, "--dev-bind", "/dev/ferry/userfaultfd", "/dev/userfaultfd"));
+    assert_true(has_words(&a, "--bind", "/h/a", "/run/kubevirt-private/vmi-disks/root"));
+    assert_true(has_words(&a, "--ro-bind", "/h/b", "/run/kubevirt-private/vmi-disks/iso"));
+    assert_true(has_words(&a, "--dev-bind", "/h/c", "/run/kubevirt-private/vmi-disks/raw"));
+    assert_true(has_words(&a, "--bind", "/h/d", "/dev/hugepages"));
     assert_true(has_words(&a, "--user", "61201:61202", "--"));
     assert_true(has_words(&a, "--unshare-pid", NULL, NULL));
     assert_true(has_words(&a, "--unshare-net", NULL, NULL));
@@ -424,6 +435,84 @@ static void uids_as_names(void **state)
     }
 }
 
+/* ---- volumes ----------------------------------------------------------------------------------
+ */
+
+#define VOLUME(source) "{\"name\":\"d\"," source "}"
+#define AT(path) "\"volumeMounts\":[{\"name\":\"d\",\"mountPath\":\"" path "\"}]"
+#define DISK "/var/run/kubevirt-private/vmi-disks/d"
+#define DEVICE "\"volumeDevices\":[{\"name\":\"d\",\"devicePath\":\"" DISK "\"}]"
+
+static void volumes(void **state)
+{
+    static const struct {
+        const char *volume, *mounts;
+        int kind; /* -1 = refused */
+        const char *source;
+        const char *words;
+        bool create, device, readonly;
+    } cases[] = {
+        {VOLUME("\"emptyDir\":{}"), AT(DISK), POD_VOLUME_EMPTY, NULL, NULL, .create = false},
+        {VOLUME("\"emptyDir\":{\"medium\":\"HugePages\"}"), AT("/dev/hugepages"),
+         POD_VOLUME_HUGEPAGES, NULL, NULL, .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/data/d\"}"), AT(DISK), POD_VOLUME_HOST_PATH, "/data/d",
+         NULL, .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/data/d\",\"type\":\"DirectoryOrCreate\"}"), AT(DISK),
+         POD_VOLUME_HOST_PATH, "/data/d", NULL, .create = true},
+        {VOLUME("\"persistentVolumeClaim\":{\"claimName\":\"c\"}"), AT(DISK), POD_VOLUME_CLAIM, "c",
+         NULL, .create = false},
+        {VOLUME("\"persistentVolumeClaim\":{\"claimName\":\"c\",\"readOnly\":true}"), AT(DISK),
+         POD_VOLUME_CLAIM, "c", NULL, .readonly = true},
+        {VOLUME("\"persistentVolumeClaim\":{\"claimName\":\"c\"}"), DEVICE, POD_VOLUME_CLAIM, "c",
+         NULL, .device = true},
+        {VOLUME("\"persistentVolumeClaim\":{}"), AT(DISK), -1, NULL, "only emptyDir",
+         .create = false},
+        {VOLUME("\"nfs\":{\"server\":\"s\"}"), AT(DISK), -1, NULL, "only emptyDir",
+         .create = false},
+        {VOLUME("\"emptyDir\":{}"), DEVICE, -1, NULL, "not a device", .create = false},
+        {VOLUME("\"emptyDir\":{}"), AT("/etc"), -1, NULL, "can only be at " DISK, .create = false},
+        {VOLUME("\"emptyDir\":{}"), AT("/var/run/kubevirt-private/vmi-disks/../x"), -1, NULL,
+         "can only be at", .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"data\"}"), AT(DISK), -1, NULL, "absolute",
+         .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/a/../b\"}"), AT(DISK), -1, NULL, "absolute",
+         .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/a/..\"}"), AT(DISK), -1, NULL, "absolute",
+         .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/a\",\"type\":\"Socket\"}"), AT(DISK), -1, NULL,
+         "'Socket'", .create = false},
+        {"{\"name\":\"x\",\"emptyDir\":{}}", AT(DISK), -1, NULL, "no volume 'd'", .create = false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *spec = ferry_asprintf(
+            "{\"volumes\":[%s],\"containers\":[{\"name\":\"compute\"," LAUNCHER ",%s}]}",
+            cases[i].volume, cases[i].mounts);
+        struct pod_command cmd = {0};
+        struct ferry_error err = {0};
+        yyjson_doc *doc = yyjson_read(spec, strlen(spec), 0);
+        int rc = pod_dialect_read(yyjson_doc_get_root(doc), &cmd, &err);
+
+        print_message("  %s\n", spec);
+        if (cases[i].kind < 0) {
+            assert_int_equal(rc, -(int)FERRY_INVALID);
+            assert_non_null(strstr(err.msg, cases[i].words));
+        } else {
+            const struct pod_volume *v = &cmd.volumes.list[0];
+
+            assert_int_equal(rc, 0);
+            assert_int_equal(cmd.volumes.n, 1);
+            assert_int_equal(v->kind, cases[i].kind);
+            assert_true(ferry_streq(v->source, cases[i].source));
+            assert_int_equal(v->create, cases[i].create);
+            assert_int_equal(v->device, cases[i].device);
+            assert_int_equal(v->readonly, cases[i].readonly);
+        }
+        yyjson_doc_free(doc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +523,7 @@ int main(void)
         cmocka_unit_test(status_of_a_waiting_pod),
         cmocka_unit_test(command_line),
         cmocka_unit_test(uids_as_names),
+        cmocka_unit_test(volumes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,214 @@
+#include "pods/pod_storage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "api/object.h"
+#include "base/fd.h"
+#include "base/str.h"
+
+#define IMAGE "disk.img"
+
+/* ---- where ------------------------------------------------------------------------------------
+ */
+
+/* The path of the volume that a claim is bound to; owned by the caller. */
+static int path_of_claim(struct kube_client *client, const char *ns, const struct pod_volume *v,
+                         char **ret, struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *claim = NULL, *volume = NULL;
+    int rc = kube_client_get(client, kube_ref(API_KIND_CLAIM, ns, v->source), &claim, err);
+
+    if (rc == -(int)FERRY_NOT_FOUND) {
+        return ferry_fail(err, FERRY_RETRY, "volume '%s': there is no claim '%s'", v->name,
+                          v->source);
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    if (ferry_str_empty(claim->u.claim.volume_name)) {
+        return ferry_fail(err, FERRY_RETRY, "volume '%s': claim '%s' is not bound", v->name,
+                          v->source);
+    }
+    rc = kube_client_get(client, kube_ref(API_KIND_VOLUME, NULL, claim->u.claim.volume_name),
+                         &volume, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (ferry_str_empty(volume->u.volume.path)) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "volume '%s': PersistentVolume '%s' is neither local nor hostPath, and "
+                          "this node mounts nothing itself: let the host mount it and name the "
+                          "path",
+                          v->name, volume->meta->name);
+    }
+    *ret = ferry_strdup(volume->u.volume.path);
+    return 0;
+}
+
+static char *in_pod(const struct sandbox_host *h, const char *uid, const char *dir,
+                    const char *name)
+{
+    return ferry_asprintf("%s/%s/%s%s%s", h->pods_dir, uid, dir, *name ? "/" : "", name);
+}
+
+/* ---- ready ------------------------------------------------------------------------------------
+ */
+
+static int give(const struct sandbox_host *h, const char *path, mode_t mode,
+                struct ferry_error *err)
+{
+    if (chown(path, h->vm_uid, h->vm_gid) < 0 || chmod(path, mode) < 0) {
+        return ferry_fail_errno(err, errno, "giving %s to the guest's user", path);
+    }
+    return 0;
+}
+
+/* The image in a directory, if it is there and a file: links lead elsewhere and are left alone. */
+static int give_image(const struct sandbox_host *h, const char *dir, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = ferry_asprintf("%s/" IMAGE, dir);
+    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid == h->vm_uid) {
+        return 0;
+    }
+    return fchown(fd, h->vm_uid, h->vm_gid) < 0
+               ? ferry_fail_errno(err, errno, "giving %s to the guest's user", path)
+               : 0;
+}
+
+static int ready_directory(const struct sandbox_host *h, const struct pod_volume *v,
+                           const char *path, struct ferry_error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0 && errno == ENOENT && v->create) {
+        int rc = ferry_mkdir_p(path, 0755, err);
+
+        return rc < 0 ? rc : give(h, path, 0750, err);
+    }
+    if (stat(path, &st) < 0) {
+        return ferry_fail(err, FERRY_NOT_FOUND, "volume '%s': there is no %s on this node", v->name,
+                          path);
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return ferry_fail(err, FERRY_INVALID, "volume '%s': %s is not a directory", v->name, path);
+    }
+    return give_image(h, path, err);
+}
+
+/* A node of the same device that only the pod's user can open. */
+static int ready_device(const struct sandbox_host *h, const char *uid, const struct pod_volume *v,
+                        const char *path, char **ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *dir = in_pod(h, uid, "disks", "");
+    ferry_cleanup_free char *copy = in_pod(h, uid, "disks", v->name);
+    struct stat st;
+
+    if (stat(path, &st) < 0 || !S_ISBLK(st.st_mode)) {
+        return ferry_fail(err, FERRY_INVALID, "volume '%s': %s is not a block device of this node",
+                          v->name, path);
+    }
+    int rc = ferry_mkdir_p(dir, 0711, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (mknod(copy, S_IFBLK | 0600, st.st_rdev) < 0 && errno != EEXIST) {
+        return ferry_fail_errno(err, errno, "making %s", copy);
+    }
+    rc = give(h, copy, 0600, err);
+    if (rc == 0) {
+        *ret = ferry_take_ptr(copy);
+    }
+    return rc;
+}
+
+static int ready_empty(const struct sandbox_host *h, const char *uid, const struct pod_volume *v,
+                       char **ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = in_pod(h, uid, "disks", v->name);
+    int rc = ferry_mkdir_p(path, 0711, err);
+
+    if (rc == 0) {
+        rc = give(h, path, 0700, err);
+    }
+    if (rc == 0) {
+        *ret = ferry_take_ptr(path);
+    }
+    return rc;
+}
+
+static int ready_one(struct kube_client *client, const struct sandbox_host *h, const char *ns,
+                     const char *uid, const struct pod_volume *v, char **ret,
+                     struct ferry_error *err)
+{
+    ferry_cleanup_free char *named = NULL;
+    int rc = 0;
+
+    switch (v->kind) {
+    case POD_VOLUME_EMPTY:
+        return ready_empty(h, uid, v, ret, err);
+    case POD_VOLUME_HUGEPAGES:
+        *ret = ferry_strdup("/dev/hugepages");
+        return access(*ret, F_OK) == 0
+                   ? 0
+                   : ferry_fail(err, FERRY_NOT_FOUND, "this node has no /dev/hugepages");
+    case POD_VOLUME_HOST_PATH:
+        named = ferry_strdup(v->source);
+        break;
+    case POD_VOLUME_CLAIM:
+        rc = path_of_claim(client, ns, v, &named, err);
+        break;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    ferry_cleanup_free char *path = ferry_asprintf("%s%s", h->root ? h->root : "", named);
+    if (v->device) {
+        return ready_device(h, uid, v, path, ret, err);
+    }
+    rc = ready_directory(h, v, path, err);
+    if (rc == 0) {
+        *ret = ferry_take_ptr(path);
+    }
+    return rc;
+}
+
+int pod_storage_ready(struct kube_client *client, const struct sandbox_host *host, const char *ns,
+                      const char *pod_uid, const struct pod_volumes *volumes,
+                      struct sandbox_disks *ret, struct ferry_error *err)
+{
+    for (size_t i = 0; i < volumes->n; i++) {
+        const struct pod_volume *v = &volumes->list[i];
+        struct sandbox_disk *d = &ret->list[ret->n];
+        char *path = NULL;
+        int rc = ready_one(client, host, ns, pod_uid, v, &path, err);
+
+        if (rc < 0) {
+            free(path);
+            return rc;
+        }
+        *d = (struct sandbox_disk){.path = path,
+                                   .name = ferry_strdup(v->name),
+                                   .device = v->device,
+                                   .readonly = v->readonly,
+                                   .hugepages = v->kind == POD_VOLUME_HUGEPAGES};
+        ret->n++;
+    }
+    return 0;
+}
+
+void pod_storage_done(struct sandbox_disks *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        free(d->list[i].path);
+        free(d->list[i].name);
+    }
+    *d = (struct sandbox_disks){0};
+}
