@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "relay/frame.h"
+#include "relay/metrics.h"
 #include "relay/paths.h"
 #include "relay/rate.h"
 #include "tls/credentials.h"
@@ -12,5 +13,6 @@ struct relay_env {
     struct tls_credentials *server, *client; /* may be one; NULL for plain TCP alone */
     uint8_t instance[FRAME_ID];              /* random, of this process */
     struct relay_rate *rate;
-    struct relay_paths *paths; /* or NULL */
+    struct relay_paths *paths;   /* or NULL */
+    struct relay_totals *totals; /* two, by role; or NULL */
 };

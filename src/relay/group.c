@@ -97,6 +97,20 @@ static void join_streams(struct relay_group *g, bool finished_only)
     }
 }
 
+static void add_to_totals(const struct entry *e)
+{
+    const struct relay_group *g = e->group;
+    struct relay_totals *t = g->env->totals ? &g->env->totals[g->spec->role] : NULL;
+
+    if (t) {
+        atomic_fetch_add(&t->streams, 1);
+        atomic_fetch_add(&t->bytes_in, atomic_load(&e->stats.bytes.in));
+        atomic_fetch_add(&t->bytes_out, atomic_load(&e->stats.bytes.out));
+        atomic_fetch_add(&t->replayed, atomic_load(&e->stats.replayed));
+        atomic_fetch_add(&t->resumes, atomic_load(&e->stats.resumes));
+    }
+}
+
 static void *stream_thread(void *arg)
 {
     struct entry *e = arg;
@@ -104,6 +118,7 @@ static void *stream_thread(void *arg)
 
     relay_stream_run(&e->stream, e->fd);
     pthread_mutex_lock(&g->lock);
+    add_to_totals(e);
     e->finished = true;
     g->n_streams--;
     pthread_mutex_unlock(&g->lock);
@@ -412,12 +427,14 @@ void relay_group_sum(struct relay_group *g, struct relay_group_sums *sums)
         int state = atomic_load(&st->state);
         int64_t rtt = atomic_load(&st->rtt_us), away = atomic_load(&st->away_ns);
 
-        sums->bytes_in += atomic_load(&st->bytes.in);
-        sums->bytes_out += atomic_load(&st->bytes.out);
-        sums->resumes += atomic_load(&st->resumes);
         if (e->finished) {
             continue;
         }
+        sums->streams++;
+        sums->bytes_in += atomic_load(&st->bytes.in);
+        sums->bytes_out += atomic_load(&st->bytes.out);
+        sums->replayed += atomic_load(&st->replayed);
+        sums->resumes += atomic_load(&st->resumes);
         sums->open += state == RELAY_STREAM_OPEN;
         sums->away += state == RELAY_STREAM_AWAY;
         sums->rate_in += state == RELAY_STREAM_OPEN ? atomic_load(&st->rate_in) : 0;

@@ -29,12 +29,12 @@ void relay_group_set_rate(struct relay_group *g, uint64_t bytes_per_s);
 /* Sums over the streams of a move, for overviews. */
 struct relay_group_sums {
     size_t open, away;
-    uint64_t bytes_in, bytes_out, rate_in, rate_out, resumes;
+    uint64_t streams, bytes_in, bytes_out, rate_in, rate_out, replayed, resumes;
     int64_t rtt_us;   /* the shortest; 0 = none is known */
     int64_t away_ns;  /* the longest ago */
     int64_t since_ms; /* the oldest stream; 0 = none */
 };
-/* Adds to `*sums`. */
+/* Adds to `*sums`; streams that are over are not in it, but in the totals of the environment. */
 void relay_group_sum(struct relay_group *g, struct relay_group_sums *sums);
 
 /* What GET and PUT answer: adds fields to `obj`. */

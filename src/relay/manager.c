@@ -24,6 +24,8 @@ struct relay_manager {
     pthread_mutex_t lock;            /* over the rest; held while a group starts or stops */
     struct node *groups;
     bool draining;
+    struct relay_totals totals[2];
+    struct relay_figures shown[2]; /* by the last metrics */
 };
 
 /* ---- JSON -------------------------------------------------------------------------------------
@@ -268,52 +270,50 @@ char *relay_manager_path(struct relay_manager *m, const char *node)
     return reply_text(&r);
 }
 
+/* What ended before, then what runs: in this order nothing is counted twice. */
+static struct relay_figures figures_of_locked(struct relay_manager *m, enum relay_role role)
+{
+    struct relay_totals *t = &m->totals[role];
+    struct relay_figures f = {
+        .streams = atomic_load(&t->streams),
+        .bytes_in = atomic_load(&t->bytes_in),
+        .bytes_out = atomic_load(&t->bytes_out),
+        .replayed = atomic_load(&t->replayed),
+        .resumes = atomic_load(&t->resumes),
+    };
+    struct relay_group_sums sums = {0};
+
+    for (struct node *n = m->groups; n; n = n->next) {
+        if (relay_group_spec(n->group)->role == role) {
+            f.moves++;
+            relay_group_sum(n->group, &sums);
+        }
+    }
+    f.open = sums.open;
+    f.away = sums.away;
+    f.rate_in = sums.rate_in;
+    f.rate_out = sums.rate_out;
+    f.streams += sums.streams;
+    f.bytes_in += sums.bytes_in;
+    f.bytes_out += sums.bytes_out;
+    f.replayed += sums.replayed;
+    f.resumes += sums.resumes;
+    relay_figures_settle(&f, &m->shown[role]);
+    return f;
+}
+
 char *relay_manager_metrics(struct relay_manager *m)
 {
     struct ferry_buf b = {0};
-    struct relay_group_sums sums[2] = {{0}, {0}};
-    size_t groups[2] = {0, 0};
+    struct relay_figures figures[2];
 
     pthread_mutex_lock(&m->lock);
-    for (struct node *n = m->groups; n; n = n->next) {
-        enum relay_role role = relay_group_spec(n->group)->role;
-
-        groups[role]++;
-        relay_group_sum(n->group, &sums[role]);
+    for (enum relay_role role = RELAY_TARGET; role <= RELAY_SOURCE; role++) {
+        figures[role] = figures_of_locked(m, role);
     }
     bool draining = m->draining;
     pthread_mutex_unlock(&m->lock);
-    static const struct {
-        const char *name, *type, *help;
-    } rows[] = {
-        {"moves", "gauge", "Moves that this relay serves."},
-        {"streams_open", "gauge", "Streams that carry bytes."},
-        {"streams_away", "gauge", "Streams whose connection is gone and whose ends are held."},
-        {"bytes_in", "gauge", "Bytes delivered to unix sockets by the streams of present moves."},
-        {"bytes_out", "gauge", "Bytes read from unix sockets by the streams of present moves."},
-        {"bytes_in_per_second", "gauge", "Bytes delivered in the last second."},
-        {"bytes_out_per_second", "gauge", "Bytes acknowledged by the peer in the last second."},
-        {"stream_resumes", "gauge", "Connections that took over a running stream."},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ferry_buf_printf(&b, "# HELP ferry_relay_%s %s\n# TYPE ferry_relay_%s %s\n", rows[i].name,
-                         rows[i].help, rows[i].name, rows[i].type);
-        for (enum relay_role role = RELAY_TARGET; role <= RELAY_SOURCE; role++) {
-            const struct relay_group_sums *s = &sums[role];
-            const uint64_t values[] = {groups[role], s->open,    s->away,     s->bytes_in,
-                                       s->bytes_out, s->rate_in, s->rate_out, s->resumes};
-
-            ferry_buf_printf(&b, "ferry_relay_%s{role=\"%s\"} %llu\n", rows[i].name,
-                             relay_role_name(role), (unsigned long long)values[i]);
-        }
-    }
-    ferry_buf_printf(&b,
-                     "# HELP ferry_relay_rate_limit_bytes_per_second Limit for all moves, 0 is "
-                     "none.\n# TYPE ferry_relay_rate_limit_bytes_per_second gauge\n"
-                     "ferry_relay_rate_limit_bytes_per_second %llu\n"
-                     "# HELP ferry_relay_draining Whether new moves are refused.\n"
-                     "# TYPE ferry_relay_draining gauge\nferry_relay_draining %d\n",
-                     (unsigned long long)relay_rate_get(m->env.rate), draining);
+    relay_metrics_render(figures, relay_rate_get(m->env.rate), draining, &b);
     return b.data;
 }
 
@@ -361,6 +361,7 @@ int relay_manager_new(struct tls_credentials *server, struct tls_credentials *cl
 
     m->env.server = server;
     m->env.client = client;
+    m->env.totals = m->totals;
     if (getrandom(m->env.instance, FRAME_ID, 0) != FRAME_ID) {
         free(m);
         return ferry_fail_errno(err, errno, "reading random bytes");

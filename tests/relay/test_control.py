@@ -194,16 +194,43 @@ class Control(unittest.TestCase):
         near.sendall(b"x" * 1000)
         while far.recv(1000) == b"":
             pass
+        values = self.metrics()
+        self.assertGreaterEqual(values['ferry_relay_streams_open{role="source"}'], 1)
+        self.assertGreaterEqual(values['ferry_relay_sent_bytes_total{role="source"}'], 1000)
+        self.assertEqual(values["ferry_relay_draining"], 0)
+
+    def test_counters_never_fall(self):
+        """What streams and moves that are gone have carried stays in the counters."""
+        name = 'ferry_relay_%s{role="source"}'
+        before = self.metrics()
+        for n in (1, 2, 3):
+            move = Move(self.lab, self.a, self.b)
+            near, far = move.connect()
+            near.sendall(b"x" * 1000)
+            far.sendall(b"y" * 500)
+            self.assertEqual((len(far.recv(1000, socket.MSG_WAITALL)), len(near.recv(500, socket.MSG_WAITALL))), (1000, 500))
+            near.close()
+            far.close()
+            self.a.streams(0, key=move.key)
+            self.a.must("DELETE", f"/v1/sources/{move.key}")
+            now = self.metrics()
+            grown = {k: now[name % k] - before[name % k] for k in ("streams_total", "sent_bytes_total", "received_bytes_total")}
+            self.assertEqual(grown, {"streams_total": n, "sent_bytes_total": n * 1000, "received_bytes_total": n * 500})
+
+    def metrics(self):
+        """By name and labels; the text is as Prometheus wants it."""
         c = UnixHTTP(self.a.control)
         c.request("GET", "/metrics")
         reply = c.getresponse()
-        text = reply.read().decode()
+        lines = reply.read().decode().splitlines()
         c.close()
         self.assertTrue(reply.getheader("Content-Type").startswith("text/plain"))
-        values = dict(l.rsplit(" ", 1) for l in text.splitlines() if not l.startswith("#"))
-        self.assertGreaterEqual(int(values['ferry_relay_streams_open{role="source"}']), 1)
-        self.assertGreaterEqual(int(values['ferry_relay_bytes_out{role="source"}']), 1000)
-        self.assertEqual(values["ferry_relay_draining"], "0")
+        types = dict(l.split()[2:4] for l in lines if l.startswith("# TYPE"))
+        values = {k: int(v) for k, v in (l.rsplit(" ", 1) for l in lines if not l.startswith("#"))}
+        for key in values:
+            kind = types[key.split("{")[0]]
+            self.assertEqual(kind == "counter", key.split("{")[0].endswith("_total"), key)
+        return values
 
     def test_full_backlog_is_waited_for(self):
         """QEMU's backlog is tiny: more connections than it holds must still get through."""
