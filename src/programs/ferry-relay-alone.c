@@ -1,7 +1,9 @@
 /* ferry-relay source and ferry-relay target: their options. */
 #include "programs/ferry-relay-alone.h"
 
+#include <net/if.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -73,6 +75,29 @@ static int check_sizes(const struct alone_options *o, struct relay_spec *s, stru
     return o->rate ? relay_endpoint_bytes("--rate", o->rate, &s->rate, err) : 0;
 }
 
+/* A target listens on the interface's address: IPv4 if it has one, unless --listen says which. */
+static int target_host(const struct alone_options *o, char host[RELAY_HOST_SIZE],
+                       struct ferry_error *err)
+{
+    int family = o->listen[0] == '[' ? AF_INET6 : AF_UNSPEC;
+
+    if (o->listen[0] != '*' && o->listen[0] != ':' && family == AF_UNSPEC) {
+        family = strchr(host, ':') ? AF_INET6 : AF_INET;
+    }
+    return o->interface ? relay_endpoint_interface(o->interface, family, host, err) : 0;
+}
+
+/* A source's connections leave by the interface, which must be there now. */
+static int source_interface(const struct alone_options *o, struct relay_spec *s,
+                            struct ferry_error *err)
+{
+    if (o->interface && if_nametoindex(o->interface) == 0) {
+        return ferry_fail(err, FERRY_NOT_FOUND, "there is no network interface '%s'", o->interface);
+    }
+    s->interface = ferry_strdup(o->interface);
+    return 0;
+}
+
 static int check_ends(const struct alone_options *o, bool source, struct relay_spec *s,
                       struct ferry_error *err)
 {
@@ -85,11 +110,12 @@ static int check_ends(const struct alone_options *o, bool source, struct relay_s
     }
     if (source) {
         (void)((rc = relay_endpoint_unix("--listen", o->listen, &path, err)) < 0 ||
-               (rc = relay_endpoint_tcp("--connect", o->connect, host, &port, err)) < 0);
+               (rc = relay_endpoint_tcp("--connect", o->connect, host, &port, err)) < 0 ||
+               (rc = source_interface(o, s, err)) < 0);
     } else {
         (void)((rc = relay_endpoint_tcp("--listen", o->listen, host, &port, err)) < 0 ||
                (rc = relay_endpoint_unix("--connect", o->connect, &path, err)) < 0 ||
-               (rc = o->interface ? relay_endpoint_interface(o->interface, host, err) : 0) < 0);
+               (rc = target_host(o, host, err)) < 0);
     }
     if (rc < 0) {
         return rc;
@@ -155,7 +181,7 @@ int ferry_relay_alone(bool source, int argc, char **argv)
         {"connect", 0, FERRY_OPTION_STRING, &o.connect, source ? "HOST:PORT" : "unix:PATH",
          source ? "where the target listens" : "socket to lead connections to"},
         {"bind-interface", 0, FERRY_OPTION_STRING, &o.interface, "NAME",
-         "target: listen on this interface's address"},
+         source ? "connect by this network interface" : "listen on this interface's address"},
         {"ca", 0, FERRY_OPTION_STRING, &o.ca, "FILE", "CA certificates"},
         {"cert", 0, FERRY_OPTION_STRING, &o.cert, "FILE", "certificate of this side"},
         {"key", 0, FERRY_OPTION_STRING, &o.key, "FILE", "its key"},

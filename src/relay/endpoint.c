@@ -64,9 +64,9 @@ int relay_endpoint_unix(const char *option, const char *text, const char **ret_p
 }
 
 /* The lower the better; -1 = not usable. */
-static int rank(const struct sockaddr *sa)
+static int rank(const struct sockaddr *sa, int family)
 {
-    if (!sa) {
+    if (!sa || (family != AF_UNSPEC && sa->sa_family != family)) {
         return -1;
     }
     if (sa->sa_family == AF_INET) {
@@ -78,7 +78,7 @@ static int rank(const struct sockaddr *sa)
     return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)sa)->sin6_addr) ? 2 : 1;
 }
 
-int relay_endpoint_interface(const char *name, char ret_host[RELAY_HOST_SIZE],
+int relay_endpoint_interface(const char *name, int family, char ret_host[RELAY_HOST_SIZE],
                              struct ferry_error *err)
 {
     ferry_cleanup(freeifaddrsp) struct ifaddrs *all = NULL;
@@ -88,13 +88,16 @@ int relay_endpoint_interface(const char *name, char ret_host[RELAY_HOST_SIZE],
         return ferry_fail(err, FERRY_NOT_FOUND, "there is no network interface '%s'", name);
     }
     for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-        if (ferry_streq(i->ifa_name, name) && rank(i->ifa_addr) >= 0 &&
-            (!best || rank(i->ifa_addr) < rank(best->ifa_addr))) {
+        if (ferry_streq(i->ifa_name, name) && rank(i->ifa_addr, family) >= 0 &&
+            (!best || rank(i->ifa_addr, family) < rank(best->ifa_addr, family))) {
             best = i;
         }
     }
     if (!best) {
-        return ferry_fail(err, FERRY_NOT_FOUND, "network interface '%s' has no address", name);
+        return ferry_fail(err, FERRY_NOT_FOUND, "network interface '%s' has no %saddress", name,
+                          family == AF_INET6  ? "IPv6 "
+                          : family == AF_INET ? "IPv4 "
+                                              : "");
     }
     socklen_t len = best->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in)
                                                          : sizeof(struct sockaddr_in6);

@@ -14,8 +14,9 @@ int relay_endpoint_tcp(const char *option, const char *text, char ret_host[RELAY
 /* Behind "unix:", an absolute path. */
 int relay_endpoint_unix(const char *option, const char *text, const char **ret_path,
                         struct ferry_error *err);
-/* The first usable address of a network interface: global before link-local, IPv4 before IPv6. */
-int relay_endpoint_interface(const char *name, char ret_host[RELAY_HOST_SIZE],
+/* The first usable address of a network interface, of `family` or any (AF_UNSPEC): global before
+ * link-local, IPv4 before IPv6. */
+int relay_endpoint_interface(const char *name, int family, char ret_host[RELAY_HOST_SIZE],
                              struct ferry_error *err);
 /* Bytes, with K, M or G for powers of 1024. */
 int relay_endpoint_bytes(const char *option, const char *text, uint64_t *ret,

@@ -42,7 +42,8 @@ int relay_link_dial(struct relay_link *l, const struct relay_spec *spec, int por
                     struct tls_credentials *credentials, int64_t now, struct ferry_error *err)
 {
     struct tls_conn_config config;
-    int fd = relay_net_dial_start(spec->address, port, err);
+    const struct relay_net_way way = {spec->address, port, spec->interface};
+    int fd = relay_net_dial_start(&way, err);
 
     if (fd < 0) {
         return fd;

@@ -157,10 +157,20 @@ static int make_socket(int family, int stop_fd, int64_t deadline_ns, struct ferr
     }
 }
 
-int relay_net_dial_start(const char *address, int port, struct ferry_error *err)
+/* Needs no privilege on kernels since 5.7. */
+static int leave_by(int fd, const char *interface, struct ferry_error *err)
+{
+    if (interface && setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface,
+                                (socklen_t)strlen(interface) + 1) < 0) {
+        return ferry_fail_errno(err, errno, "binding to the network interface '%s'", interface);
+    }
+    return 0;
+}
+
+int relay_net_dial_start(const struct relay_net_way *way, struct ferry_error *err)
 {
     struct address a;
-    int rc = resolve(address, port, &a, err);
+    int rc = resolve(way->address, way->port, &a, err);
 
     if (rc < 0) {
         return rc;
@@ -171,17 +181,20 @@ int relay_net_dial_start(const char *address, int port, struct ferry_error *err)
         return ferry_fail_errno(err, errno, "making a TCP socket");
     }
     relay_net_tune(fd);
+    if ((rc = leave_by(fd, way->interface, err)) < 0) {
+        return rc;
+    }
     if (connect(fd, (struct sockaddr *)&a.sa, a.len) < 0 && errno != EINPROGRESS) {
-        return ferry_fail_errno(err, errno, "connecting to %s port %d", address, port);
+        return ferry_fail_errno(err, errno, "connecting to %s port %d", way->address, way->port);
     }
     return ferry_take_fd(&fd);
 }
 
-int relay_net_dial(const char *address, int port, int stop_fd, int64_t deadline_ns,
+int relay_net_dial(const struct relay_net_way *way, int stop_fd, int64_t deadline_ns,
                    struct ferry_error *err)
 {
     struct address a;
-    int rc = resolve(address, port, &a, err);
+    int rc = resolve(way->address, way->port, &a, err);
 
     if (rc < 0) {
         return rc;
@@ -192,6 +205,9 @@ int relay_net_dial(const char *address, int port, int stop_fd, int64_t deadline_
     }
     bound_buffers(fd);
     relay_net_tune(fd);
+    if ((rc = leave_by(fd, way->interface, err)) < 0) {
+        return rc;
+    }
     if (connect(fd, (struct sockaddr *)&a.sa, a.len) == 0) {
         return ferry_take_fd(&fd);
     }
@@ -199,12 +215,12 @@ int relay_net_dial(const char *address, int port, int stop_fd, int64_t deadline_
     if (e == EINPROGRESS) {
         rc = relay_net_wait(fd, POLLOUT, stop_fd, deadline_ns, err);
         if (rc < 0) {
-            return ferry_wrap(err, "connecting to %s port %d", address, port);
+            return ferry_wrap(err, "connecting to %s port %d", way->address, way->port);
         }
         e = relay_net_error(fd);
     }
     if (e != 0) {
-        return ferry_fail_errno(err, e, "connecting to %s port %d", address, port);
+        return ferry_fail_errno(err, e, "connecting to %s port %d", way->address, way->port);
     }
     return ferry_take_fd(&fd);
 }

@@ -13,12 +13,19 @@
  * way. */
 int relay_net_listen(const char *address, int *port, bool bounded, struct ferry_error *err);
 
+/* Where to: a numeric address and a port; by which network interface, or NULL. */
+struct relay_net_way {
+    const char *address;
+    int port;
+    const char *interface;
+};
+
 /* Begins to connect, without bounded queues; the socket becomes writable when that is through. */
-int relay_net_dial_start(const char *address, int port, struct ferry_error *err);
+int relay_net_dial_start(const struct relay_net_way *way, struct ferry_error *err);
 
 /* A connected, tuned socket with bounded queues. Ends early with CANCELLED when `stop_fd` becomes
  * readable. */
-int relay_net_dial(const char *address, int port, int stop_fd, int64_t deadline_ns,
+int relay_net_dial(const struct relay_net_way *way, int stop_fd, int64_t deadline_ns,
                    struct ferry_error *err);
 
 /* For accepted sockets; dialled ones have it. */

@@ -50,6 +50,7 @@ void relay_spec_free(struct relay_spec *s)
     free(s->peer_cn);
     free(s->peer_address);
     free(s->address);
+    free(s->interface);
     free(s->dir);
     for (size_t i = 0; i < s->n_channels; i++) {
         free(s->channels[i].unix_path);

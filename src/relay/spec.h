@@ -50,6 +50,7 @@ struct relay_spec {
     char *peer_cn;            /* by its common name, as KubeVirt's proxies do it */
     char *peer_address;       /* plain target: numeric, the only one that may connect */
     char *address;            /* numeric; to bind (target) or to dial (source) */
+    char *interface;          /* source: connections leave by this one; NULL = any */
     struct relay_channel channels[RELAY_CHANNELS_MAX]; /* by logical number */
     size_t n_channels;
     char *dir;      /* source: where the socket files go */

@@ -94,8 +94,8 @@ static int open_source(const struct relay_stream *s, struct ends *e, struct ferr
         return rc;
     }
     e->has_slot = true;
-    e->tcp_fd = relay_net_dial(s->spec->address, s->channel->port, s->stop_fd,
-                               ferry_now_ns() + DIAL_NS, err);
+    const struct relay_net_way way = {s->spec->address, s->channel->port, s->spec->interface};
+    e->tcp_fd = relay_net_dial(&way, s->stop_fd, ferry_now_ns() + DIAL_NS, err);
     return e->tcp_fd < 0 ? e->tcp_fd : prove(s, e, err);
 }
 

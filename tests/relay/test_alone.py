@@ -57,14 +57,17 @@ class Program:
             raise AssertionError(self.log())
 
 
-class Alone(unittest.TestCase):
+class Pairs(unittest.TestCase):
+    """Starts sources and targets, and uses them."""
+
+    count = 0
+
     @classmethod
     def setUpClass(cls):
         cls.lab = Lab(namespaces=False)
         for node in "ab":
             cls.lab.pki.good(node)
             run(RELAY, "pki", "node", node, "--dir", cls.lab.pki.dir, "--kubevirt-names")
-        cls.count = 0
 
     @classmethod
     def tearDownClass(cls):
@@ -76,8 +79,8 @@ class Alone(unittest.TestCase):
                 "--node", me, "--peer-node", other, "--move", "m1"]
 
     def paths(self):
-        Alone.count += 1
-        return (os.path.join(self.lab.dir, f"in-{Alone.count}.sock"), os.path.join(self.lab.dir, f"out-{Alone.count}.sock"))
+        Pairs.count += 1
+        return (os.path.join(self.lab.dir, f"in-{Pairs.count}.sock"), os.path.join(self.lab.dir, f"out-{Pairs.count}.sock"))
 
     def target(self, out, *more, listen="127.0.0.1:0", papers=None):
         p = Program(self.lab, "target", RELAY, "target", "--listen", listen, "--connect", f"unix:{out}",
@@ -114,6 +117,8 @@ class Alone(unittest.TestCase):
         self.assertTrue(read_all(near) == data)
         t.join()
 
+
+class Alone(Pairs):
     def test_every_way(self):
         plain = ["--plain", "--peer-address", "127.0.0.1"]
         for name, both in (("ferry", []), ("raw", ["--protocol", "raw"]), ("plain", plain)):
@@ -160,7 +165,7 @@ class Alone(unittest.TestCase):
         self.assertEqual(far.recv(1), b"x")
         target.kill()
         self.assertTrue(ended(far))
-        again, _ = self.target(os.path.join(self.lab.dir, f"out-{Alone.count}.sock"), listen=self.where)
+        again, _ = self.target(os.path.join(self.lab.dir, f"out-{Pairs.count}.sock"), listen=self.where)
         self.assertTrue(ended(near))
         source.wait_log("stream closed", "state lost", "stream is not known here")
         again.wait_log("connection refused", "stream is not known here")
@@ -267,6 +272,59 @@ class Alone(unittest.TestCase):
         self.assertIn("--plain needs --peer-address", done.stderr)
         for verb in ("source", "target"):
             self.assertIn(f"Usage: ferry-relay {verb}", run(RELAY, verb, "--help"))
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root for network namespaces")
+class Interfaces(Pairs):
+    """--bind-interface, in two network namespaces that a link `mig` joins; as an ordinary user."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab.make_namespaces()
+        for node in "ab":
+            os.chmod(cls.lab.pki.path(f"{node}.key"), 0o644)  # the relay is another user
+
+    def enter(self, node):
+        return ["nsenter", f"--net=/run/netns/{self.lab.names[node]}", "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+    def start(self, node, verb, listen, connect, *more):
+        name = {"a": "b", "b": "a"}[node]
+        p = Program(self.lab, verb, *self.enter(node), RELAY, verb, "--listen", listen, "--connect", connect, *self.papers(node, name), *more)
+        return p, p.first_line()
+
+    def paths(self):
+        for p in (into_out := super().paths()):
+            os.mkdir(os.path.dirname(p) + f"/{os.path.basename(p)}.d")
+            os.chmod(os.path.dirname(p) + f"/{os.path.basename(p)}.d", 0o777)
+        return tuple(f"{p}.d/s" for p in into_out)
+
+    def test_both_ends_by_interface(self):
+        for listen, expected in (("*:0", "10.91.0.2:"), ("0.0.0.0:0", "10.91.0.2:"), ("[::]:0", "[fd91::2]:")):
+            for both in ([], ["--protocol", "raw"]):
+                with self.subTest(listen=listen, both=both):
+                    self.into, out = self.paths()
+                    self.listener = self.lab.listen(out)
+                    _, where = self.start("b", "target", listen, f"unix:{out}", "--bind-interface", "mig", *both)
+                    self.assertTrue(where.startswith(expected), where)
+                    self.start("a", "source", f"unix:{self.into}", where, "--bind-interface", "mig", *both)
+                    self.both_ways(*self.connect())
+
+    def test_the_way_is_kept_to(self):
+        """A source that may leave by the loopback only does not get to the other node."""
+        self.into, out = self.paths()
+        self.lab.listen(out)
+        _, where = self.start("b", "target", "*:0", f"unix:{out}", "--bind-interface", "mig")
+        source, _ = self.start("a", "source", f"unix:{self.into}", where, "--bind-interface", "lo", "--protocol", "raw")
+        self.assertTrue(ended(self.lab.connect(self.into)))
+        source.wait_log("stream not opened", "connecting to 10.91.0.2")
+
+    def test_no_such_interface(self):
+        into, out = self.paths()
+        for argv in (["target", "--listen", "*:0", "--connect", f"unix:{out}"], ["source", "--listen", f"unix:{into}", "--connect", "127.0.0.1:1"]):
+            done = subprocess.run([RELAY, *argv, *self.papers("a", "b"), "--bind-interface", "mig7"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("there is no network interface 'mig7'", done.stderr)
 
 
 unittest.main(verbosity=2)
