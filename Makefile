@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check check-vm check-kubernetes demo bench bench-relay bench-api bench-dataplane lint asan tsan fuzz install setup clean
+.PHONY: all check check-vm check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane lint asan tsan fuzz install setup clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -46,7 +46,7 @@ demo: all
 lint: setup
 	tools/lint
 
-bench: bench-relay bench-api bench-dataplane
+bench: bench-relay bench-api bench-control bench-dataplane
 
 bench-relay: all
 	@scripts/setup --bench
@@ -55,6 +55,10 @@ bench-relay: all
 # ferry-apiserver, beside kube-apiserver and etcd where tests/kubernetes/get-assets has made them.
 bench-api: all
 	bench/api.py build
+
+# The controller with 10,000 migrations queued: speed, writes, memory; what a decision costs.
+bench-control: all
+	bench/control.py build
 
 # Moves of a real guest over shaped links, beside libvirt alone and libvirt through socat. Takes about half an hour.
 bench-dataplane: all

@@ -1,7 +1,10 @@
 /* Theory of operation.
  *
- * One worker places one pod after the other. Between a binding and the moment when the cache shows
- * it, the pod is remembered as `assumed` on its node, so that the next decision counts it. */
+ * One worker places one pod after the other. What it decides on, the board, is made from the caches
+ * and used for a moment, so that a queue of pods does not look at all pods for each of them; what
+ * was placed meanwhile is put down on it. Between a binding and the moment when the cache shows it,
+ * the pod is remembered as `assumed` on its node, so that the next board counts it. */
+#include <search.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,17 +16,33 @@
 #include "control/plan_apply.h"
 #include "control/schedule_pick.h"
 
-enum { RETRY_MS = 5000 };
+enum { RETRY_MS = 5000, BOARD_MS = 100 };
 
 struct assumed {
     char *uid, *node;
 };
 
+struct board {
+    int64_t made_ns; /* 0 = there is none */
+    struct kube_snapshot nodes, pods;
+    struct schedule_pod *placed;
+    struct schedule_view view;
+    struct schedule_index *index;
+    struct api_object **added; /* placed since */
+    size_t n_added;
+};
+
 struct loop_schedule {
     struct cluster *cluster;
-    struct assumed *assumed; /* the worker's own */
-    size_t n;
+    /* The worker's own. */
+    void *assumed; /* tsearch tree by UID */
+    struct board board;
 };
+
+static int by_uid(const void *a, const void *b)
+{
+    return strcmp(((const struct assumed *)a)->uid, ((const struct assumed *)b)->uid);
+}
 
 struct loop_schedule *loop_schedule_new(struct cluster *c)
 {
@@ -33,11 +52,28 @@ struct loop_schedule *loop_schedule_new(struct cluster *c)
     return l;
 }
 
-static void drop(struct loop_schedule *l, size_t i)
+static void free_assumed(void *p)
 {
-    free(l->assumed[i].uid);
-    free(l->assumed[i].node);
-    l->assumed[i] = l->assumed[--l->n];
+    struct assumed *a = p;
+
+    free(a->uid);
+    free(a->node);
+    free(a);
+}
+
+static void drop_board(struct loop_schedule *l)
+{
+    struct board *b = &l->board;
+
+    schedule_index_free(b->index);
+    for (size_t i = 0; i < b->n_added; i++) {
+        api_object_unref(b->added[i]);
+    }
+    free(b->added);
+    free(b->placed);
+    kube_snapshot_done(&b->nodes);
+    kube_snapshot_done(&b->pods);
+    *b = (struct board){0};
 }
 
 void loop_schedule_free(struct loop_schedule *l)
@@ -45,66 +81,84 @@ void loop_schedule_free(struct loop_schedule *l)
     if (!l) {
         return;
     }
-    for (size_t i = 0; i < l->n; i++) {
-        free(l->assumed[i].uid);
-        free(l->assumed[i].node);
-    }
-    free(l->assumed);
+    drop_board(l);
+    tdestroy(l->assumed, free_assumed);
     free(l);
 }
 
 static const char *assumed_node(const struct loop_schedule *l, const char *uid)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        if (ferry_streq(l->assumed[i].uid, uid)) {
-            return l->assumed[i].node;
-        }
-    }
-    return NULL;
+    struct assumed probe = {.uid = (char *)(uintptr_t)uid};
+    struct assumed **slot = tfind(&probe, &l->assumed, by_uid);
+
+    return slot ? (*slot)->node : NULL;
 }
 
 static void assume(struct loop_schedule *l, const char *uid, const char *node)
 {
-    l->assumed = ferry_xrealloc(l->assumed, l->n + 1, sizeof(*l->assumed));
-    l->assumed[l->n++] = (struct assumed){ferry_strdup(uid), ferry_strdup(node)};
-}
+    struct assumed *a = ferry_xcalloc(1, sizeof(*a));
 
-/* Assumptions that the cache has caught up with, or whose pod is gone. */
-static void forget_settled(struct loop_schedule *l, const struct kube_snapshot *pods)
-{
-    for (size_t i = l->n; i-- > 0;) {
-        bool waits = false;
-
-        for (size_t k = 0; k < pods->n; k++) {
-            waits = waits || (ferry_streq(pods->items[k]->meta->uid, l->assumed[i].uid) &&
-                              ferry_str_empty(pods->items[k]->u.pod.node_name));
-        }
-        if (!waits) {
-            drop(l, i);
-        }
+    *a = (struct assumed){ferry_strdup(uid), ferry_strdup(node)};
+    struct assumed **slot = tsearch(a, &l->assumed, by_uid);
+    if (!slot) {
+        abort(); /* out of memory */
+    }
+    if (*slot != a) {
+        free_assumed(a);
     }
 }
 
-static void pick(struct loop_schedule *l, const struct api_object *pod,
-                 const struct kube_snapshot *nodes, struct schedule_answer *ret)
+static void make_board(struct loop_schedule *l)
 {
-    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(l->cluster->pods);
-    ferry_cleanup_free struct schedule_pod *placed = ferry_xcalloc(pods.n + 1, sizeof(*placed));
+    struct board *b = &l->board;
+    void *still = NULL; /* assumptions that the cache has not caught up with */
 
-    forget_settled(l, &pods);
-    for (size_t i = 0; i < pods.n; i++) {
-        const struct api_pod *p = &pods.items[i]->u.pod;
+    drop_board(l);
+    b->nodes = kube_informer_list(l->cluster->nodes);
+    b->pods = kube_informer_list(l->cluster->pods);
+    b->placed = ferry_xcalloc(b->pods.n + 1, sizeof(*b->placed));
+    for (size_t i = 0; i < b->pods.n; i++) {
+        const struct api_pod *p = &b->pods.items[i]->u.pod;
+        struct assumed probe = {.uid = (char *)(uintptr_t)p->meta.uid};
+        struct assumed **slot =
+            ferry_str_empty(p->node_name) ? tfind(&probe, &l->assumed, by_uid) : NULL;
 
-        placed[i].pod = p;
-        placed[i].node =
-            ferry_str_empty(p->node_name) ? assumed_node(l, p->meta.uid) : p->node_name;
+        b->placed[i] = (struct schedule_pod){p, p->node_name};
+        if (slot) {
+            struct assumed *a = *slot;
+
+            tdelete(a, &l->assumed, by_uid);
+            b->placed[i].node = a->node;
+            if (!tsearch(a, &still, by_uid)) {
+                abort(); /* out of memory */
+            }
+        }
     }
-    schedule_pick(&(struct schedule_view){.pod = &pod->u.pod,
-                                          .nodes = (const struct api_object *const *)nodes->items,
-                                          .n_nodes = nodes->n,
-                                          .pods = placed,
-                                          .n_pods = pods.n},
-                  ret);
+    tdestroy(l->assumed, free_assumed);
+    l->assumed = still;
+    b->view = (struct schedule_view){.nodes = (const struct api_object *const *)b->nodes.items,
+                                     .n_nodes = b->nodes.n,
+                                     .pods = b->placed,
+                                     .n_pods = b->pods.n};
+    b->index = schedule_index_new(&b->view);
+    b->view.index = b->index;
+    b->made_ns = ferry_now_ns();
+}
+
+static void pick(struct loop_schedule *l, const struct api_object *pod, struct schedule_answer *ret)
+{
+    bool old = ferry_now_ns() - l->board.made_ns > BOARD_MS * FERRY_NS_PER_MS;
+
+    if (old) {
+        make_board(l);
+    }
+    l->board.view.pod = &pod->u.pod;
+    schedule_pick(&l->board.view, ret);
+    if (!ret->node && !old) { /* what is free now was perhaps not then */
+        make_board(l);
+        l->board.view.pod = &pod->u.pod;
+        schedule_pick(&l->board.view, ret);
+    }
 }
 
 static int report_unschedulable(struct loop_schedule *l, const struct api_object *pod,
@@ -127,19 +181,36 @@ static int report_unschedulable(struct loop_schedule *l, const struct api_object
     return plan_apply(&p, l->cluster->client, l->cluster->recorder, err);
 }
 
-static int bind_pod(struct loop_schedule *l, const struct api_object *pod, const char *node,
-                    struct ferry_error *err)
+/* A second entry of a pod that is on the board already, without a node, does not count twice. */
+static void put_on_board(struct loop_schedule *l, const struct api_object *pod)
 {
-    int rc = kube_client_bind(l->cluster->client, pod, node, err);
+    struct board *b = &l->board;
+
+    b->added = ferry_xrealloc(b->added, b->n_added + 1, sizeof(*b->added));
+    b->added[b->n_added++] = api_object_ref((struct api_object *)pod);
+    b->placed = ferry_xrealloc(b->placed, b->view.n_pods + 1, sizeof(*b->placed));
+    b->placed[b->view.n_pods++] =
+        (struct schedule_pod){&pod->u.pod, assumed_node(l, pod->meta->uid)};
+    b->view.pods = b->placed;
+    schedule_index_add(b->index, &b->view);
+}
+
+/* `node` is on the board. */
+static int bind_pod(struct loop_schedule *l, const struct api_object *pod,
+                    const struct api_node *node, struct ferry_error *err)
+{
+    int rc = kube_client_bind(l->cluster->client, pod, node->meta.name, err);
 
     if (rc < 0) {
         return rc;
     }
-    assume(l, pod->meta->uid, node);
+    assume(l, pod->meta->uid, node->meta.name);
+    put_on_board(l, pod);
     ferry_info("pod placed", F_STR("namespace", pod->meta->namespace_),
-               F_STR("pod", pod->meta->name), F_STR("node", node));
+               F_STR("pod", pod->meta->name), F_STR("node", node->meta.name));
     kube_record(l->cluster->recorder, pod, KUBE_EVENT_NORMAL, "Scheduled",
-                "Successfully assigned %s/%s to %s", pod->meta->namespace_, pod->meta->name, node);
+                "Successfully assigned %s/%s to %s", pod->meta->namespace_, pod->meta->name,
+                node->meta.name);
     return 0;
 }
 
@@ -157,12 +228,11 @@ int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again
         pod_is_down(&pod->u.pod) || assumed_node(l, pod->meta->uid)) {
         return 0;
     }
-    kube_cleanup_snapshot struct kube_snapshot nodes = kube_informer_list(l->cluster->nodes);
     struct schedule_answer answer;
-    pick(l, pod, &nodes, &answer);
+    pick(l, pod, &answer);
     int rc;
     if (answer.node) {
-        rc = bind_pod(l, pod, answer.node->meta.name, err);
+        rc = bind_pod(l, pod, answer.node, err);
     } else {
         *again = (struct kube_again){.wanted = true, .after_ns = RETRY_MS * FERRY_NS_PER_MS};
         rc = report_unschedulable(l, pod, answer.message, err);

@@ -57,18 +57,94 @@ static bool counts(const struct schedule_pod *p)
     return p->node && !pod_is_down(p->pod);
 }
 
-static struct usage usage_of(const struct schedule_view *v, const struct api_node *node)
-{
-    struct usage u = {0};
+/* ---- index -----------------------------------------------------------------------------------
+ */
 
+enum { NOWHERE = -1 };
+
+struct schedule_index {
+    struct usage *used; /* by node */
+    int *homes;         /* by pod: number of its node */
+    int *buckets;       /* nodes by the hash of their names */
+    int *next;          /* by node: the next in its bucket */
+    size_t n_buckets;
+};
+
+static size_t bucket_of(const struct schedule_index *x, const char *name)
+{
+    uint32_t h = 2166136261u; /* FNV-1a */
+
+    for (; *name; name++) {
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    }
+    return h % x->n_buckets;
+}
+
+static int find_node(const struct schedule_index *x, const struct schedule_view *v,
+                     const char *name)
+{
+    int i = x->buckets[bucket_of(x, name)];
+
+    while (i >= 0 && strcmp(v->nodes[i]->meta->name, name) != 0) {
+        i = x->next[i];
+    }
+    return i;
+}
+
+static void add_usage(struct schedule_index *x, const struct api_pod *pod, int node)
+{
+    x->used[node].cpu_milli += pod->cpu_milli;
+    x->used[node].memory_bytes += pod->memory_bytes;
+    x->used[node].pods++;
+}
+
+struct schedule_index *schedule_index_new(const struct schedule_view *v)
+{
+    struct schedule_index *x = ferry_xcalloc(1, sizeof(*x));
+
+    x->n_buckets = 2 * v->n_nodes + 1;
+    x->used = ferry_xcalloc(v->n_nodes + 1, sizeof(*x->used));
+    x->homes = ferry_xcalloc(v->n_pods + 1, sizeof(*x->homes));
+    x->next = ferry_xcalloc(v->n_nodes + 1, sizeof(*x->next));
+    x->buckets = ferry_xcalloc(x->n_buckets, sizeof(*x->buckets));
+    for (size_t i = 0; i < x->n_buckets; i++) {
+        x->buckets[i] = NOWHERE;
+    }
+    for (size_t i = 0; i < v->n_nodes; i++) {
+        int *bucket = &x->buckets[bucket_of(x, v->nodes[i]->meta->name)];
+
+        x->next[i] = *bucket;
+        *bucket = (int)i;
+    }
     for (size_t i = 0; i < v->n_pods; i++) {
-        if (counts(&v->pods[i]) && ferry_streq(v->pods[i].node, node->meta.name)) {
-            u.cpu_milli += v->pods[i].pod->cpu_milli;
-            u.memory_bytes += v->pods[i].pod->memory_bytes;
-            u.pods++;
+        x->homes[i] = counts(&v->pods[i]) ? find_node(x, v, v->pods[i].node) : NOWHERE;
+        if (x->homes[i] >= 0) {
+            add_usage(x, v->pods[i].pod, x->homes[i]);
         }
     }
-    return u;
+    return x;
+}
+
+void schedule_index_free(struct schedule_index *x)
+{
+    if (x) {
+        free(x->used);
+        free(x->homes);
+        free(x->next);
+        free(x->buckets);
+        free(x);
+    }
+}
+
+void schedule_index_add(struct schedule_index *x, const struct schedule_view *v)
+{
+    size_t i = v->n_pods - 1;
+
+    x->homes = ferry_xrealloc(x->homes, v->n_pods, sizeof(*x->homes));
+    x->homes[i] = find_node(x, v, v->pods[i].node);
+    if (x->homes[i] >= 0) {
+        add_usage(x, v->pods[i].pod, x->homes[i]);
+    }
 }
 
 static bool matches_selector(const struct api_pod *pod, const struct api_node *node)
@@ -132,39 +208,11 @@ static char *selector_text(yyjson_val *selector)
     return ferry_buf_take(&b);
 }
 
-static const struct api_node *node_named(const struct schedule_view *v, const char *name)
-{
-    for (size_t i = 0; i < v->n_nodes; i++) {
-        if (ferry_streq(v->nodes[i]->meta->name, name)) {
-            return &v->nodes[i]->u.node;
-        }
-    }
-    return NULL;
-}
-
-/* Whether a pod that the term is against is in the node's domain of `topology`. */
-static bool domain_has_match(const struct schedule_view *v, const struct api_node *node,
-                             const char *topology, const struct api_selector *against)
-{
-    const char *domain = node_label(node, topology);
-
-    for (size_t i = 0; domain && i < v->n_pods; i++) {
-        const struct schedule_pod *p = &v->pods[i];
-        const struct api_node *home = counts(p) ? node_named(v, p->node) : NULL;
-
-        if (home && ferry_streq(p->pod->meta.namespace_, v->pod->meta.namespace_) &&
-            !ferry_streq(p->pod->meta.uid, v->pod->meta.uid) &&
-            ferry_streq(node_label(home, topology), domain) &&
-            api_selector_matches_labels(against, &p->pod->meta.labels)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 struct term {
     const char *topology;
     struct api_selector *against;
+    const struct api_node **homes; /* of the pods that it is against */
+    size_t n_homes;
 };
 
 struct terms {
@@ -177,6 +225,7 @@ static void terms_done(struct terms *t)
 {
     for (size_t i = 0; i < t->n; i++) {
         api_selector_free(t->items[i].against);
+        free(t->items[i].homes);
     }
     free(t->items);
 }
@@ -204,6 +253,41 @@ static struct terms read_terms(const struct api_pod *pod)
         }
     }
     return t;
+}
+
+/* Where the pods are that the terms are against: one look at each pod serves all nodes. */
+static void find_homes(const struct schedule_view *v, const struct schedule_index *x,
+                       struct terms *t)
+{
+    for (size_t i = 0; t->n > 0 && i < v->n_pods; i++) {
+        const struct api_pod *p = v->pods[i].pod;
+
+        if (x->homes[i] < 0 || !ferry_streq(p->meta.namespace_, v->pod->meta.namespace_) ||
+            ferry_streq(p->meta.uid, v->pod->meta.uid)) {
+            continue;
+        }
+        for (size_t k = 0; k < t->n; k++) {
+            struct term *term = &t->items[k];
+
+            if (api_selector_matches_labels(term->against, &p->meta.labels)) {
+                term->homes = ferry_xrealloc(term->homes, term->n_homes + 1, sizeof(*term->homes));
+                term->homes[term->n_homes++] = &v->nodes[x->homes[i]]->u.node;
+            }
+        }
+    }
+}
+
+/* Whether a pod that the term is against is in the node's domain. */
+static bool domain_has_match(const struct api_node *node, const struct term *term)
+{
+    const char *domain = node_label(node, term->topology);
+
+    for (size_t i = 0; domain && i < term->n_homes; i++) {
+        if (ferry_streq(node_label(term->homes[i], term->topology), domain)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- the choice ------------------------------------------------------------------------------
@@ -246,9 +330,7 @@ static bool fits(const struct schedule_view *v, const struct api_object *o, cons
         why[INSUFFICIENT_MEMORY] = used->memory_bytes + v->pod->memory_bytes > node->memory_bytes;
         why[TOO_MANY_PODS] = used->pods + 1 > pods;
         for (size_t i = 0; i < t->n; i++) {
-            why[ANTI_AFFINITY] =
-                why[ANTI_AFFINITY] ||
-                domain_has_match(v, node, t->items[i].topology, t->items[i].against);
+            why[ANTI_AFFINITY] = why[ANTI_AFFINITY] || domain_has_match(node, &t->items[i]);
         }
     }
     for (size_t i = 0; i < REASONS; i++) {
@@ -281,18 +363,21 @@ static void explain(const struct schedule_view *v, const size_t count[REASONS],
 
 void schedule_pick(const struct schedule_view *view, struct schedule_answer *ret)
 {
+    struct schedule_index *own = view->index ? NULL : schedule_index_new(view);
+    const struct schedule_index *index = own ? own : view->index;
     struct terms terms = read_terms(view->pod);
     size_t count[REASONS] = {0};
     double best_share = 0;
 
     *ret = (struct schedule_answer){0};
+    find_homes(view, index, &terms);
     for (size_t i = 0; i < view->n_nodes; i++) {
         const struct api_node *node = &view->nodes[i]->u.node;
-        struct usage used = usage_of(view, node);
+        const struct usage *used = &index->used[i];
         bool why[REASONS];
 
-        if (fits(view, view->nodes[i], &terms, &used, why)) {
-            double share = (double)(used.memory_bytes + view->pod->memory_bytes) /
+        if (fits(view, view->nodes[i], &terms, used, why)) {
+            double share = (double)(used->memory_bytes + view->pod->memory_bytes) /
                            (double)(node->memory_bytes ? node->memory_bytes : 1);
 
             if (!ret->node || share < best_share) {
@@ -309,4 +394,5 @@ void schedule_pick(const struct schedule_view *view, struct schedule_answer *ret
         explain(view, count, ret);
     }
     terms_done(&terms);
+    schedule_index_free(own);
 }

@@ -20,7 +20,15 @@ struct schedule_view {
     size_t n_nodes;
     const struct schedule_pod *pods; /* all there are */
     size_t n_pods;
+    const struct schedule_index *index; /* of these nodes and pods, for several picks; or NULL */
 };
+
+/* What all picks need to know of the same nodes and pods: which pod is where, what is in use. */
+struct schedule_index;
+struct schedule_index *schedule_index_new(const struct schedule_view *view);
+void schedule_index_free(struct schedule_index *x); /* takes NULL */
+/* The last pod of the view is new in it, and about to be on one of the view's nodes. */
+void schedule_index_add(struct schedule_index *x, const struct schedule_view *view);
 
 enum { SCHEDULE_TEXT = 512 };
 
