@@ -66,10 +66,10 @@ class Api:
             return answer.status, json.loads(text) if text else None
 
     def path(self, plural, name="", ns="default"):
-        if plural == "nodes":
-            base = "/api/v1/nodes"
-        elif plural == "pods":
-            base = f"/api/v1/namespaces/{ns}/pods"
+        if plural in ("nodes", "persistentvolumes"):
+            base = f"/api/v1/{plural}"
+        elif plural in ("pods", "events", "persistentvolumeclaims"):
+            base = f"/api/v1/namespaces/{ns}/{plural}"
         else:
             base = f"/apis/kubevirt.io/v1/namespaces/{ns}/{plural}"
         return base + ("/" + name if name else "")

@@ -49,6 +49,10 @@ seen = {
                              os.environ["XDG_CONFIG_HOME"], os.environ["XDG_CACHE_HOME"], os.environ["XDG_DATA_HOME"])
                  if writable(d)],
 }
+DISKS = "/var/run/kubevirt-private/vmi-disks"
+seen["disks"] = {name: {"writable": writable(f"{DISKS}/{name}"),
+                        "image": os.access(f"{DISKS}/{name}/disk.img", os.R_OK | os.W_OK)}
+                 for name in os.listdir(DISKS)}
 listener = socket.socket(fileno=3)
 while True:
     connection, _ = listener.accept()

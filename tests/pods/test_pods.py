@@ -76,8 +76,9 @@ class Host:
 
     # -- pods --------------------------------------------------------------------------------
 
-    def create(self, name, *words, grace=30, **spec):
-        container = {"name": "compute", "image": "x", "command": ["ferry-launcher", "--name", name, *words]}
+    def create(self, name, *words, grace=30, mounts=(), **spec):
+        container = {"name": "compute", "image": "x", "command": ["ferry-launcher", "--name", name, *words],
+                     "volumeMounts": [{"name": m, "mountPath": "/var/run/kubevirt-private/vmi-disks/" + m} for m in mounts]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
                "spec": {"nodeName": NODE, "restartPolicy": "Never", "terminationGracePeriodSeconds": grace,
                         "containers": [container], **spec}}
@@ -196,16 +197,48 @@ def runs_and_is_told(host):
     assert seen["ppid"] == 1 and seen["hostname"] == "first", seen
     assert seen["interfaces"] == ["lo"], seen["interfaces"]
     assert set(seen["processes"]) == {1, seen["pid"]}, seen["processes"]
-    assert seen["descriptors"] == [0, 1, 2, 3], seen["descriptors"]
+    assert seen["descriptors"] == [0, 1, 2, 3, 4, 5], seen["descriptors"]
     assert "kvm" not in seen["dev"], seen["dev"]
     assert not os.path.exists("/dev/userfaultfd") or "userfaultfd" in seen["dev"], seen["dev"]
     home = "/var/run/ferry-home"
     assert seen["writable"] == ["/tmp", "/var/run/kubevirt/migrationproxy", "/var/run/ferry-libvirt",
                                 "/var/run/ferry-console", "/var/run/ferry-state", home, home + "/rt", home + "/config",
                                 home + "/cache", home + "/data"], seen["writable"]
-    assert seen["env"]["HOME"] == home and seen["env"]["LISTEN_FDS"] == "1", seen["env"]
+    assert seen["env"]["HOME"] == home and seen["env"]["LISTEN_FDS"] == "3", seen["env"]
     assert "FERRY_BUILD" not in seen["env"], "the agent's environment leaked"
     return uid
+
+
+def mounts_volumes(host):
+    """Empty and host directories, a claim once it is bound; each only where the pod asks for it."""
+    old = os.path.join(host.root, "data/old")
+    os.makedirs(old)
+    with open(old + "/disk.img", "w") as f:
+        f.write("x")
+    uid = host.create("disks", mounts=("empty", "made", "old", "claimed"), volumes=[
+        {"name": "empty", "emptyDir": {}}, {"name": "old", "hostPath": {"path": "/data/old"}},
+        {"name": "made", "hostPath": {"path": "/data/made", "type": "DirectoryOrCreate"}},
+        {"name": "claimed", "persistentVolumeClaim": {"claimName": "claim"}}])
+    wait_for("the missing claim to be told", lambda: any(
+        e["reason"] == "FailedMount" and "no claim 'claim'" in e["message"] for e in host.api.list("events")), 60)
+    path = os.path.join(host.root, "data/pv")
+    os.makedirs(path)
+    host.api.create("persistentvolumes", {
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "manual",
+                 "hostPath": {"path": "/data/pv"}}})
+    host.api.create("persistentvolumeclaims", {
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "claim"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "manual",
+                 "resources": {"requests": {"storage": "1Gi"}}}})
+    host.wait_phase("disks", "Running", 90)
+    seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
+    assert seen["disks"] == {"empty": {"writable": True, "image": False}, "made": {"writable": True, "image": False},
+                             "old": {"writable": False, "image": True}, "claimed": {"writable": False, "image": False}}, seen["disks"]
+    assert mode(old + "/disk.img")[1:] == (VM, VM) and mode(old)[1:] == (0, 0)
+    host.delete("disks")
+    host.wait_gone("disks", uid)
+    assert os.path.exists(old + "/disk.img") and os.path.exists(os.path.join(host.root, "data/made"))
 
 
 def survives_its_launcher(host, uid):
@@ -335,6 +368,7 @@ def main():
         waits_for_the_api(host)
         host.start_agent()
         uid = runs_and_is_told(host)
+        mounts_volumes(host)
         survives_its_launcher(host, uid)
         survives_the_agent(host, uid)
         stops_when_deleted(host, uid)
