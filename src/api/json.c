@@ -214,22 +214,40 @@ int api_json_parse_around(char *text, size_t len, const char *inner, yyjson_doc 
     return 0;
 }
 
+/* Of what read_text() gave. */
+static int keep_checked(yyjson_doc *doc_take, size_t max_depth, yyjson_doc **ret,
+                        struct ferry_error *err)
+{
+    int rc = api_json_check(yyjson_doc_get_root(doc_take), max_depth, err);
+
+    if (rc < 0) {
+        yyjson_doc_free(doc_take);
+        return rc;
+    }
+    *ret = doc_take;
+    return 0;
+}
+
 int api_json_parse_depth(const char *json, size_t len, size_t max_depth, yyjson_doc **ret,
                          struct ferry_error *err)
 {
     yyjson_doc *doc = NULL;
     int rc = api_json_read(json, len, &doc, err);
 
+    return rc < 0 ? rc : keep_checked(doc, max_depth, ret, err);
+}
+
+int api_json_parse_first(const char *json, size_t len, yyjson_doc **ret, size_t *ret_used,
+                         struct ferry_error *err)
+{
+    yyjson_doc *doc = NULL;
+    int rc = read_text((char *)json, len, YYJSON_READ_STOP_WHEN_DONE, &doc, err);
+
     if (rc < 0) {
         return rc;
     }
-    rc = api_json_check(yyjson_doc_get_root(doc), max_depth, err);
-    if (rc < 0) {
-        yyjson_doc_free(doc);
-        return rc;
-    }
-    *ret = doc;
-    return 0;
+    *ret_used = yyjson_doc_get_read_size(doc);
+    return keep_checked(doc, API_JSON_DEPTH + API_JSON_ENVELOPE_DEPTH, ret, err);
 }
 
 int api_json_parse(const char *json, size_t len, yyjson_doc **ret, struct ferry_error *err)

@@ -25,6 +25,11 @@ int api_json_read(const char *json, size_t len, yyjson_doc **ret, struct ferry_e
 int api_json_parse_depth(const char *json, size_t len, size_t max_depth, yyjson_doc **ret,
                          struct ferry_error *err);
 
+/* The first of several documents, which may have anything behind it, as api_json_parse() takes it;
+ * `*ret_used` is where it ends. */
+int api_json_parse_first(const char *json, size_t len, yyjson_doc **ret, size_t *ret_used,
+                         struct ferry_error *err);
+
 /* Parses what the API server sends around objects (a list, a watch event) in place: `text` is used
  * up, and YYJSON_PADDING_SIZE bytes behind `len` are written to. The member `inner` of the root is
  * not checked: api_object_from_val() does that, object by object. */

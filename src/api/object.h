@@ -38,6 +38,11 @@ struct api_resource {
 const struct api_resource *api_resource_of_kind(enum api_kind kind);
 const struct api_resource *api_resource_find(const char *group, const char *version,
                                              const char *plural);
+/* What a manifest is about. A kind that does not exist is refused with the nearest one named, one
+ * of another version with the versions there are: "kind: there is no Kubevirt in kubevirt.io/v1;
+ * did you mean KubeVirt?" */
+int api_resource_of_manifest(const yyjson_val *root, const struct api_resource **ret,
+                             struct ferry_error *err);
 /* All resources, in a fixed order; ends with a NULL plural. Includes those that are only stored
  * (kind API_KIND_NONE): namespaces, events, KubeVirt, ... */
 const struct api_resource *api_resources(void);
@@ -55,8 +60,9 @@ const char *api_json_str(const yyjson_val *v, const char *pointer);
 bool api_json_bool(const yyjson_val *v, const char *pointer, bool absent);
 int64_t api_json_int(const yyjson_val *v, const char *pointer, int64_t absent);
 
-/* YAML (one or several documents) or one JSON document to JSON texts; calls `each` per document
- * that is not empty. Anchors, aliases and tags other than !!str are refused. Errors name the line.
+/* YAML or JSON, one or several documents, to JSON texts; calls `each` per document that is not
+ * empty. JSON documents may stand behind each other as they are. Anchors, aliases and tags other
+ * than !!str are refused. Errors name the line.
  */
 int api_yaml_each(const char *yaml, size_t len,
                   int (*each)(void *ctx, const char *json, size_t json_len,

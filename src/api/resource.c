@@ -1,9 +1,11 @@
 /* Which kinds are served, where. */
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "api/object.h"
 #include "base/str.h"
+#include "base/suggest.h"
 
 #define KV "kubevirt.io", "v1"
 static const struct api_resource resources[] = {
@@ -68,6 +70,83 @@ const struct api_resource *api_resource_find(const char *group, const char *vers
         }
     }
     return NULL;
+}
+
+/* "vmi", "virtualmachineinstances": what people type instead of the kind. */
+static bool is_called(const struct api_resource *r, const char *word)
+{
+    ferry_cleanup_free char *names = ferry_strdup(r->short_names);
+    char *rest = NULL;
+
+    if (strcasecmp(word, r->plural) == 0 || strcasecmp(word, r->singular) == 0) {
+        return true;
+    }
+    for (char *n = strtok_r(names, ",", &rest); n; n = strtok_r(NULL, ",", &rest)) {
+        if (strcasecmp(word, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The kind that was meant, or NULL. */
+static const struct api_resource *nearest(const char *kind)
+{
+    const char *names[sizeof(resources) / sizeof(resources[0])];
+    size_t n = 0;
+
+    for (const struct api_resource *r = resources; r->plural; r++) {
+        if (is_called(r, kind)) {
+            return r;
+        }
+        names[n++] = r->kind_name;
+    }
+    const char *near = ferry_suggest(kind, names, n);
+    for (const struct api_resource *r = resources; near && r->plural; r++) {
+        if (r->kind_name == near) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+static bool has_version(const struct api_resource *r, const char *api_version)
+{
+    size_t n = strlen(r->group);
+
+    return n == 0 ? ferry_streq(api_version, r->version)
+                  : strncmp(api_version, r->group, n) == 0 && api_version[n] == '/' &&
+                        ferry_streq(api_version + n + 1, r->version);
+}
+
+int api_resource_of_manifest(const yyjson_val *root, const struct api_resource **ret,
+                             struct ferry_error *err)
+{
+    const char *kind = api_json_str(root, "/kind");
+    const char *version = api_json_str(root, "/apiVersion");
+
+    if (ferry_str_empty(kind) || ferry_str_empty(version)) {
+        return ferry_fail(err, FERRY_INVALID, "%s: required",
+                          ferry_str_empty(kind) ? "kind" : "apiVersion");
+    }
+    for (const struct api_resource *r = resources; r->plural; r++) {
+        if (strcmp(r->kind_name, kind) == 0 && has_version(r, version)) {
+            *ret = r;
+            return 0;
+        }
+    }
+    const struct api_resource *r = nearest(kind);
+    const char *slash = r && *r->group ? "/" : "";
+    if (r && strcmp(r->kind_name, kind) == 0) {
+        return ferry_fail(err, FERRY_INVALID, "apiVersion: %s is in %s%s%s, not in %.100s", kind,
+                          r->group, slash, r->version, version);
+    }
+    if (r) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "kind: there is no %.100s in %.100s; did you mean %s (%s%s%s)?", kind,
+                          version, r->kind_name, r->group, slash, r->version);
+    }
+    return ferry_fail(err, FERRY_INVALID, "kind: there is no %.100s in %.100s", kind, version);
 }
 
 static void put_segment(struct ferry_buf *b, const char *s)

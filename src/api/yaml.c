@@ -274,23 +274,53 @@ static bool looks_like_json(const char *text, size_t len)
     return i < len && text[i] == '{';
 }
 
+/* JSON documents one after the other; `*ret_used` is where they end: at the end of the text, or
+ * where a YAML document begins ("---"). */
+static int json_documents(struct reader *r, const char *text, size_t len, size_t *ret_used)
+{
+    size_t at = 0;
+
+    while (looks_like_json(text + at, len - at)) {
+        api_cleanup_doc yyjson_doc *doc = NULL;
+        size_t used = 0;
+        int rc = api_json_parse_first(text + at, len - at, &doc, &used, r->err);
+
+        rc = rc < 0 ? rc : r->each(r->ctx, text + at, used, r->err);
+        if (rc < 0) {
+            return rc;
+        }
+        at += used;
+        while (at < len && isspace((unsigned char)text[at])) {
+            at++;
+        }
+    }
+    *ret_used = at;
+    if (at < len && strncmp(text + at, "---", len - at < 3 ? len - at : 3) != 0) {
+        return ferry_fail(r->err, FERRY_INVALID, "unexpected text at byte %zu, behind a document",
+                          at);
+    }
+    return 0;
+}
+
 int api_yaml_each(const char *yaml, size_t len,
                   int (*each)(void *ctx, const char *json, size_t json_len,
                               struct ferry_error *err),
                   void *ctx, struct ferry_error *err)
 {
     struct reader r = {.each = each, .ctx = ctx, .err = err};
-    api_cleanup_doc yyjson_doc *doc = NULL;
+    size_t json = 0;
 
     if (looks_like_json(yaml, len)) {
-        int rc = api_json_parse(yaml, len, &doc, err);
+        int rc = json_documents(&r, yaml, len, &json);
 
-        return rc < 0 ? rc : each(ctx, yaml, len, err);
+        if (rc < 0 || json == len) {
+            return rc;
+        }
     }
     if (!yaml_parser_initialize(&r.parser)) {
         return ferry_fail(err, FERRY_FATAL, "out of memory");
     }
-    yaml_parser_set_input_string(&r.parser, (const unsigned char *)yaml, len);
+    yaml_parser_set_input_string(&r.parser, (const unsigned char *)yaml + json, len - json);
     int rc = documents(&r);
     yaml_parser_delete(&r.parser);
     return rc;

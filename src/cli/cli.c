@@ -6,7 +6,7 @@
 #include "api/object.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 enum { MAX_VERBS = 32 };
 
@@ -54,7 +54,7 @@ static int unknown_verb(const char *prefix, const struct cli_verb *list, const c
             names[n++] = v->name;
         }
     }
-    const char *near = suggest_nearest(word, names, n);
+    const char *near = ferry_suggest(word, names, n);
     if (near) {
         return ferry_fail(err, FERRY_INVALID, "'%s' has no verb '%s'; did you mean '%s %s'?",
                           prefix, word, prefix, near);

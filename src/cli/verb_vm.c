@@ -155,16 +155,16 @@ static int create_document(void *ctx, const char *json, size_t len, struct ferry
         return rc;
     }
     yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *kind = api_json_str(root, "/kind");
+    const struct api_resource *resource = NULL;
 
     c->documents++;
-    if (yyjson_is_null(root)) {
-        c->documents--; /* nothing between two "---" */
-    } else if (!ferry_streq(kind, "VirtualMachineInstance")) {
+    if (api_resource_of_manifest(root, &resource, err) < 0) {
+        rc = ferry_wrap(err, "document %zu", c->documents);
+    } else if (resource->kind != API_KIND_VMI) {
         rc = ferry_fail(err, FERRY_INVALID,
                         "document %zu is a %s, not a VirtualMachineInstance; 'kubectl apply -f' "
                         "takes other kinds",
-                        c->documents, kind ? kind : "thing without a kind");
+                        c->documents, resource->kind_name);
     } else if (c->name && c->documents > 1) {
         rc = ferry_fail(err, FERRY_INVALID,
                         "the manifest holds several objects: leave out the name '%s'", c->name);

@@ -18,7 +18,6 @@ enum {
     BEAT_S = 10,
     RETRY_S = 2, /* while the API server is away */
     PODS_MAX = 110,
-    CONFLICTS_MAX = 5,
 };
 
 #ifndef FERRY_VERSION
@@ -79,8 +78,9 @@ static int get_or_create(struct heartbeat *h, struct api_object **ret, struct fe
     return rc;
 }
 
-static int beat_once(struct heartbeat *h, struct ferry_error *err)
+static int beat_once(void *ctx, struct ferry_error *err)
 {
+    struct heartbeat *h = ctx;
     api_cleanup_object struct api_object *node = NULL, *fresh = NULL;
     int64_t now = ferry_now_unix_ms();
     char migration[ADDRESS_SIZE] = "";
@@ -107,12 +107,7 @@ static int beat_once(struct heartbeat *h, struct ferry_error *err)
 
 static int beat(struct heartbeat *h, struct ferry_error *err)
 {
-    int rc = -(int)FERRY_CONFLICT;
-
-    for (int i = 0; i < CONFLICTS_MAX && rc == -(int)FERRY_CONFLICT; i++) {
-        rc = beat_once(h, err);
-    }
-    return rc;
+    return kube_retry_conflicts(beat_once, h, err);
 }
 
 /* Sleeps; true when it is time to stop. */

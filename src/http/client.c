@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,13 +17,16 @@ enum {
     POOL_MAX = 8,
     DEFAULT_TIMEOUT_MS = 30000,
     CONNECT_TIMEOUT_MS = 5000,
-    ERROR_BODY_MAX = 65536
+    ERROR_BODY_MAX = 65536,
+    TOKEN_MAX = 65536
 };
 static const size_t BODY_MAX = (size_t)256 << 20;
 
 struct http_client {
-    char *base_url, *unix_socket, *connect_to, *ca_pem, *cert_pem, *key_pem, *token;
-    pthread_mutex_t lock; /* guards the pool */
+    char *base_url, *unix_socket, *connect_to, *ca_pem, *cert_pem, *key_pem, *token_file;
+    pthread_mutex_t lock; /* guards all below */
+    char *token;
+    struct stat token_seen; /* the file as `token` was read from it */
     CURL *pool[POOL_MAX];
     size_t n_pool;
 };
@@ -49,9 +53,19 @@ int http_client_new(const struct http_client_config *cfg, struct http_client **r
     c->cert_pem = ferry_strdup(cfg->cert_pem);
     c->key_pem = ferry_strdup(cfg->key_pem);
     c->token = ferry_strdup(cfg->token);
+    c->token_file = ferry_strdup(cfg->token_file);
     pthread_mutex_init(&c->lock, NULL);
     *ret = c;
     return 0;
+}
+
+static void forget_token(struct http_client *c)
+{
+    if (c->token) {
+        explicit_bzero(c->token, strlen(c->token));
+    }
+    free(c->token);
+    c->token = NULL;
 }
 
 void http_client_free(struct http_client *c)
@@ -72,10 +86,8 @@ void http_client_free(struct http_client *c)
         explicit_bzero(c->key_pem, strlen(c->key_pem));
     }
     free(c->key_pem);
-    if (c->token) {
-        explicit_bzero(c->token, strlen(c->token));
-    }
-    free(c->token);
+    forget_token(c);
+    free(c->token_file);
     free(c);
 }
 
@@ -161,6 +173,37 @@ static void add_header(struct transfer *t, const char *name, const char *value)
     t->headers = curl_slist_append(t->headers, line);
 }
 
+/* A file that cannot be read leaves the token as it was: the server says when it has ended. */
+static void refresh_token_locked(struct http_client *c)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    struct stat st;
+
+    if (!c->token_file || stat(c->token_file, &st) < 0 ||
+        (st.st_ino == c->token_seen.st_ino && st.st_size == c->token_seen.st_size &&
+         st.st_mtim.tv_sec == c->token_seen.st_mtim.tv_sec &&
+         st.st_mtim.tv_nsec == c->token_seen.st_mtim.tv_nsec) ||
+        ferry_read_file(c->token_file, TOKEN_MAX, &text, NULL) < 0 || text.len == 0) {
+        return;
+    }
+    text.data[strcspn(text.data, "\r\n")] = '\0';
+    forget_token(c);
+    c->token = ferry_buf_take(&text);
+    c->token_seen = st;
+}
+
+static void add_token(struct http_client *c, struct transfer *t)
+{
+    pthread_mutex_lock(&c->lock);
+    refresh_token_locked(c);
+    ferry_cleanup_free char *bearer = c->token ? ferry_asprintf("Bearer %s", c->token) : NULL;
+    pthread_mutex_unlock(&c->lock);
+    if (bearer) {
+        add_header(t, "Authorization", bearer);
+        explicit_bzero(bearer, strlen(bearer));
+    }
+}
+
 static int transfer_begin(struct http_client *c, struct transfer *t, const char *path,
                           struct ferry_error *err)
 {
@@ -189,11 +232,7 @@ static int transfer_begin(struct http_client *c, struct transfer *t, const char 
         set_blob(t->h, CURLOPT_SSLCERT_BLOB, c->cert_pem);
         set_blob(t->h, CURLOPT_SSLKEY_BLOB, c->key_pem);
     }
-    if (c->token) {
-        ferry_cleanup_free char *bearer = ferry_asprintf("Bearer %s", c->token);
-
-        add_header(t, "Authorization", bearer);
-    }
+    add_token(c, t);
     add_header(t, "Expect", ""); /* no wait for 100-continue */
     return c->unix_socket ? use_unix_socket(c, t, err) : 0;
 }

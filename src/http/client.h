@@ -20,6 +20,8 @@ struct http_client_config {
     const char *ca_pem;      /* PEM text; required for https */
     const char *cert_pem, *key_pem; /* client certificate, or NULL */
     const char *token;              /* bearer token, or NULL */
+    const char *token_file;         /* read again whenever it changes: tokens of pods are replaced
+                                       before they end; or NULL */
 };
 
 int http_client_new(const struct http_client_config *cfg, struct http_client **ret,

@@ -1,14 +1,23 @@
 #include "kube/client.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/json.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/client.h"
 
-enum { CALL_TIMEOUT_MS = 30000, LIST_TIMEOUT_MS = 120000, LIST_PAGE = 500 };
+enum {
+    CALL_TIMEOUT_MS = 30000,
+    LIST_TIMEOUT_MS = 120000,
+    LIST_PAGE = 500,
+    CONFLICTS_MAX = 5,
+    CONFLICT_PAUSE_MS = 5,
+};
 
 struct kube_client {
     struct http_client *http;
@@ -26,7 +35,8 @@ int kube_client_new(const struct kube_config *config, struct kube_client **ret,
                                                           .ca_pem = config->ca_pem,
                                                           .cert_pem = config->cert_pem,
                                                           .key_pem = config->key_pem,
-                                                          .token = config->token},
+                                                          .token = config->token,
+                                                          .token_file = config->token_file},
                              &http, err);
 
     if (rc < 0) {
@@ -45,6 +55,12 @@ int kube_client_open(const char *kubeconfig, struct kube_client **ret, struct fe
     kube_cleanup_config struct kube_config config = {0};
     int rc = kube_config_load(kubeconfig, &config, err);
 
+    if (rc == -FERRY_NOT_FOUND && access(kubeconfig, F_OK) < 0 &&
+        getenv("KUBERNETES_SERVICE_HOST")) {
+        ferry_info("no kubeconfig: acting as the service account of this pod",
+                   F_STR("file", kubeconfig));
+        rc = kube_config_in_cluster(KUBE_SERVICE_ACCOUNT_DIR, &config, err);
+    }
     return rc < 0 ? rc : kube_client_new(&config, ret, err);
 }
 
@@ -260,6 +276,18 @@ int kube_client_patch(struct kube_client *c, struct kube_ref ref, enum kube_patc
         return -FERRY_CONFLICT;
     }
     return rc < 0 ? rc : decode(&ref, &reply, ret, err);
+}
+
+int kube_retry_conflicts(int (*attempt)(void *ctx, struct ferry_error *err), void *ctx,
+                         struct ferry_error *err)
+{
+    int rc = attempt(ctx, err);
+
+    for (int i = 1; i < CONFLICTS_MAX && rc == -FERRY_CONFLICT; i++) {
+        ferry_sleep_ms(CONFLICT_PAUSE_MS << i);
+        rc = attempt(ctx, err);
+    }
+    return rc;
 }
 
 int kube_client_delete(struct kube_client *c, struct kube_ref ref,

@@ -15,6 +15,8 @@
 struct kube_client;
 struct http_client;
 
+/* By the kubeconfig; where there is no such file, in a pod on Kubernetes, as its service account.
+ */
 int kube_client_open(const char *kubeconfig, struct kube_client **ret, struct ferry_error *err);
 int kube_client_new(const struct kube_config *config, struct kube_client **ret,
                     struct ferry_error *err);
@@ -47,6 +49,13 @@ int kube_client_create(struct kube_client *c, struct kube_ref ref, const char *j
 enum kube_patch_type { KUBE_PATCH_JSON, KUBE_PATCH_MERGE, KUBE_PATCH_APPLY };
 int kube_client_patch(struct kube_client *c, struct kube_ref ref, enum kube_patch_type type,
                       const char *body, struct api_object **ret, struct ferry_error *err);
+
+/* Runs `attempt` again while it ends in a CONFLICT, a few times, with a short pause between. Only
+ * for what reads the object anew each time and decides by what it finds: a guarded patch as such
+ * must not be repeated, because what it was decided by is no longer so. Reconcilers need none of
+ * this: their key comes back. */
+int kube_retry_conflicts(int (*attempt)(void *ctx, struct ferry_error *err), void *ctx,
+                         struct ferry_error *err);
 
 struct kube_delete_options {
     const char *uid; /* only this incarnation; else CONFLICT. NULL = whichever */

@@ -1,13 +1,14 @@
 #include "kube/config.h"
 
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { CONFIG_MAX = 1 << 20, PEM_MAX = 1 << 20 };
+enum { CONFIG_MAX = 1 << 20, PEM_MAX = 1 << 20, TOKEN_MAX = 1 << 16, NAMESPACE_MAX = 64 };
 
 static void secret_free(char *s)
 {
@@ -24,6 +25,7 @@ void kube_config_done(struct kube_config *c)
     free(c->cert_pem);
     secret_free(c->key_pem);
     secret_free(c->token);
+    free(c->token_file);
     free(c->namespace_);
     *c = (struct kube_config){0};
 }
@@ -52,6 +54,30 @@ static int decode_base64(const char *text, char **ret, struct ferry_error *err)
     return 0;
 }
 
+/* A file that the kubeconfig names. */
+static char *beside(const char *config_path, const char *file)
+{
+    const char *slash = strrchr(config_path, '/');
+
+    return file[0] == '/' || !slash
+               ? ferry_strdup(file)
+               : ferry_asprintf("%.*s/%s", (int)(slash - config_path), config_path, file);
+}
+
+/* The first line of a file. */
+static int read_line(const char *path, size_t max, char **ret, struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    int rc = ferry_read_file(path, max, &text, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    *ret = ferry_buf_take(&text);
+    (*ret)[strcspn(*ret, "\r\n")] = '\0';
+    return 0;
+}
+
 /* Field `name` of the section, in the file itself (name + "-data") or in a file it names. */
 static int load_pem(const char *config_path, const yyjson_val *section, const char *name,
                     char **ret, struct ferry_error *err)
@@ -69,11 +95,7 @@ static int load_pem(const char *config_path, const yyjson_val *section, const ch
     if (ferry_str_empty(file)) {
         return 0;
     }
-    const char *slash = strrchr(config_path, '/');
-    ferry_cleanup_free char *path =
-        file[0] == '/' || !slash
-            ? ferry_strdup(file)
-            : ferry_asprintf("%.*s/%s", (int)(slash - config_path), config_path, file);
+    ferry_cleanup_free char *path = beside(config_path, file);
     ferry_cleanup_buf struct ferry_buf pem = {0};
 
     if (ferry_read_file(path, PEM_MAX, &pem, err) < 0) {
@@ -119,14 +141,11 @@ static int load_user(const char *path, const yyjson_val *user, struct kube_confi
     if (!ferry_str_empty(token)) {
         c->token = ferry_strdup(token);
     } else if (!ferry_str_empty(file)) {
-        ferry_cleanup_buf struct ferry_buf text = {0};
-
-        rc = ferry_read_file(file, 1 << 16, &text, err);
+        c->token_file = beside(path, file);
+        rc = read_line(c->token_file, TOKEN_MAX, &c->token, err);
         if (rc < 0) {
             return ferry_wrap(err, "%s: tokenFile", path);
         }
-        c->token = ferry_buf_take(&text);
-        c->token[strcspn(c->token, "\r\n")] = '\0';
     }
     return 0;
 }
@@ -178,20 +197,13 @@ static int load_document(void *ctx, const char *json, size_t len, struct ferry_e
     return rc;
 }
 
-int kube_config_load(const char *path, struct kube_config *ret, struct ferry_error *err)
+int kube_config_parse(const char *path, const char *text, size_t len, struct kube_config *ret,
+                      struct ferry_error *err)
 {
-    ferry_cleanup_buf struct ferry_buf text = {0};
     kube_cleanup_config struct kube_config config = {0};
     struct load load = {.path = path, .config = &config};
-    int rc = ferry_read_file(path, CONFIG_MAX, &text, err);
+    int rc = api_yaml_each(text, len, load_document, &load, err);
 
-    if (rc < 0) {
-        return ferry_wrap(err, "kubeconfig");
-    }
-    rc = api_yaml_each(text.data ? text.data : "", text.len, load_document, &load, err);
-    if (text.data) {
-        explicit_bzero(text.data, text.len);
-    }
     if (rc < 0) {
         return ferry_wrap(err, "kubeconfig");
     }
@@ -200,5 +212,49 @@ int kube_config_load(const char *path, struct kube_config *ret, struct ferry_err
     }
     *ret = config;
     config = (struct kube_config){0};
+    return 0;
+}
+
+int kube_config_load(const char *path, struct kube_config *ret, struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    int rc = ferry_read_file(path, CONFIG_MAX, &text, err);
+
+    if (rc < 0) {
+        return ferry_wrap(err, "kubeconfig");
+    }
+    rc = kube_config_parse(path, text.data ? text.data : "", text.len, ret, err);
+    if (text.data) {
+        explicit_bzero(text.data, text.len);
+    }
+    return rc;
+}
+
+int kube_config_in_cluster(const char *dir, struct kube_config *ret, struct ferry_error *err)
+{
+    const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+    ferry_cleanup_free char *ca_path = ferry_asprintf("%s/ca.crt", dir);
+    ferry_cleanup_free char *namespace_path = ferry_asprintf("%s/namespace", dir);
+    ferry_cleanup_buf struct ferry_buf ca = {0};
+    kube_cleanup_config struct kube_config c = {0};
+
+    if (ferry_str_empty(host) || ferry_str_empty(port)) {
+        return ferry_fail(err, FERRY_NOT_FOUND,
+                          "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are "
+                          "not in the environment");
+    }
+    c.server = strchr(host, ':') ? ferry_asprintf("https://[%s]:%s", host, port)
+                                 : ferry_asprintf("https://%s:%s", host, port);
+    c.token_file = ferry_asprintf("%s/token", dir);
+    int rc = read_line(c.token_file, TOKEN_MAX, &c.token, err);
+    rc = rc < 0 ? rc : ferry_read_file(ca_path, PEM_MAX, &ca, err);
+    if (rc < 0) {
+        return ferry_wrap(err, "service account of this pod");
+    }
+    c.ca_pem = ferry_buf_take(&ca);
+    /* without one, the default namespace */
+    read_line(namespace_path, NAMESPACE_MAX, &c.namespace_, NULL);
+    *ret = c;
+    c = (struct kube_config){0};
     return 0;
 }

@@ -20,12 +20,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/json.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/client.h"
 #include "kube/cache.h"
+#include "kube/change.h"
 
 enum {
     /* The server ends the stream, a resume costs one round trip. Silence for longer than that is a
@@ -36,7 +36,6 @@ enum {
     PAUSE_MAX_MS = 10000,
     PAUSE_ABSENT_MS = 60000,
 };
-static const size_t EVENT_MAX = (size_t)16 << 20;
 
 struct kube_informer {
     struct kube_informer_config cfg;
@@ -46,9 +45,9 @@ struct kube_informer {
     bool begun; /* written by whoever starts and stops */
 
     /* The thread's own. */
-    char *version;            /* to watch from; NULL = list first */
-    struct ferry_buf partial; /* of a line of the stream */
-    bool progress;            /* the current round delivered something */
+    char *version;           /* to watch from; NULL = list first */
+    struct kube_lines lines; /* of the stream */
+    bool progress;           /* the current round delivered something */
     bool too_old;
     bool listed; /* a list came through once */
     bool absent; /* the kind is not installed */
@@ -167,65 +166,38 @@ static void set_version(struct kube_informer *inf, const char *version)
     }
 }
 
-static int apply_object(struct kube_informer *inf, const char *type, yyjson_val *val,
-                        struct ferry_error *err)
+/* One line of the stream. An error ends the stream; too_old says that the next round lists. */
+static int apply_line(void *ctx, struct ferry_buf *line, struct ferry_error *err)
 {
-    api_cleanup_object struct api_object *o = NULL;
-    const char *name = api_json_str(val, "/metadata/name");
-
-    if (ferry_str_empty(name)) {
-        return ferry_fail(err, FERRY_PEER, "watch of %s: %s event without a name",
-                          inf->resource->plural, type);
-    }
-    if (strcmp(type, "DELETED") == 0) {
-        drop(inf, api_json_str(val, "/metadata/namespace"), name);
-    } else if (api_object_from_val(inf->resource->kind, val, &o, err) < 0) {
-        /* The cache keeps what it had: one malformed object must not stop the others. */
-        ferry_error("malformed object in a watch", F_STR("resource", inf->resource->plural),
-                    F_STR("name", name), F_ERR(err));
-    } else {
-        put(inf, o);
-    }
-    return 0;
-}
-
-/* One line of the stream, which is used up. An error ends the stream; too_old says that the next
- * round lists. */
-static int apply_event(struct kube_informer *inf, struct ferry_buf *line, struct ferry_error *err)
-{
-    yyjson_doc *doc = NULL;
-
-    ferry_buf_reserve(line, YYJSON_PADDING_SIZE);
-    int rc = api_json_parse_around(line->data, line->len, "object", &doc, err);
+    struct kube_informer *inf = ctx;
+    kube_cleanup_change struct kube_change c = {0};
+    int rc = kube_change_read(line, inf->resource, &c, err);
 
     if (rc < 0) {
         return ferry_wrap(err, "watch of %s", inf->resource->plural);
     }
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    yyjson_val *object = yyjson_obj_get(root, "object");
-    const char *type = api_json_str(root, "/type");
-
-    if (!type || !object) {
-        rc = ferry_fail(err, FERRY_PEER, "watch of %s: event without type or object",
-                        inf->resource->plural);
-    } else if (strcmp(type, "ERROR") == 0) {
-        int64_t code = api_json_int(object, "/code", 0);
-        const char *message = api_json_str(object, "/message");
-
-        inf->too_old = code == 410;
-        rc = ferry_fail(err, FERRY_RETRY, "watch of %s: %s", inf->resource->plural,
-                        message ? message : "error event");
-    } else {
-        if (strcmp(type, "BOOKMARK") != 0) {
-            rc = apply_object(inf, type, object, err);
-        }
-        if (rc == 0) {
-            set_version(inf, api_json_str(object, "/metadata/resourceVersion"));
-            inf->progress = true;
-        }
+    switch (c.type) {
+    case KUBE_CHANGE_PUT:
+        put(inf, c.object);
+        break;
+    case KUBE_CHANGE_DELETED:
+        drop(inf, c.ns, c.name);
+        break;
+    case KUBE_CHANGE_BOOKMARK:
+        break;
+    case KUBE_CHANGE_BROKEN:
+        /* The cache keeps what it had: one malformed object must not stop the others. */
+        ferry_error("malformed object in a watch", F_STR("resource", inf->resource->plural),
+                    F_STR("name", c.name), F_ERR(&c.problem));
+        break;
+    case KUBE_CHANGE_ERROR:
+        inf->too_old = c.code == 410;
+        return ferry_fail(err, FERRY_RETRY, "watch of %s: %s", inf->resource->plural,
+                          c.problem.msg);
     }
-    yyjson_doc_free(doc);
-    return rc;
+    set_version(inf, c.version);
+    inf->progress = true;
+    return stopping(inf) ? ferry_fail(err, FERRY_CANCELLED, "stopped") : 0;
 }
 
 struct watch {
@@ -242,30 +214,9 @@ static bool watch_stop(void *ctx)
 static bool watch_data(void *ctx, const char *data, size_t n)
 {
     struct watch *w = ctx;
-    struct ferry_buf *b = &w->inf->partial;
 
-    while (n > 0) {
-        const char *end = memchr(data, '\n', n);
-        size_t part = end ? (size_t)(end - data) : n;
-
-        w->rc = ferry_buf_append_capped(b, data, part, EVENT_MAX, w->err);
-        if (w->rc < 0) {
-            return false;
-        }
-        if (end) {
-            if (b->len > 0) {
-                w->rc = apply_event(w->inf, b, w->err);
-            }
-            b->len = 0;
-            if (w->rc < 0 || stopping(w->inf)) {
-                return false;
-            }
-            part++;
-        }
-        data += part;
-        n -= part;
-    }
-    return true;
+    w->rc = kube_lines_feed(&w->inf->lines, data, n, apply_line, w->inf, w->err);
+    return w->rc == 0;
 }
 
 static char *watch_path(const struct kube_informer *inf)
@@ -298,7 +249,7 @@ static int watch(struct kube_informer *inf, struct ferry_error *err)
     struct watch w = {.inf = inf, .err = &inner};
     int status = 0;
 
-    inf->partial.len = 0;
+    inf->lines.partial.len = 0;
     inf->too_old = false;
     int rc = http_client_stream(kube_client_http(inf->cfg.client),
                                 &(struct http_stream_call){.path = path,
@@ -421,7 +372,7 @@ static void *informer_thread(void *arg)
 static void informer_free(struct kube_informer *inf)
 {
     kube_cache_done(&inf->cache);
-    ferry_buf_done(&inf->partial);
+    kube_lines_done(&inf->lines);
     free(inf->version);
     free(inf->ns);
     free(inf->label_selector);

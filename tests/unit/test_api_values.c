@@ -209,6 +209,12 @@ static void yaml(void **state)
         {"a: 2024-01-01T00:00:00Z\n", "{\"a\":\"2024-01-01T00:00:00Z\"}", NULL},
         {"a: |\n  two\n  lines\n", "{\"a\":\"two\\nlines\\n\"}", NULL},
         {" {\"a\": [1]}", " {\"a\": [1]}", NULL},
+        {"{\"a\":1}{\"b\":2}\n\n{\"c\":3}\n", "{\"a\":1}|{\"b\":2}|{\"c\":3}", NULL},
+        {"{\"a\":1}\n---\nb: 2\n---\n{\"c\": 3}\n", "{\"a\":1}|{\"b\":2}|{\"c\":3}", NULL},
+        {"b: 2\n---\n{\"c\": 3}\n", "{\"b\":2}|{\"c\":3}", NULL},
+        {"{\"a\":1} x", NULL, "unexpected text at byte 8"},
+        {"{\"a\":1}{\"b\":2,\"b\":3}", NULL, "duplicate key 'b'"},
+        {"{\"a\":1}{", NULL, "invalid JSON"},
         {"a: 1\na: 2\n", NULL, "document at line 1: duplicate key 'a'"},
         {"x: 1\n---\ny:\n  a: 1\n  a: 2\n", NULL, "document at line 3: y: duplicate key 'a'"},
         {"a: &x 1\nb: *x\n", NULL, "line 1: anchors are not supported"},
@@ -269,6 +275,46 @@ static void paths(void **state)
         "vmim,vmims");
 }
 
+static void kinds_of_manifests(void **state)
+{
+    static const struct {
+        const char *json, *plural, *error;
+    } cases[] = {
+        {"{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}", "pods", NULL},
+        {"{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":\"KubeVirt\"}", "kubevirts", NULL},
+        {"{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":\"Kubevirt\"}", NULL,
+         "kind: there is no Kubevirt in kubevirt.io/v1; did you mean KubeVirt (kubevirt.io/v1)?"},
+        {"{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":\"VirtualMachineInstanceMigrations\"}", NULL,
+         "kind: there is no VirtualMachineInstanceMigrations in kubevirt.io/v1; did you mean "
+         "VirtualMachineInstanceMigration (kubevirt.io/v1)?"},
+        {"{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":\"vmi\"}", NULL,
+         "kind: there is no vmi in kubevirt.io/v1; did you mean VirtualMachineInstance "
+         "(kubevirt.io/v1)?"},
+        {"{\"apiVersion\":\"v1\",\"kind\":\"pods\"}", NULL,
+         "kind: there is no pods in v1; did you mean Pod (v1)?"},
+        {"{\"apiVersion\":\"kubevirt.io/v1alpha3\",\"kind\":\"VirtualMachine\"}", NULL,
+         "apiVersion: VirtualMachine is in kubevirt.io/v1, not in kubevirt.io/v1alpha3"},
+        {"{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\"}", NULL,
+         "kind: there is no Deployment in apps/v1"},
+        {"{\"apiVersion\":\"v1\"}", NULL, "kind: required"},
+        {"{\"kind\":\"Pod\"}", NULL, "apiVersion: required"},
+        {"[]", NULL, "kind: required"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(cases[i].json, strlen(cases[i].json), 0);
+        const struct api_resource *r = NULL;
+        struct ferry_error err = {0};
+        int rc = api_resource_of_manifest(yyjson_doc_get_root(doc), &r, &err);
+
+        if (rc < 0 ? !ferry_streq(err.msg, cases[i].error)
+                   : !ferry_streq(r->plural, cases[i].plural)) {
+            fail_msg("%s: rc %d '%s'", cases[i].json, rc, err.msg);
+        }
+    }
+}
+
 static void patches_are_built(void **state)
 {
     struct api_patch *p = api_patch_new();
@@ -301,10 +347,11 @@ static void patches_are_built(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantities),  cmocka_unit_test(times),
-        cmocka_unit_test(strict_json), cmocka_unit_test(depth_is_limited),
-        cmocka_unit_test(many_keys),   cmocka_unit_test(yaml),
-        cmocka_unit_test(paths),       cmocka_unit_test(patches_are_built),
+        cmocka_unit_test(quantities),         cmocka_unit_test(times),
+        cmocka_unit_test(strict_json),        cmocka_unit_test(depth_is_limited),
+        cmocka_unit_test(many_keys),          cmocka_unit_test(yaml),
+        cmocka_unit_test(kinds_of_manifests), cmocka_unit_test(paths),
+        cmocka_unit_test(patches_are_built),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "base/suggest.h"
 #include "cli/cli.h"
 #include "cli/manifest.h"
 #include "cli/progress.h"
-#include "cli/suggest.h"
 #include "cli/table.h"
 
 #define MIB (INT64_C(1) << 20)
@@ -205,7 +205,7 @@ static void nearest_words(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const char *got = suggest_nearest(cases[i].word, verbs, COUNT_OF(verbs));
+        const char *got = ferry_suggest(cases[i].word, verbs, COUNT_OF(verbs));
 
         if (!ferry_streq(got, cases[i].near)) {
             fail_msg("'%s': got %s", cases[i].word, got ? got : "nothing");

@@ -99,15 +99,52 @@ static void test_config(void **state)
     ferry_remove_tree(dir, NULL);
 }
 
+static void test_in_cluster(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/test-kube-XXXXXX";
+    struct ferry_error err = {0};
+    kube_cleanup_config struct kube_config c = {0}, six = {0}, none = {0};
+
+    assert_non_null(mkdtemp(dir));
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    assert_int_equal(kube_config_in_cluster(dir, &none, &err), -FERRY_NOT_FOUND);
+    assert_non_null(strstr(err.msg, "KUBERNETES_SERVICE_HOST"));
+    setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1", 1);
+    setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+    assert_int_equal(kube_config_in_cluster(dir, &none, &err), -FERRY_NOT_FOUND);
+    assert_non_null(strstr(err.msg, "service account"));
+    ferry_cleanup_free char *ca = ferry_asprintf("%s/ca.crt", dir);
+    ferry_cleanup_free char *token = ferry_asprintf("%s/token", dir);
+    ferry_cleanup_free char *ns = ferry_asprintf("%s/namespace", dir);
+    assert_int_equal(ferry_write_file(ca, "PEM\n", 4, 0600, &err), 0);
+    assert_int_equal(ferry_write_file(token, "one\n", 4, 0600, &err), 0);
+    assert_int_equal(kube_config_in_cluster(dir, &c, &err), 0);
+    assert_string_equal(c.server, "https://10.96.0.1:443");
+    assert_string_equal(c.ca_pem, "PEM\n");
+    assert_string_equal(c.token, "one");
+    assert_string_equal(c.token_file, token);
+    assert_null(c.namespace_);
+    assert_int_equal(ferry_write_file(ns, "ferry", 5, 0600, &err), 0);
+    setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
+    assert_int_equal(kube_config_in_cluster(dir, &six, &err), 0);
+    assert_string_equal(six.server, "https://[fd00::1]:443");
+    assert_string_equal(six.namespace_, "ferry");
+    unsetenv("KUBERNETES_SERVICE_HOST");
+    unsetenv("KUBERNETES_SERVICE_PORT");
+    ferry_remove_tree(dir, NULL);
+}
+
 /* ---- calls against a server that answers as told and keeps what it was asked -------------------
  */
 
 struct server {
     int status;
     const char *body;
-    char method[16], path[256], media[64], request[2048];
+    char method[16], path[256], media[64], request[2048], authorization[256];
     struct http_server *http;
     struct kube_client *client;
+    char url[64];
 };
 
 static void serve(struct http_exchange *x, void *ctx)
@@ -120,6 +157,8 @@ static void serve(struct http_exchange *x, void *ctx)
     snprintf(s->path, sizeof(s->path), "%s", http_path(x));
     snprintf(s->media, sizeof(s->media), "%s", media ? media : "");
     snprintf(s->request, sizeof(s->request), "%s", http_body(x, &len));
+    const char *authorization = http_header(x, "Authorization");
+    snprintf(s->authorization, sizeof(s->authorization), "%s", authorization ? authorization : "");
     http_answer_json(x, s->status, s->body);
 }
 
@@ -138,9 +177,9 @@ static int setup(void **state)
     int rc = http_server_start(
         &(struct http_server_config){.name = "t", .listen_fd = fd, .handle = serve, .ctx = &s},
         &s.http, &err);
-    ferry_cleanup_free char *url = ferry_asprintf("http://127.0.0.1:%d", ntohs(a.sin_port));
+    snprintf(s.url, sizeof(s.url), "http://127.0.0.1:%d", ntohs(a.sin_port));
     *state = &s;
-    return rc < 0 ? rc : kube_client_new(&(struct kube_config){.server = url}, &s.client, &err);
+    return rc < 0 ? rc : kube_client_new(&(struct kube_config){.server = s.url}, &s.client, &err);
 }
 
 static int teardown(void **state)
@@ -243,6 +282,70 @@ static void test_requests(void **state)
     assert_null(o);
 }
 
+/* A token file is read again when it is another one, and what cannot be read changes nothing. */
+static void test_token_file(void **state)
+{
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    char dir[] = "/tmp/test-kube-XXXXXX";
+    kube_cleanup_client struct kube_client *client = NULL;
+    static const struct {
+        const char *text; /* NULL: the file is gone */
+        const char *sent;
+    } steps[] = {{"one\n", "Bearer one"},
+                 {"two, longer\n", "Bearer two, longer"},
+                 {"", "Bearer two, longer"},
+                 {NULL, "Bearer two, longer"},
+                 {"three", "Bearer three"}};
+
+    assert_non_null(mkdtemp(dir));
+    ferry_cleanup_free char *file = ferry_asprintf("%s/token", dir);
+    struct kube_config config = {.server = s->url, .token = (char[]){"first"}, .token_file = file};
+    assert_int_equal(kube_client_new(&config, &client, &err), 0);
+    s->status = 200;
+    s->body = POD;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        api_cleanup_object struct api_object *pod = NULL;
+
+        if (steps[i].text) {
+            assert_int_equal(
+                ferry_write_file(file, steps[i].text, strlen(steps[i].text), 0600, &err), 0);
+        } else {
+            unlink(file);
+        }
+        assert_int_equal(kube_client_get(client, kube_ref(API_KIND_POD, "n", "p"), &pod, &err), 0);
+        assert_string_equal(s->authorization, steps[i].sent);
+    }
+    ferry_remove_tree(dir, NULL);
+}
+
+static int conflict_until(void *ctx, struct ferry_error *err)
+{
+    int *left = ctx;
+
+    return --*left > 0 ? ferry_fail(err, FERRY_CONFLICT, "another was quicker") : 0;
+}
+
+static int always_invalid(void *ctx, struct ferry_error *err)
+{
+    ++*(int *)ctx;
+    return ferry_fail(err, FERRY_INVALID, "no");
+}
+
+static void test_conflicts(void **state)
+{
+    struct ferry_error err = {0};
+    int left = 3, never = 1000, calls = 0;
+
+    (void)state;
+    assert_int_equal(kube_retry_conflicts(conflict_until, &left, &err), 0);
+    assert_int_equal(left, 0);
+    assert_int_equal(kube_retry_conflicts(conflict_until, &never, &err), -FERRY_CONFLICT);
+    assert_true(never > 900);
+    assert_int_equal(kube_retry_conflicts(always_invalid, &calls, &err), -FERRY_INVALID);
+    assert_int_equal(calls, 1);
+}
+
 static void test_events(void **state)
 {
     struct server *s = *state;
@@ -274,9 +377,10 @@ static void test_events(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config), cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_patch),  cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_config),    cmocka_unit_test(test_in_cluster),
+        cmocka_unit_test(test_classes),   cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_requests),  cmocka_unit_test(test_token_file),
+        cmocka_unit_test(test_conflicts), cmocka_unit_test(test_events),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

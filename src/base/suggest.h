@@ -5,4 +5,4 @@
 
 /* The candidate nearest to `word` by letters added, dropped, changed or swapped; NULL when none is
  * near enough to be what was meant. Pure. */
-const char *suggest_nearest(const char *word, const char *const *candidates, size_t n);
+const char *ferry_suggest(const char *word, const char *const *candidates, size_t n);

@@ -1,4 +1,4 @@
-#include "cli/suggest.h"
+#include "base/suggest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static size_t distance(const char *a, const char *b)
     return rows[la][lb];
 }
 
-const char *suggest_nearest(const char *word, const char *const *candidates, size_t n)
+const char *ferry_suggest(const char *word, const char *const *candidates, size_t n)
 {
     const char *best = NULL;
     size_t best_distance = strlen(word) / 3 + 1; /* one slip in short words, more in long ones */
