@@ -1,10 +1,12 @@
 #include "launcher/context.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "launcher/disk_image.h"
+#include "launcher/domain_devices.h"
 #include "launcher/status.h"
 
 void context_publish_migration(const struct context *c, const struct sample *sample)
@@ -42,6 +44,16 @@ int context_domain(const struct context *c, const struct api_vmi *vmi, char **re
 
     if (rc < 0 || (rc = domain_xml_kernel(vmi, &c->domain, &kernel, err)) < 0) {
         return rc;
+    }
+    for (size_t i = 0; i < domain_devices_taps(&vmi->machine); i++) {
+        ferry_cleanup_free char *tap = ferry_asprintf("tap%zu", i);
+
+        if (if_nametoindex(tap) == 0) {
+            return ferry_fail(err, FERRY_INVALID,
+                              "spec.domain.devices.interfaces: this pod has no device %s for an "
+                              "interface",
+                              tap);
+        }
     }
     struct disks disks;
     struct disks_sizes sizes;

@@ -102,7 +102,7 @@ static int decode_volume(const struct api_vmi *vmi, struct disk *d, struct ferry
                           d->name);
     }
     bool shared = claim || (host && yyjson_is_true(at(volume, "/hostDisk/shared")));
-    d->copied = migrated || (!shared && !d->readonly);
+    d->copied = !d->cdrom && (migrated || (!shared && !d->readonly));
     return 0;
 }
 
@@ -112,29 +112,40 @@ static int decode_disk(const struct api_vmi *vmi, yyjson_val *json, int used[2],
     static const char *const buses[] = {"virtio", "sata"}, *const prefixes[] = {"vd", "sd"};
     static const char *const caches[] = {"none", "writethrough", "writeback"};
     const char *name = yyjson_get_str(yyjson_obj_get(json, "name"));
-    int bus = choose(api_json_str(json, "/disk/bus"), buses, 2);
+    static const char *const ios[] = {"", "native", "threads"};
+    bool cdrom = yyjson_obj_get(json, "cdrom") != NULL;
+    const char *bus_name = api_json_str(json, cdrom ? "/cdrom/bus" : "/disk/bus");
+    int bus = choose(bus_name ? bus_name : cdrom ? "sata" : "virtio", buses, 2);
     int cache = choose(api_json_str(json, "/cache"), caches, 3);
+    int io = choose(api_json_str(json, "/io"), ios, 3);
 
     if (!is_name(name)) {
         return ferry_fail(err, FERRY_INVALID,
                           "spec.domain.devices.disks: each needs a name of lower-case letters, "
                           "digits and dashes");
     }
-    if (yyjson_obj_get(json, "cdrom") || yyjson_obj_get(json, "lun")) {
-        return fail_disk(err, name, "only plain disks are supported yet");
+    if (yyjson_obj_get(json, "lun")) {
+        return fail_disk(err, name, "only disks and CD-ROMs are supported yet");
     }
-    if (bus < 0 || cache < 0) {
+    if (bus < 0 || cache < 0 || io < 0 || (cdrom && bus == 0)) {
         return fail_disk(err, name,
-                         bus < 0 ? "bus: must be virtio or sata"
-                                 : "cache: must be none, writethrough or writeback");
+                         cdrom && bus == 0 ? "bus: a CD-ROM must be on sata"
+                         : bus < 0         ? "bus: must be virtio or sata"
+                         : io < 0          ? "io: must be native or threads"
+                                           : "cache: must be none, writethrough or writeback");
+    }
+    if (io == 1 && cache != 0) {
+        return fail_disk(err, name, "io: native needs cache none");
     }
     *ret = (struct disk){
         .bus = buses[bus],
         .cache = caches[cache],
+        .io = io > 0 ? ios[io] : NULL,
+        .cdrom = cdrom,
         .format =
             listed(api_map_get(&vmi->meta.annotations, QCOW2_ANNOTATION), name) ? "qcow2" : "raw",
         .boot_order = api_json_int(json, "/bootOrder", 0),
-        .readonly = yyjson_is_true(at(json, "/disk/readonly"))};
+        .readonly = cdrom || yyjson_is_true(at(json, "/disk/readonly"))};
     snprintf(ret->name, sizeof(ret->name), "%s", name);
     snprintf(ret->dev, sizeof(ret->dev), "%s%c", prefixes[bus], 'a' + used[bus]++);
     return decode_volume(vmi, ret, err);

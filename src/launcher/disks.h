@@ -7,7 +7,7 @@
  *
  * Copied are host disks that are not shared, empty disks, and every volume that
  * status.migratedVolumes names; claims are taken for shared otherwise. Read-only ones are not
- * copied unless they are named there. */
+ * copied unless they are named there; CD-ROMs never. */
 #pragma once
 
 #include "api/kinds.h"
@@ -19,8 +19,9 @@ struct disk {
     char name[DISKS_NAME_SIZE];       /* of the disk and of its volume */
     char dev[8];                      /* vda, sda, ... */
     const char *bus, *format, *cache; /* static */
+    const char *io;                   /* static; NULL = QEMU's choice */
     int64_t boot_order;               /* 0 = none */
-    bool readonly, copied;
+    bool cdrom, readonly, copied;
 };
 
 struct disks {

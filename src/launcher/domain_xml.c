@@ -1,12 +1,13 @@
 #include "launcher/domain_xml.h"
 
 #include <ctype.h>
-#include <libxml/xmlwriter.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "launcher/disks.h"
+#include "launcher/domain_devices.h"
+#include "launcher/xml_write.h"
 
 #define BUILTIN_IMAGE "ferry.io/builtin"
 #define MACHINE_PC "pc-i440fx-10.0"
@@ -23,9 +24,7 @@ static const struct {
     const char *pointer; /* below spec */
     const char *why;     /* NULL: not supported yet */
 } refused[] = {
-    {"/domain/devices/interfaces", NULL},
     {"/domain/devices/filesystems", NULL},
-    {"/domain/devices/hostDevices", NULL},
     {"/domain/devices/gpus", NULL},
     {"/domain/devices/inputs", NULL},
     {"/domain/devices/sound", NULL},
@@ -44,7 +43,6 @@ static const struct {
     {"/domain/features/kvm", NULL},
     {"/domain/features/pvspinlock", NULL},
     {"/domain/launchSecurity", NULL},
-    {"/domain/memory/hugepages", NULL},
     {"/domain/clock/timezone", NULL},
     {"/domain/cpu/dedicatedCpuPlacement", NULL},
     {"/domain/cpu/numa", NULL},
@@ -198,62 +196,10 @@ static int guest_file(const yyjson_val *spec, const char *pointer, const char *g
     return 0;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
-
-struct xml {
-    xmlTextWriterPtr writer;
-    bool failed; /* out of memory or a character that XML cannot carry */
-};
-
-static void note(struct xml *x, int rc)
-{
-    x->failed = x->failed || rc < 0;
-}
-
-static void element_start(struct xml *x, const char *name)
-{
-    note(x, xmlTextWriterStartElement(x->writer, BAD_CAST name));
-}
-
-static void element_end(struct xml *x)
-{
-    note(x, xmlTextWriterEndElement(x->writer));
-}
-
-static void attribute(struct xml *x, const char *name, const char *value)
-{
-    note(x, xmlTextWriterWriteAttribute(x->writer, BAD_CAST name, BAD_CAST value));
-}
-
-static void attribute_number(struct xml *x, const char *name, int64_t value)
-{
-    char text[24];
-
-    snprintf(text, sizeof(text), "%lld", (long long)value);
-    attribute(x, name, text);
-}
-
-static void text_element(struct xml *x, const char *name, const char *value)
-{
-    note(x, xmlTextWriterWriteElement(x->writer, BAD_CAST name, BAD_CAST value));
-}
-
-/* An element with attributes only, given as name, value, ..., NULL. */
-static void leaf(struct xml *x, const char *name, const char *const *attributes)
-{
-    element_start(x, name);
-    for (; attributes[0]; attributes += 2) {
-        attribute(x, attributes[0], attributes[1]);
-    }
-    element_end(x);
-}
-#define LEAF(x, name, ...) leaf((x), (name), (const char *const[]){__VA_ARGS__, NULL})
-
 /* ---- sections ----------------------------------------------------------------------------------
  */
 
-static int write_identity(struct xml *x, const struct api_vmi *vmi, struct ferry_error *err)
+static int write_identity(struct xml_write *x, const struct api_vmi *vmi, struct ferry_error *err)
 {
     const char *uuid;
 
@@ -271,12 +217,12 @@ static int write_identity(struct xml *x, const struct api_vmi *vmi, struct ferry
         return ferry_fail(err, FERRY_INVALID, "metadata.uid: must be a UUID");
     }
     ferry_cleanup_free char *name = domain_xml_name(vmi->meta.namespace_, vmi->meta.name);
-    text_element(x, "name", name);
-    text_element(x, "uuid", uuid ? uuid : vmi->meta.uid);
+    xml_write_text_element(x, "name", name);
+    xml_write_text_element(x, "uuid", uuid ? uuid : vmi->meta.uid);
     return 0;
 }
 
-static int write_size(struct xml *x, const struct api_vmi *vmi, struct ferry_error *err)
+static int write_size(struct xml_write *x, const struct api_vmi *vmi, struct ferry_error *err)
 {
     char text[24];
 
@@ -288,21 +234,21 @@ static int write_size(struct xml *x, const struct api_vmi *vmi, struct ferry_err
         return ferry_fail(err, FERRY_INVALID, "spec.domain.cpu: %lld CPUs, must be 1 to %d",
                           (long long)vmi->vcpus, VCPUS_MAX);
     }
-    element_start(x, "memory");
-    attribute(x, "unit", "b");
+    xml_write_start(x, "memory");
+    xml_write_attribute(x, "unit", "b");
     snprintf(text, sizeof(text), "%lld", (long long)vmi->memory_bytes);
-    note(x, xmlTextWriterWriteString(x->writer, BAD_CAST text));
-    element_end(x);
-    element_start(x, "vcpu");
-    attribute(x, "placement", "static");
+    xml_write_text(x, text);
+    xml_write_end(x);
+    xml_write_start(x, "vcpu");
+    xml_write_attribute(x, "placement", "static");
     snprintf(text, sizeof(text), "%lld", (long long)vmi->vcpus);
-    note(x, xmlTextWriterWriteString(x->writer, BAD_CAST text));
-    element_end(x);
+    xml_write_text(x, text);
+    xml_write_end(x);
     return 0;
 }
 
-static int write_os(struct xml *x, const yyjson_val *spec, const struct domain_xml_options *opt,
-                    bool bootable, struct ferry_error *err)
+static int write_os(struct xml_write *x, const yyjson_val *spec,
+                    const struct domain_xml_options *opt, bool bootable, struct ferry_error *err)
 {
     const char *machine = NULL, *image = NULL, *args = NULL;
     ferry_cleanup_free char *kernel = NULL;
@@ -329,26 +275,26 @@ static int write_os(struct xml *x, const yyjson_val *spec, const struct domain_x
         return fail_field(err, "/domain/firmware/kernelBoot/container/image",
                           "must be " BUILTIN_IMAGE ": other images are not supported yet");
     }
-    element_start(x, "os");
-    element_start(x, "type");
-    attribute(x, "arch", "x86_64");
-    attribute(x, "machine", machine);
-    note(x, xmlTextWriterWriteString(x->writer, BAD_CAST "hvm"));
-    element_end(x);
+    xml_write_start(x, "os");
+    xml_write_start(x, "type");
+    xml_write_attribute(x, "arch", "x86_64");
+    xml_write_attribute(x, "machine", machine);
+    xml_write_text(x, "hvm");
+    xml_write_end(x);
     if (kernel) {
-        text_element(x, "kernel", kernel);
+        xml_write_text_element(x, "kernel", kernel);
     }
     if (kernel && initrd) {
-        text_element(x, "initrd", initrd);
+        xml_write_text_element(x, "initrd", initrd);
     }
     if (kernel && args) {
-        text_element(x, "cmdline", args);
+        xml_write_text_element(x, "cmdline", args);
     }
-    element_end(x);
+    xml_write_end(x);
     return 0;
 }
 
-static int write_cpu_features(struct xml *x, const yyjson_val *spec, struct ferry_error *err)
+static int write_cpu_features(struct xml_write *x, const yyjson_val *spec, struct ferry_error *err)
 {
     yyjson_val *list = at(spec, "/domain/cpu/features"), *item;
     yyjson_arr_iter it = yyjson_arr_iter_with(list);
@@ -368,12 +314,13 @@ static int write_cpu_features(struct xml *x, const yyjson_val *spec, struct ferr
                               "each needs a name, and force, require, optional, disable or forbid "
                               "as policy");
         }
-        LEAF(x, "feature", "policy", policy, "name", name);
+        XML_LEAF(x, "feature", "policy", policy, "name", name);
     }
     return 0;
 }
 
-static int write_cpu(struct xml *x, const struct api_vmi *vmi, bool kvm, struct ferry_error *err)
+static int write_cpu(struct xml_write *x, const struct api_vmi *vmi, bool kvm,
+                     struct ferry_error *err)
 {
     const char *model;
     int64_t parts[3];
@@ -391,17 +338,18 @@ static int write_cpu(struct xml *x, const struct api_vmi *vmi, bool kvm, struct 
         return fail_field(err, "/domain/cpu/model",
                           "the host's CPU can be had with KVM only; name a model, e.g. qemu64");
     }
-    element_start(x, "cpu");
-    attribute(x, "mode", of_host ? model : "custom");
+    xml_write_start(x, "cpu");
+    xml_write_attribute(x, "mode", of_host ? model : "custom");
     if (!of_host) {
-        attribute(x, "match", "exact");
+        xml_write_attribute(x, "match", "exact");
     }
-    attribute(x, "check", kvm ? "partial" : "none"); /* emulation leaves out what it cannot do */
+    xml_write_attribute(x, "check",
+                        kvm ? "partial" : "none"); /* emulation leaves out what it cannot do */
     if (!of_host) {
-        element_start(x, "model");
-        attribute(x, "fallback", "forbid");
-        note(x, xmlTextWriterWriteString(x->writer, BAD_CAST model));
-        element_end(x);
+        xml_write_start(x, "model");
+        xml_write_attribute(x, "fallback", "forbid");
+        xml_write_text(x, model);
+        xml_write_end(x);
     }
     for (int i = 0; i < 3; i++) {
         ferry_cleanup_free char *pointer = ferry_asprintf("/domain/cpu/%s", names[i]);
@@ -413,115 +361,131 @@ static int write_cpu(struct xml *x, const struct api_vmi *vmi, bool kvm, struct 
         parts[0] = vmi->vcpus; /* given in another way: one core a socket, as KubeVirt does */
         parts[1] = parts[2] = 1;
     }
-    element_start(x, "topology");
+    xml_write_start(x, "topology");
     for (int i = 0; i < 3; i++) {
-        attribute_number(x, names[i], parts[i]);
+        xml_write_number(x, names[i], parts[i]);
     }
-    element_end(x);
+    xml_write_end(x);
     int rc = write_cpu_features(x, vmi->spec, err);
-    element_end(x);
+    xml_write_end(x);
     return rc;
 }
 
-static void write_disk(struct xml *x, const struct disk *d, const char *dir)
+static void write_disk(struct xml_write *x, const struct disk *d, const char *dir)
 {
     ferry_cleanup_free char *path = disks_path(dir, d->name);
     ferry_cleanup_free char *alias = ferry_asprintf("ua-%s", d->name);
 
-    element_start(x, "disk");
-    attribute(x, "type", "file");
-    attribute(x, "device", "disk");
+    xml_write_start(x, "disk");
+    xml_write_attribute(x, "type", "file");
+    xml_write_attribute(x, "device", d->cdrom ? "cdrom" : "disk");
+    xml_write_start(x, "driver");
+    xml_write_attribute(x, "name", "qemu");
+    xml_write_attribute(x, "type", d->format);
+    xml_write_attribute(x, "cache", d->cache);
+    if (d->io) {
+        xml_write_attribute(x, "io", d->io);
+    }
     /* a full or broken disk stops the guest, which is better than an error it cannot handle */
-    LEAF(x, "driver", "name", "qemu", "type", d->format, "cache", d->cache, "error_policy", "stop",
-         "discard", "unmap");
-    LEAF(x, "source", "file", path);
-    LEAF(x, "target", "dev", d->dev, "bus", d->bus);
+    xml_write_attribute(x, "error_policy", "stop");
+    xml_write_attribute(x, "discard", "unmap");
+    xml_write_end(x);
+    XML_LEAF(x, "source", "file", path);
+    XML_LEAF(x, "target", "dev", d->dev, "bus", d->bus);
     if (d->boot_order > 0) {
-        element_start(x, "boot");
-        attribute_number(x, "order", d->boot_order);
-        element_end(x);
+        xml_write_start(x, "boot");
+        xml_write_number(x, "order", d->boot_order);
+        xml_write_end(x);
     }
     if (d->readonly) {
-        element_start(x, "readonly");
-        element_end(x);
+        xml_write_start(x, "readonly");
+        xml_write_end(x);
     }
-    LEAF(x, "alias", "name", alias);
-    element_end(x);
+    XML_LEAF(x, "alias", "name", alias);
+    xml_write_end(x);
 }
 
-static void write_devices(struct xml *x, const yyjson_val *spec, const struct disks *disks,
-                          const struct domain_xml_options *opt)
+static int write_devices(struct xml_write *x, const struct api_vmi *vmi, const struct disks *disks,
+                         const struct domain_xml_options *opt, struct ferry_error *err)
 {
+    const yyjson_val *spec = vmi->spec;
     ferry_cleanup_free char *socket = ferry_asprintf("%s/serial.sock", opt->console_dir);
     ferry_cleanup_free char *log = ferry_asprintf("%s/serial.log", opt->console_dir);
 
-    element_start(x, "devices");
-    text_element(x, "emulator", opt->emulator);
+    xml_write_start(x, "devices");
+    xml_write_text_element(x, "emulator", opt->emulator);
     for (size_t i = 0; i < disks->n; i++) {
         write_disk(x, &disks->list[i], opt->disk_dir);
     }
-    LEAF(x, "controller", "type", "usb", "model", "none");
+    XML_LEAF(x, "controller", "type", "usb", "model", "none");
     if (!yyjson_is_false(at(spec, "/domain/devices/autoattachSerialConsole"))) {
-        element_start(x, "serial");
-        attribute(x, "type", "unix");
-        LEAF(x, "source", "mode", "bind", "path", socket);
-        LEAF(x, "log", "file", log, "append", "on");
-        LEAF(x, "target", "port", "0");
-        element_end(x);
+        xml_write_start(x, "serial");
+        xml_write_attribute(x, "type", "unix");
+        XML_LEAF(x, "source", "mode", "bind", "path", socket);
+        XML_LEAF(x, "log", "file", log, "append", "on");
+        XML_LEAF(x, "target", "port", "0");
+        xml_write_end(x);
     }
-    LEAF(x, "memballoon", "model", "none");
-    element_end(x);
+    XML_LEAF(x, "memballoon", "model", "none");
+    int rc = domain_devices(x, vmi, opt->environment, err);
+    xml_write_end(x);
+    return rc;
 }
 
 /* libvirt's own monitor is not enough: its recovery of a broken post-copy crashes in some versions.
  */
-static void write_monitor(struct xml *x, const char *id, const char *path)
+static void write_monitor(struct xml_write *x, const char *id, const char *path)
 {
     ferry_cleanup_free char *chardev =
         ferry_asprintf("socket,id=%s,path=%s,server=on,wait=off", id, path);
     ferry_cleanup_free char *monitor = ferry_asprintf("chardev=%s,mode=control", id);
 
-    LEAF(x, "qemu:arg", "value", "-chardev");
-    LEAF(x, "qemu:arg", "value", chardev);
-    LEAF(x, "qemu:arg", "value", "-mon");
-    LEAF(x, "qemu:arg", "value", monitor);
+    XML_LEAF(x, "qemu:arg", "value", "-chardev");
+    XML_LEAF(x, "qemu:arg", "value", chardev);
+    XML_LEAF(x, "qemu:arg", "value", "-mon");
+    XML_LEAF(x, "qemu:arg", "value", monitor);
 }
 
 /* Each takes one connection at a time: the second is for the one that is kept. */
-static void write_monitors(struct xml *x, const struct domain_xml_options *opt)
+static void write_monitors(struct xml_write *x, const struct domain_xml_options *opt)
 {
-    element_start(x, "qemu:commandline");
+    xml_write_start(x, "qemu:commandline");
     write_monitor(x, "ferry-qmp", opt->qmp_path);
     write_monitor(x, "ferry-qmp-kept", opt->qmp_kept_path);
-    element_end(x);
+    xml_write_end(x);
 }
 
-static int write_domain(struct xml *x, const struct api_vmi *vmi, const struct disks *disks,
+static int write_domain(struct xml_write *x, const struct api_vmi *vmi, const struct disks *disks,
                         const struct domain_xml_options *opt, struct ferry_error *err)
 {
-    element_start(x, "domain");
-    attribute(x, "type", opt->kvm ? "kvm" : "qemu");
-    attribute(x, "xmlns:qemu", "http://libvirt.org/schemas/domain/qemu/1.0");
+    xml_write_start(x, "domain");
+    xml_write_attribute(x, "type", opt->kvm ? "kvm" : "qemu");
+    xml_write_attribute(x, "xmlns:qemu", "http://libvirt.org/schemas/domain/qemu/1.0");
     if (write_identity(x, vmi, err) < 0 || write_size(x, vmi, err) < 0 ||
         write_os(x, vmi->spec, opt, disks->n > 0, err) < 0) {
         return -(int)FERRY_INVALID;
     }
-    element_start(x, "features");
-    if (!yyjson_is_false(at(vmi->spec, "/domain/features/acpi/enabled"))) {
-        element_start(x, "acpi");
-        element_end(x);
+    if (domain_devices_backing(x, &vmi->machine, err) < 0) {
+        return -(int)FERRY_INVALID;
     }
-    element_end(x);
+    xml_write_start(x, "features");
+    if (!yyjson_is_false(at(vmi->spec, "/domain/features/acpi/enabled"))) {
+        xml_write_start(x, "acpi");
+        xml_write_end(x);
+    }
+    xml_write_end(x);
     if (write_cpu(x, vmi, opt->kvm, err) < 0) {
         return -(int)FERRY_INVALID;
     }
-    LEAF(x, "clock", "offset", "utc");
-    text_element(x, "on_poweroff", "destroy");
-    text_element(x, "on_reboot", "restart");
-    text_element(x, "on_crash", "destroy");
-    write_devices(x, vmi->spec, disks, opt);
+    XML_LEAF(x, "clock", "offset", "utc");
+    xml_write_text_element(x, "on_poweroff", "destroy");
+    xml_write_text_element(x, "on_reboot", "restart");
+    xml_write_text_element(x, "on_crash", "destroy");
+    if (write_devices(x, vmi, disks, opt, err) < 0) {
+        return -(int)FERRY_INVALID;
+    }
     write_monitors(x, opt);
-    element_end(x);
+    xml_write_end(x);
     return 0;
 }
 
@@ -545,24 +509,11 @@ int domain_xml(const struct api_vmi *vmi, const struct domain_xml_options *opt, 
     if (check_refused(vmi->spec, err) < 0 || disks_decode(vmi, &disks, err) < 0) {
         return -(int)FERRY_INVALID;
     }
-    xmlBufferPtr buffer = xmlBufferCreate();
-    struct xml x = {.writer = buffer ? xmlNewTextWriterMemory(buffer, 0) : NULL};
-    int rc = 0;
+    struct xml_write x;
+    int rc = xml_write_init(&x, err);
 
-    if (!x.writer) {
-        xmlBufferFree(buffer);
-        return ferry_fail(err, FERRY_FATAL, "making the domain XML: out of memory");
-    }
-    xmlTextWriterSetIndent(x.writer, 1);
-    xmlTextWriterSetIndentString(x.writer, BAD_CAST "  ");
-    rc = write_domain(&x, vmi, &disks, opt, err);
-    xmlFreeTextWriter(x.writer); /* flushes into the buffer */
-    if (rc == 0 && x.failed) {
-        rc = ferry_fail(err, FERRY_INVALID, "the VMI holds text that XML cannot carry");
-    }
     if (rc == 0) {
-        *ret_xml = ferry_strdup((const char *)xmlBufferContent(buffer));
+        rc = write_domain(&x, vmi, &disks, opt, err);
     }
-    xmlBufferFree(buffer);
-    return rc;
+    return xml_write_finish(&x, rc, ret_xml, err);
 }

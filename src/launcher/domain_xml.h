@@ -11,11 +11,14 @@
 #include "base/error.h"
 
 struct domain_xml_options {
-    bool kvm;                  /* domain type kvm; else emulation */
-    const char *emulator;      /* QEMU's path */
-    const char *guest_dir;     /* where kernelBoot's "ferry.io/builtin" finds its files */
-    const char *disk_dir;      /* images: VOLUME/disk.img below */
-    const char *console_dir;   /* serial.sock and serial.log go here */
+    bool kvm;                /* domain type kvm; else emulation */
+    const char *emulator;    /* QEMU's path */
+    const char *guest_dir;   /* where kernelBoot's "ferry.io/builtin" finds its files */
+    const char *disk_dir;    /* images: VOLUME/disk.img below */
+    const char *console_dir; /* serial.sock and serial.log go here */
+    /* "NAME=VALUE"..., NULL: which devices of the host were given to the pod, as KubeVirt's device
+     * plugins say it; see domain_devices.h. NULL = none */
+    const char *const *environment;
     const char *qmp_path;      /* monitors of QEMU beside libvirt's: for single calls, */
     const char *qmp_kept_path; /* and for the connection that is kept (kept.h) */
 };

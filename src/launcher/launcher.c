@@ -188,6 +188,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
                                             .guest_dir = cfg->guest_dir,
                                             .console_dir = cfg->console_dir,
                                             .disk_dir = cfg->disk_dir,
+                                            .environment = (const char *const *)environ,
                                             .qmp_path = l->qmp_path,
                                             .qmp_kept_path = l->qmp_kept_path};
     c->kept = kept_new(l->qmp_kept_path, cfg->store_fds);

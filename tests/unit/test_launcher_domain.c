@@ -9,7 +9,18 @@
 #include "launcher/disks.h"
 #include "launcher/domain_xml.h"
 
+static const char *const environment[] = {
+    "PATH=/bin",
+    "PCI_RESOURCE_VENDOR_EXAMPLE_ACCEL=0000:81:00.0,0000:81:00.1",
+    "PCI_RESOURCE_BROKEN=81:00.0",
+    "KUBEVIRT_RESOURCE_NAME_fast=openshift.io/sriov-net",
+    "KUBEVIRT_RESOURCE_NAME_faster=openshift.io/sriov-net",
+    "PCIDEVICE_OPENSHIFT_IO_SRIOV_NET=0000:3b:02.1,0000:3b:02.7",
+    NULL,
+};
+
 static const struct domain_xml_options options = {
+    .environment = environment,
     .emulator = "/usr/bin/qemu-system-x86_64",
     .guest_dir = "/var/run/ferry-guest",
     .console_dir = "/var/run/ferry-console",
@@ -51,6 +62,7 @@ static void golden_files(void **state)
     same_as_golden("full", "full-kvm", true);
     same_as_golden("quiet", "quiet", false);
     same_as_golden("disks", "disks", false);
+    same_as_golden("devices", "devices", false);
 }
 
 #define KERNEL                                                                                     \
@@ -67,16 +79,51 @@ static void refusals(void **state)
          "spec.domain.devices.disks[a]: there is no volume of that name"},
         {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'../a'}]}",
          "spec.domain.devices.disks: each needs a name of lower-case letters, digits and dashes"},
-        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','cdrom':{}}]}",
-         "spec.domain.devices.disks[a]: only plain disks are supported yet"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','lun':{}}]}",
+         "spec.domain.devices.disks[a]: only disks and CD-ROMs are supported yet"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','cdrom':{'bus':'virtio'}}]}",
+         "spec.domain.devices.disks[a]: bus: a CD-ROM must be on sata"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','io':'fast'}]}",
+         "spec.domain.devices.disks[a]: io: must be native or threads"},
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','io':'native','cache':'writeback'}]}",
+         "spec.domain.devices.disks[a]: io: native needs cache none"},
         {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','disk':{'bus':'ide'}}]}",
          "spec.domain.devices.disks[a]: bus: must be virtio or sata"},
         {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a','cache':'unsafe'}]}",
          "spec.domain.devices.disks[a]: cache: must be none, writethrough or writeback"},
         {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'a'}]}",
-         "spec.domain.devices.interfaces: not supported yet"},
+         "spec.domain.devices.interfaces[a]: there is no network of that name"},
+        {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'a b'}]}",
+         "spec.domain.devices.interfaces: each needs a name of letters, digits, - and _"},
+        {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'net','slirp':{}}]}",
+         "spec.domain.devices.interfaces[net]: only bridge, masquerade and sriov are supported"},
+        {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'net','model':'ne3k'}]}",
+         "spec.domain.devices.interfaces[net]: model: must be virtio, e1000, e1000e, rtl8139, "
+         "pcnet "
+         "or ne2k_pci"},
+        {MEMORY "," KERNEL
+                ",'devices':{'interfaces':[{'name':'net','macAddress':'01:00:00:00:00:01'}]}",
+         "spec.domain.devices.interfaces[net]: macAddress: must be a unicast address like "
+         "02:00:00:00:00:01"},
+        {MEMORY "," KERNEL
+                ",'devices':{'interfaces':[{'name':'net','macAddress':'02:00:00:00:00'}]}",
+         "spec.domain.devices.interfaces[net]: macAddress: must be a unicast address like "
+         "02:00:00:00:00:01"},
+        {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'net','pciAddress':'1:2'}]}",
+         "spec.domain.devices.interfaces[net]: pciAddress: must be like 0000:81:01.0"},
+        {MEMORY "," KERNEL ",'devices':{'interfaces':[{'name':'net','sriov':{}}]}",
+         "spec.domain.devices.interfaces[net]: no SR-IOV function was given to this pod "
+         "(KUBEVIRT_RESOURCE_NAME_net is not set)"},
         {MEMORY "," KERNEL ",'devices':{'hostDevices':[{'name':'a'}]}",
-         "spec.domain.devices.hostDevices: not supported yet"},
+         "spec.domain.devices.hostDevices[a]: deviceName is missing or too long"},
+        {MEMORY "," KERNEL ",'devices':{'hostDevices':[{'name':'a','deviceName':'x.y/z'}]}",
+         "spec.domain.devices.hostDevices[a]: no device of x.y/z was given to this pod "
+         "(PCI_RESOURCE_X_Y_Z)"},
+        {MEMORY "," KERNEL ",'devices':{'hostDevices':[{'name':'a','deviceName':'broken'}]}",
+         "spec.domain.devices.hostDevices[a]: PCI_RESOURCE_BROKEN does not hold PCI addresses like "
+         "0000:81:01.0"},
+        {"'memory':{'guest':'64Mi','hugepages':{'pageSize':'4Mi'}}," KERNEL,
+         "spec.domain.memory.hugepages.pageSize: must be 2Mi or 1Gi"},
         {MEMORY "," KERNEL ",'devices':{'tpm':{}}",
          "spec.domain.devices.tpm: not supported: a TPM's state lives outside the guest and would "
          "not move with it"},
@@ -117,7 +164,7 @@ static void refusals(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         ferry_cleanup_free char *json = ferry_asprintf(
             "{'metadata':{'namespace':'d','name':'v','uid':'6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01'},"
-            "'spec':{'domain':{%s}}}",
+            "'spec':{'networks':[{'name':'net','pod':{}}],'domain':{%s}}}",
             cases[i].domain);
         ferry_cleanup_free char *xml = NULL;
         api_cleanup_object struct api_object *vmi = NULL;
