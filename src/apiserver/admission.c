@@ -198,12 +198,36 @@ static int update_vmi(const struct api_resource *r, const yyjson_val *old, yyjso
     return 0;
 }
 
+/* A copy of a pod's spec without what may change, as Kubernetes has it. */
+static yyjson_mut_val *fixed_part(yyjson_mut_doc *doc, const yyjson_mut_val *spec)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    yyjson_mut_val *copy = yyjson_mut_val_mut_copy(doc, (yyjson_mut_val *)(uintptr_t)spec), *c;
+    size_t i, max;
+
+    yyjson_mut_obj_remove_key(copy, "activeDeadlineSeconds");
+    for (size_t l = 0; l < 2; l++) {
+        yyjson_mut_val *list = yyjson_mut_obj_get(copy, lists[l]);
+
+        yyjson_mut_arr_foreach(list, i, max, c)
+        {
+            yyjson_mut_obj_remove_key(c, "image");
+        }
+    }
+    return copy;
+}
+
 static int update_pod(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
                       struct status *st)
 {
-    if (spec_changed(old, doc)) {
+    yyjson_mut_val *before = yyjson_val_mut_copy(doc, yyjson_obj_get((yyjson_val *)old, "spec"));
+
+    if (spec_changed(old, doc) &&
+        !yyjson_mut_equals(fixed_part(doc, before), fixed_part(doc, at(doc, "/spec")))) {
         return status_invalid(st, r, name_of(doc), "spec",
-                              "Forbidden: pod updates may not change the spec");
+                              "Forbidden: pod updates may not change fields other than "
+                              "`spec.containers[*].image`,`spec.initContainers[*].image`,"
+                              "`spec.activeDeadlineSeconds`");
     }
     return 0;
 }
@@ -242,6 +266,54 @@ static int check_factor(const struct api_resource *r, yyjson_mut_doc *doc, const
         milli > max) {
         return status_invalid(st, r, name_of(doc), field,
                               "Invalid value: %s: out of the range that makes sense", text);
+    }
+    return 0;
+}
+
+static bool has_gate(const struct admission_view *view, const char *name)
+{
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach((yyjson_val *)view->gates, i, max, v)
+    {
+        if (ferry_streq(yyjson_get_str(v), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What needs a gate is refused when it is new or changed, where the site chooses gates at all. */
+static int check_gates(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                       const struct admission_view *view, struct status *st)
+{
+    static const struct {
+        const char *plural, *pointer, *field, *gate, *other;
+    } rows[] = {
+        {"migrationpolicies", "/spec/maxDowntimeMs", "spec.maxDowntimeMs",
+         "MigrationDowntimeTuning", "MigrationStallDetection"},
+        {"migrationpolicies", "/spec/experimental/downtimeTuning",
+         "spec.experimental.downtimeTuning", "MigrationDowntimeTuning", NULL},
+        {"migrationpolicies", "/spec/experimental/stallDetector", "spec.experimental.stallDetector",
+         "MigrationStallDetection", NULL},
+        {"kubevirts", "/spec/configuration/migrations/maxDowntimeMs",
+         "spec.configuration.migrations.maxDowntimeMs", "MigrationDowntimeTuning",
+         "MigrationStallDetection"},
+    };
+
+    for (size_t i = 0; view->gates && i < sizeof(rows) / sizeof(rows[0]); i++) {
+        yyjson_mut_val *now = at(doc, rows[i].pointer);
+        yyjson_val *before = old ? yyjson_ptr_get((yyjson_val *)old, rows[i].pointer) : NULL;
+
+        if (!now || !ferry_streq(r->plural, rows[i].plural) || has_gate(view, rows[i].gate) ||
+            (rows[i].other && has_gate(view, rows[i].other)) ||
+            (before && yyjson_mut_equals(yyjson_val_mut_copy(doc, before), now))) {
+            continue;
+        }
+        return status_invalid(st, r, name_of(doc), rows[i].field,
+                              "Forbidden: needs the feature gate %s%s%s", rows[i].gate,
+                              rows[i].other ? " or " : "", rows[i].other ? rows[i].other : "");
     }
     return 0;
 }
@@ -317,7 +389,10 @@ int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
     case API_KIND_POD:
         return create_pod(r, doc, st);
     default:
-        return is_policy(r) ? check_policy(r, doc, st) : 0;
+        if (is_policy(r) && check_policy(r, doc, st) < 0) {
+            return -1;
+        }
+        return check_gates(r, NULL, doc, view, st);
     }
 }
 
@@ -332,6 +407,9 @@ int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson
     case API_KIND_POD:
         return update_pod(r, old, doc, st);
     default:
-        return is_policy(r) ? check_policy(r, doc, st) : 0;
+        if (is_policy(r) && check_policy(r, doc, st) < 0) {
+            return -1;
+        }
+        return check_gates(r, old, doc, view, st);
     }
 }

@@ -12,6 +12,8 @@ struct admission_view {
     const struct api_object *vmi;         /* the VMI that a migration names, or NULL */
     struct api_object *const *migrations; /* all migrations of the namespace */
     size_t n_migrations;
+    const yyjson_val *gates; /* featureGates of the site's KubeVirt object; NULL = it names none,
+                                and everything that Ferry can do is on */
 };
 
 /* May add to `doc`. */

@@ -32,7 +32,10 @@ static void put_table(struct ferry_buf *b, const struct request *r, const struct
         const struct entry *e = list->items[i];
         api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
 
-        table_row(b, r->route.resource, yyjson_doc_get_root(doc), e->json, include, now, i == 0);
+        ferry_cleanup_free char *progress =
+            request_progress(r->store, r->route.resource, yyjson_doc_get_root(doc));
+        table_row(b, r->route.resource, yyjson_doc_get_root(doc), e->json, progress, include, now,
+                  i == 0);
     }
     table_end(b);
 }

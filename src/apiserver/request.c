@@ -110,6 +110,25 @@ void request_warn(struct request *r, const char *text)
     http_add_header(r->x, "Warning", b.data);
 }
 
+char *request_progress(struct store *store, const struct api_resource *resource,
+                       const yyjson_val *object)
+{
+    const char *ns = api_json_str(object, "/metadata/namespace");
+    const char *name = api_json_str(object, "/spec/vmiName");
+    const char *uid = api_json_str(object, "/metadata/uid");
+
+    if (resource->kind != API_KIND_MIGRATION || !ns || !name || !uid) {
+        return NULL;
+    }
+    cleanup_entry struct entry *e = store_get(store, api_resource_of_kind(API_KIND_VMI), ns, name);
+    api_cleanup_doc yyjson_doc *vmi = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    const char *text =
+        api_json_str(yyjson_doc_get_root(vmi), "/metadata/annotations/ferry.io~1progress");
+    api_cleanup_doc yyjson_doc *said = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    return ferry_streq(api_json_str(yyjson_doc_get_root(said), "/uid"), uid) ? ferry_strdup(text)
+                                                                             : NULL;
+}
+
 void request_answer_object(struct request *r, int code, const char *json, size_t len)
 {
     enum table_include include;
@@ -122,8 +141,10 @@ void request_answer_object(struct request *r, int code, const char *json, size_t
     api_cleanup_doc yyjson_doc *doc = yyjson_read(json, len, 0);
     ferry_cleanup_buf struct ferry_buf b = {0};
     table_begin(&b, r->route.resource, store_version(r->store));
-    table_row(&b, r->route.resource, yyjson_doc_get_root(doc), json, include, ferry_now_unix_ms(),
-              true);
+    ferry_cleanup_free char *progress =
+        request_progress(r->store, r->route.resource, yyjson_doc_get_root(doc));
+    table_row(&b, r->route.resource, yyjson_doc_get_root(doc), json, progress, include,
+              ferry_now_unix_ms(), true);
     table_end(&b);
     http_answer(r->x, code, "application/json", b.data, b.len);
 }

@@ -33,6 +33,11 @@ bool request_wants_table(const struct request *r, enum table_include *ret_includ
 /* Sends a Warning header along, as kubectl shows it to its user. */
 void request_warn(struct request *r, const char *text);
 
+/* What ferry.io/progress of its VMI says of a migration; NULL for other kinds, and when it says
+ * nothing. Owned by the caller. */
+char *request_progress(struct store *store, const struct api_resource *resource,
+                       const yyjson_val *object);
+
 /* Answers with an object, as a table when that is wanted. */
 void request_answer_object(struct request *r, int code, const char *json, size_t len);
 void request_answer_status(struct request *r, const struct status *st);

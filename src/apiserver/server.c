@@ -334,6 +334,17 @@ int apiserver_listen(struct apiserver *s, int listen_fd, const char *name, struc
     return rc;
 }
 
+int apiserver_renew(struct apiserver *s, const char *cert_pem, const char *key_pem,
+                    struct ferry_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < s->n_listeners && rc == 0; i++) {
+        rc = http_server_renew(s->listeners[i], cert_pem, key_pem, err);
+    }
+    return rc;
+}
+
 void apiserver_stop(struct apiserver *s)
 {
     if (!s) {

@@ -19,5 +19,8 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
                     struct ferry_error *err);
 /* Serves on one more listening socket, which is taken, also on failure. */
 int apiserver_listen(struct apiserver *s, int listen_fd, const char *name, struct ferry_error *err);
+/* New connections get this serving certificate; those that are open go on. */
+int apiserver_renew(struct apiserver *s, const char *cert_pem, const char *key_pem,
+                    struct ferry_error *err);
 /* Ends watches, waits for calls under way, closes the store. Takes NULL. */
 void apiserver_stop(struct apiserver *s);

@@ -37,7 +37,8 @@ int site_open(const char *data, struct pki_ca **ret, struct ferry_error *err)
 }
 
 int site_serving(const struct pki_ca *ca, const char *const *sans, size_t n_sans,
-                 char **ret_cert_pem, char **ret_key_pem, struct ferry_error *err)
+                 int64_t lifetime_s, char **ret_cert_pem, char **ret_key_pem,
+                 struct ferry_error *err)
 {
     const char *names[SANS_MAX + 2] = {"localhost"};
     const char *addresses[SANS_MAX + 3] = {"127.0.0.1", "::1"};
@@ -59,7 +60,8 @@ int site_serving(const struct pki_ca *ca, const char *const *sans, size_t n_sans
                      &(struct pki_leaf){.common_name = "ferry-apiserver",
                                         .dns_names = names,
                                         .addresses = addresses,
-                                        .server = true},
+                                        .server = true,
+                                        .lifetime_s = lifetime_s},
                      ret_cert_pem, ret_key_pem, err);
 }
 
@@ -120,15 +122,17 @@ static int issue_kubeconfig(const struct pki_ca *ca, const struct pki_leaf *leaf
     return rc < 0 ? rc : write_kubeconfig(ca, leaf->common_name, server, cert, key, path, err);
 }
 
-int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, const char *path,
-                          struct ferry_error *err)
+int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
+                          const char *path, struct ferry_error *err)
 {
     static const char *const groups[] = {"ferry:admins", NULL};
 
-    return issue_kubeconfig(
-        ca,
-        &(struct pki_leaf){.common_name = "ferry-admin", .organizations = groups, .client = true},
-        server, path, err);
+    return issue_kubeconfig(ca,
+                            &(struct pki_leaf){.common_name = "ferry-admin",
+                                               .organizations = groups,
+                                               .client = true,
+                                               .lifetime_s = lifetime_s},
+                            server, path, err);
 }
 
 int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, const char *path,

@@ -12,13 +12,14 @@
 int site_open(const char *data, struct pki_ca **ret, struct ferry_error *err);
 
 /* Serving certificate for these names and numeric addresses; 127.0.0.1, ::1 and localhost are
- * always among them. Free the key with pki_key_free(). */
+ * always among them. `lifetime_s` as in struct pki_leaf. Free the key with pki_key_free(). */
 int site_serving(const struct pki_ca *ca, const char *const *sans, size_t n_sans,
-                 char **ret_cert_pem, char **ret_key_pem, struct ferry_error *err);
+                 int64_t lifetime_s, char **ret_cert_pem, char **ret_key_pem,
+                 struct ferry_error *err);
 
 /* Kubeconfigs with everything inside, 0600. `server` is the URL of the API. */
-int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, const char *path,
-                          struct ferry_error *err);
+int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
+                          const char *path, struct ferry_error *err);
 int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, const char *path,
                                struct ferry_error *err);
 

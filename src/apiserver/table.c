@@ -12,6 +12,7 @@
 /* Writes the text of one cell. */
 struct cell {
     const yyjson_val *object;
+    const char *progress; /* see table_row() */
     int64_t now_ms;
     struct ferry_buf *out;
 };
@@ -229,7 +230,7 @@ static void render_event_object(const struct cell *c)
 /* How far a move is: what its source last said of the bytes, everything once it is over. */
 static void render_migration_progress(const struct cell *c)
 {
-    const char *text = text_at(c, "/metadata/annotations/ferry.io~1progress");
+    const char *text = c->progress ? c->progress : "";
     api_cleanup_doc yyjson_doc *doc = *text ? yyjson_read(text, strlen(text), 0) : NULL;
     yyjson_val *root = yyjson_doc_get_root(doc);
     int64_t total = api_json_int(root, "/totalBytes", 0);
@@ -240,6 +241,17 @@ static void render_migration_progress(const struct cell *c)
     } else if (total > 0 && left >= 0 && left <= total) {
         ferry_buf_printf(c->out, "%d%%", (int)(100.0 * (double)(total - left) / (double)total));
     }
+}
+
+/* Why it failed; while it waits, what for. */
+static void render_migration_reason(const struct cell *c)
+{
+    const char *failed = text_at(c, "/status/migrationState/failureReason");
+    const char *text = text_at(c, "/metadata/annotations/ferry.io~1queue");
+    api_cleanup_doc yyjson_doc *doc = *text ? yyjson_read(text, strlen(text), 0) : NULL;
+    const char *waits = api_json_str(yyjson_doc_get_root(doc), "/reason");
+
+    ferry_buf_puts(c->out, *failed ? failed : waits ? waits : "");
 }
 
 static void render_access_modes(const struct cell *c)
@@ -304,7 +316,7 @@ static const struct column migration_columns[] = {
     {"Target", "/status/migrationState/targetNode", NULL, false, ""},
     {"Mode", "/status/migrationState/mode", NULL, false, ""},
     {"Progress", NULL, render_migration_progress, false, ""},
-    {"Reason", "/status/migrationState/failureReason", NULL, false, ""},
+    {"Reason", NULL, render_migration_reason, false, ""},
     AGE,
     {"Queue", "/metadata/annotations/ferry.io~1queue", NULL, true, ""},
     {"Result", "/metadata/annotations/ferry.io~1result", NULL, true, ""},
@@ -508,7 +520,8 @@ static void put_metadata(struct ferry_buf *b, const yyjson_val *object)
 }
 
 void table_row(struct ferry_buf *b, const struct api_resource *r, const yyjson_val *object,
-               const char *json, enum table_include include, int64_t now_ms, bool first)
+               const char *json, const char *progress, enum table_include include, int64_t now_ms,
+               bool first)
 {
     ferry_buf_puts(b, first ? "{\"cells\":[" : ",{\"cells\":[");
     if (crd_columns_of(r)) {
@@ -516,7 +529,7 @@ void table_row(struct ferry_buf *b, const struct api_resource *r, const yyjson_v
     }
     for (const struct column *c = columns_of(r); c->name && !crd_columns_of(r); c++) {
         ferry_cleanup_buf struct ferry_buf text = {0};
-        struct cell cell = {.object = object, .now_ms = now_ms, .out = &text};
+        struct cell cell = {.object = object, .progress = progress, .now_ms = now_ms, .out = &text};
 
         if (c->render) {
             c->render(&cell);

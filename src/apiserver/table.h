@@ -13,9 +13,11 @@ enum table_include { TABLE_NONE, TABLE_METADATA, TABLE_OBJECT };
 void table_begin(struct ferry_buf *b, const struct api_resource *r, uint64_t version);
 /* The same for a page of a list: `metadata` is the text of the whole metadata. */
 void table_begin_list(struct ferry_buf *b, const struct api_resource *r, const char *metadata);
-/* One row; `json` is the object's own text. `first` = no comma before it. */
+/* One row; `json` is the object's own text. `first` = no comma before it. `progress` is what
+ * ferry.io/progress of a migration's VMI says of this migration, or NULL. */
 void table_row(struct ferry_buf *b, const struct api_resource *r, const yyjson_val *object,
-               const char *json, enum table_include include, int64_t now_ms, bool first);
+               const char *json, const char *progress, enum table_include include, int64_t now_ms,
+               bool first);
 void table_end(struct ferry_buf *b);
 
 enum { TABLE_AGE_SIZE = 32 };

@@ -53,8 +53,10 @@ static void put_event(struct watch *w, const char *type, const struct entry *e)
     if (w->table) {
         api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
 
+        ferry_cleanup_free char *progress =
+            request_progress(w->store, w->resource, yyjson_doc_get_root(doc));
         table_begin(&w->out, w->resource, e->version);
-        table_row(&w->out, w->resource, yyjson_doc_get_root(doc), e->json, w->include,
+        table_row(&w->out, w->resource, yyjson_doc_get_root(doc), e->json, progress, w->include,
                   ferry_now_unix_ms(), true);
         table_end(&w->out);
     } else {

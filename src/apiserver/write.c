@@ -28,6 +28,7 @@ struct view {
     struct api_object *vmi;
     struct api_object **migrations;
     size_t n;
+    yyjson_doc *kubevirt;
 };
 
 static void view_done(struct view *view)
@@ -37,6 +38,7 @@ static void view_done(struct view *view)
         api_object_unref(view->migrations[i]);
     }
     free(view->migrations);
+    yyjson_doc_free(view->kubevirt);
 }
 #define cleanup_view ferry_cleanup(view_done)
 
@@ -55,9 +57,32 @@ static void view_migrations(struct store *store, const struct api_resource *reso
     }
 }
 
+/* Of the first KubeVirt object that lists any; on its own writes of the one that is written. */
+static void view_gates(const struct request *r, yyjson_mut_doc *doc, struct view *view)
+{
+    static const char pointer[] = "/spec/configuration/developerConfiguration/featureGates";
+    cleanup_entry_list struct entry_list list = {0};
+
+    if (ferry_streq(r->route.resource->plural, "kubevirts")) {
+        view->kubevirt = yyjson_mut_doc_imut_copy(doc, NULL);
+        view->v.gates = yyjson_ptr_get(yyjson_doc_get_root(view->kubevirt), pointer);
+        return;
+    }
+    if (!ferry_streq(r->route.resource->plural, "migrationpolicies")) {
+        return;
+    }
+    store_list(r->store, api_resource_find("kubevirt.io", "v1", "kubevirts"), NULL, &list);
+    for (size_t i = 0; i < list.n && !view->v.gates; i++) {
+        yyjson_doc_free(view->kubevirt);
+        view->kubevirt = yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
+        view->v.gates = yyjson_ptr_get(yyjson_doc_get_root(view->kubevirt), pointer);
+    }
+}
+
 static void view_fill(const struct request *r, yyjson_mut_doc *doc, struct view *view)
 {
     view->v.role = r->who.role;
+    view_gates(r, doc, view);
     if (r->route.resource->kind == API_KIND_MIGRATION) {
         const char *vmi =
             yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), "/spec/vmiName"));
@@ -249,6 +274,7 @@ static int admit_change(struct request *r, const yyjson_val *old, yyjson_mut_doc
     if (*r->route.subresource) {
         return 0;
     }
+    view_gates(r, doc, &view);
     return admission_update(r->route.resource, old, doc, &view.v, &r->st);
 }
 

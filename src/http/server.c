@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <microhttpd.h>
@@ -26,12 +27,25 @@ enum {
     DEFAULT_MAX_CONNECTIONS = 512,
     IDLE_TIMEOUT_S = 300,
     MAX_HEADERS = 8,
-    DROP_FACTOR = 8
+    DROP_FACTOR = 8,
+    RETIRED_MAX = 8
+};
+
+/* libmicrohttpd reads certificates once: a new one is a new daemon on the same listening socket.
+ * The old one takes no more connections and is ended when it has none, at the latest with the
+ * server. */
+struct retired {
+    struct MHD_Daemon *daemon;
+    int listen_fd; /* must stay open as long as it */
 };
 
 struct http_server {
     struct MHD_Daemon *daemon;
     int listen_fd;
+    struct retired retired[RETIRED_MAX]; /* oldest first */
+    size_t n_retired;
+    char *ca_pem;
+    unsigned max_connections;
     char *name;
     bool tls;
     size_t max_body;
@@ -560,14 +574,15 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
     ferry_debug("http server", F_STR("server", s->name), F_STR("says", text));
 }
 
-static struct MHD_Daemon *start_daemon(struct http_server *s, const struct http_server_config *cfg)
+static struct MHD_Daemon *start_daemon(struct http_server *s, int listen_fd, const char *cert_pem,
+                                       const char *key_pem)
 {
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION |
                      MHD_USE_POLL | MHD_USE_ITC | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cfg->cert_pem},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)cfg->key_pem},
-        {MHD_OPTION_HTTPS_MEM_TRUST, 0, (void *)(uintptr_t)cfg->ca_pem},
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)cert_pem},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key_pem},
+        {MHD_OPTION_HTTPS_MEM_TRUST, 0, (void *)(uintptr_t)s->ca_pem},
         {MHD_OPTION_HTTPS_PRIORITIES, 0,
          (void *)(uintptr_t) "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
         {MHD_OPTION_END, 0, NULL},
@@ -577,13 +592,13 @@ static struct MHD_Daemon *start_daemon(struct http_server *s, const struct http_
     if (s->tls) {
         flags |= MHD_USE_TLS;
     }
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, s,
-        MHD_OPTION_LISTEN_SOCKET, s->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_LIMIT,
-        cfg->max_connections ? cfg->max_connections : (unsigned)DEFAULT_MAX_CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)(1 << 20), MHD_OPTION_ARRAY, s->tls ? tls : none, MHD_OPTION_END);
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log,
+                            s, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED,
+                            on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
+                            MHD_OPTION_CONNECTION_LIMIT, s->max_connections,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
+                            MHD_OPTION_THREAD_STACK_SIZE, (size_t)(1 << 20), MHD_OPTION_ARRAY,
+                            s->tls ? tls : none, MHD_OPTION_END);
 }
 
 int http_server_start(const struct http_server_config *cfg, struct http_server **ret,
@@ -598,7 +613,10 @@ int http_server_start(const struct http_server_config *cfg, struct http_server *
     s->handle = cfg->handle;
     s->refuse = cfg->refuse ? cfg->refuse : http_answer_error;
     s->ctx = cfg->ctx;
-    s->daemon = start_daemon(s, cfg);
+    s->ca_pem = ferry_strdup(cfg->ca_pem);
+    s->max_connections =
+        cfg->max_connections ? cfg->max_connections : (unsigned)DEFAULT_MAX_CONNECTIONS;
+    s->daemon = start_daemon(s, s->listen_fd, cfg->cert_pem, cfg->key_pem);
     if (!s->daemon) {
         int saved = errno;
 
@@ -606,6 +624,7 @@ int http_server_start(const struct http_server_config *cfg, struct http_server *
         ferry_fail(err, FERRY_FATAL, "starting the HTTP server '%s': %s", s->name,
                    s->tls ? "the certificate, key or CA cannot be used" : strerror(saved));
         free(s->name);
+        free(s->ca_pem);
         free(s);
         return -(int)FERRY_FATAL;
     }
@@ -618,6 +637,46 @@ bool http_server_stopping(const struct http_server *s)
     return atomic_load(&s->stopping);
 }
 
+static void end_retired(struct http_server *s, size_t i)
+{
+    MHD_stop_daemon(s->retired[i].daemon);
+    close(s->retired[i].listen_fd);
+    s->n_retired--;
+    memmove(&s->retired[i], &s->retired[i + 1], (s->n_retired - i) * sizeof(s->retired[0]));
+}
+
+static bool is_idle(struct MHD_Daemon *d)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(d, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+    return info && info->num_connections == 0;
+}
+
+int http_server_renew(struct http_server *s, const char *cert_pem, const char *key_pem,
+                      struct ferry_error *err)
+{
+    ferry_cleanup_fd int fd = fcntl(s->listen_fd, F_DUPFD_CLOEXEC, 0);
+
+    for (size_t i = s->n_retired; i-- > 0;) {
+        if (is_idle(s->retired[i].daemon)) {
+            end_retired(s, i);
+        }
+    }
+    if (s->n_retired == RETIRED_MAX) {
+        end_retired(s, 0);
+    }
+    struct MHD_Daemon *fresh = fd < 0 ? NULL : start_daemon(s, fd, cert_pem, key_pem);
+    if (!fresh) {
+        return ferry_fail(err, FERRY_FATAL,
+                          "HTTP server '%s': the new certificate or key cannot be used", s->name);
+    }
+    MHD_quiesce_daemon(s->daemon);
+    s->retired[s->n_retired++] = (struct retired){s->daemon, s->listen_fd};
+    s->daemon = fresh;
+    s->listen_fd = ferry_take_fd(&fd);
+    return 0;
+}
+
 void http_server_stop(struct http_server *s)
 {
     if (!s) {
@@ -625,6 +684,10 @@ void http_server_stop(struct http_server *s)
     }
     atomic_store(&s->stopping, true);
     MHD_stop_daemon(s->daemon); /* closes the listening socket */
+    while (s->n_retired > 0) {
+        end_retired(s, 0);
+    }
     free(s->name);
+    free(s->ca_pem);
     free(s);
 }

@@ -48,6 +48,10 @@ struct http_server_config {
 
 int http_server_start(const struct http_server_config *cfg, struct http_server **ret,
                       struct ferry_error *err);
+/* New connections get this certificate from now on; those that are open go on as they are. One
+ * thread at a time. */
+int http_server_renew(struct http_server *s, const char *cert_pem, const char *key_pem,
+                      struct ferry_error *err);
 /* Stops listening, ends streams (their `read` sees http_server_stopping), waits for handlers. */
 void http_server_stop(struct http_server *s);
 bool http_server_stopping(const struct http_server *s);

@@ -1,6 +1,7 @@
 """Quotas, volumes made by hand, what virtctl calls, warnings, who may ask for what."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -205,6 +206,73 @@ class Options(Case):
             self.assertEqual(code, 422, experimental)
             self.assertIn(field, answer["message"])
         self.api.ok("POST", POLICIES, self.policy("good", experimental={"stallDetector": stall}))
+
+
+@embedded_only("on Kubernetes KubeVirt's webhook asks for gates, and Ferry brings none")
+class Gates(Case):
+    """Where the site's KubeVirt object names feature gates, what needs one is refused without it (facts 6.2)."""
+
+    def write(self, method, name, **spec):
+        return self.api.call(method, POLICIES + ("" if method == "POST" else "/" + name),
+                             Options.policy(self, name, **spec) if method == "POST" else {"spec": spec, "metadata": {}},
+                             "application/json" if method == "POST" else MERGE_PATCH)
+
+    def gates(self, *names):
+        body = {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "gates"}, "spec": {
+            "configuration": {"developerConfiguration": {"featureGates": list(names)}}}}
+        if self.api.call("POST", KUBEVIRTS, body)[0] == 409:
+            self.api.ok("PATCH", KUBEVIRTS + "/gates", {"spec": body["spec"]}, MERGE_PATCH)
+
+    def test_420_max_downtime(self):
+        self.assertEqual(self.write("POST", "free", maxDowntimeMs=500)[0], 201)  # no gates are named: everything is on
+        self.gates("LiveMigration")
+        code, answer = self.write("POST", "d", maxDowntimeMs=500)
+        self.assertEqual((code, answer["details"]["causes"][0]["field"]), (422, "spec.maxDowntimeMs"))
+        self.assertEqual(self.write("PATCH", "free", maxDowntimeMs=500, allowAutoConverge=True)[0], 200)
+        self.assertEqual(self.write("PATCH", "free", maxDowntimeMs=501)[0], 422)
+        code, answer = self.api.call("PATCH", KUBEVIRTS + "/gates", {"spec": {"configuration": {"migrations": {
+            "maxDowntimeMs": 300}}}}, MERGE_PATCH)
+        self.assertEqual(code, 422, answer)
+        for gate in ("MigrationDowntimeTuning", "MigrationStallDetection"):
+            self.gates("LiveMigration", gate)
+            self.assertEqual(self.write("PATCH", "free", maxDowntimeMs=len(gate))[0], 200)
+
+    def test_421_422_experimental(self):
+        for field, value, other, gate in (("downtimeTuning", {"steps": 5}, {"steps": 6}, "MigrationDowntimeTuning"),
+                                          ("stallDetector", {"ewmaAlpha": "0.5"}, {"ewmaAlpha": "0.4"}, "MigrationStallDetection")):
+            name = field.lower()
+            self.gates(gate)
+            self.assertEqual(self.write("POST", name, experimental={field: value})[0], 201)
+            self.gates("LiveMigration")
+            self.assertEqual(self.write("POST", name + "-2", experimental={field: value})[0], 422)
+            self.assertEqual(self.write("PATCH", name, experimental={field: value}, allowAutoConverge=True)[0], 200)
+            self.assertEqual(self.write("PATCH", name, experimental={field: other})[0], 422)
+
+
+@embedded_only("virt-api serves these on Kubernetes")
+@unittest.skipUnless(shutil.which("virtctl"), "no virtctl in PATH")
+class VirtctlProgram(Case):
+    def virtctl(self, *args, code=0):
+        done = subprocess.run(["virtctl", *args], text=True, capture_output=True, check=False, timeout=60,
+                              env={**os.environ, "KUBECONFIG": self.lab.kubeconfig, "HOME": self.lab.dir})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def moves(self):
+        return self.api.ok("GET", migrations())["items"]
+
+    def test_migrate_and_cancel(self):
+        self.api.ok("POST", vmis(), {**vmi("m"), "status": {"phase": "Running", "nodeName": "n1"}})
+        self.assertIn("VM m was scheduled to migrate", self.virtctl("migrate", "m", "--dry-run"))
+        self.assertEqual(self.moves(), [])
+        self.assertIn("VM m was scheduled to migrate", self.virtctl("migrate", "m", "--addedNodeSelector", "a=b"))
+        made, = self.moves()
+        self.assertEqual(made["spec"], {"vmiName": "m", "addedNodeSelector": {"a": "b"}})
+        self.assertIn("in-flight migration detected", self.virtctl("migrate", "m", code=1))
+        self.assertIn("VM m was scheduled to migrate-cancel", self.virtctl("migrate-cancel", "m"))
+        self.assertEqual(self.moves(), [])
+        self.assertIn("no migration to cancel", self.virtctl("migrate-cancel", "m", code=1))
+        self.assertIn("not found", self.virtctl("migrate", "ghost", code=1))
 
 
 if __name__ == "__main__":

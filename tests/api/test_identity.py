@@ -5,7 +5,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, ON_KUBERNETES, Client, Lab, binding, configmaps, embedded_only, migration, migrations, pod, pods, vmi, vmis  # noqa: E402
+from lab import MERGE_PATCH, ON_KUBERNETES, Client, Lab, binding, configmaps, embedded_only, migration, migrations, pod, pods, vmi, vmis, wait_for  # noqa: E402
 
 
 class Identity(unittest.TestCase):
@@ -127,6 +127,32 @@ class Identity(unittest.TestCase):
         self.assertEqual(oct(os.stat(self.lab.kubeconfig).st_mode & 0o777), "0o600")
         self.assertEqual(oct(os.stat(os.path.join(self.lab.data, "ca/ca.key")).st_mode & 0o777), "0o600")
         self.assertEqual(oct(os.stat(self.lab.data).st_mode & 0o777), "0o700")
+
+    @embedded_only("renews certificates without a restart")
+    def test_certificates_are_renewed(self):
+        lab = Lab("--certificate-life", "9")
+        self.addCleanup(lab.close)
+        first = ssl.get_server_certificate(("127.0.0.1", lab.port))
+        with open(lab.kubeconfig, encoding="utf-8") as f:
+            kubeconfig = f.read()
+        held = lab.admin.connect(60)  # a connection that was open before
+        self.addCleanup(held.close)
+        watch = lab.admin.watch(configmaps(), resourceVersion=lab.admin.ok("GET", configmaps())["metadata"]["resourceVersion"])
+        self.addCleanup(watch.close)
+        held.request("GET", "/healthz")
+        self.assertEqual(held.getresponse().read(), b"ok")
+        for _ in range(3):  # also the certificate that was renewed is renewed
+            wait_for("another certificate", lambda: ssl.get_server_certificate(("127.0.0.1", lab.port)) != first, 60)
+            first = ssl.get_server_certificate(("127.0.0.1", lab.port))
+        held.request("GET", "/healthz")
+        self.assertEqual(held.getresponse().read(), b"ok")
+        with open(lab.kubeconfig, encoding="utf-8") as f:
+            self.assertNotEqual(f.read(), kubeconfig)
+        # the first admin certificate is over by now, the one of the file is good
+        admin = lab.client_of(lab.kubeconfig)
+        admin.ok("POST", configmaps(), {"metadata": {"name": "later"}})
+        self.assertEqual(watch.next()[1]["metadata"]["name"], "later")
+        self.assertEqual(lab.process.poll(), None)
 
     @embedded_only("Kubernetes' audit log is not turned on")
     def test_audit(self):

@@ -101,6 +101,14 @@ class Kubectl(unittest.TestCase):
         progress = [] if ON_KUBERNETES else ["PROGRESS"]
         self.assertEqual(head, ["NAME", "PHASE", "VMI", "SOURCE", "TARGET", "MODE"] + progress + ["REASON", "AGE"])
         self.assertEqual(row[:-1], ["col-m", "Running", "col", "n1", "n2", "PreCopy"])
+        if not ON_KUBERNETES:
+            uid = self.kubectl("get", "vmim", "col-m", "-o", "jsonpath={.metadata.uid}")
+            for of, shown in (("somebody-else", []), (uid, ["75%"])):
+                self.kubectl("annotate", "vmi", "col", "--overwrite", "ferry.io/progress=" + json.dumps(
+                    {"uid": of, "phase": "running", "totalBytes": 400, "remainingBytes": 100}))
+                self.assertEqual(self.rows("get", "vmims", "col-m")[1][6:-1], shown)
+            self.kubectl("annotate", "vmim", "col-m", "ferry.io/queue=" + json.dumps({"reason": "OutboundLimit"}))
+            self.assertEqual(self.rows("get", "vmims", "col-m")[1][6:-1], ["75%", "OutboundLimit"])
         head, row = self.rows("get", "nodes", "col-n", "-o", "wide")
         self.assertEqual((head[:2], row[:2]), (["NAME", "STATUS"], ["col-n", "Ready"]))
         self.assertIn("10.0.0.7", row)

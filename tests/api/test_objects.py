@@ -279,6 +279,11 @@ class Objects(unittest.TestCase):
         bad["spec"]["domain"] = {"memory": {"guest": "much"}}
         answer = self.refused(422, "Invalid", "spec.domain.memory.guest: Invalid value: \"much\"", "POST", vmis(), bad)
         self.assertEqual(answer["details"]["kind"], "VirtualMachineInstance")
+        none = vmi("x")
+        del none["spec"]["domain"]["memory"]
+        # (rules of Kubernetes take effect a moment after they are made)
+        wait_for("a machine without memory to be refused", lambda: self.api.call("POST", vmis() + "?dryRun=All", none)[0] == 422)
+        self.refused(422, "Invalid", "spec.domain.memory.guest: Required value", "POST", vmis(), none)
         bad = migration("x", "y")
         del bad["spec"]["vmiName"]
         answer = self.refused(422, "Invalid", "spec.vmiName: Required value", "POST", migrations(), bad)

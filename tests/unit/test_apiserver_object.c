@@ -264,7 +264,14 @@ static void admission_of_others(void **state)
         {API_KIND_POD, AUTH_CONTROLLER, NULL, "{\"spec\":{\"containers\":[]}}",
          "spec.containers: Required value"},
         {API_KIND_POD, AUTH_CONTROLLER, "{\"spec\":{\"nodeName\":\"a\"}}",
-         "{\"spec\":{\"nodeName\":\"b\"}}", "may not change the spec"},
+         "{\"spec\":{\"nodeName\":\"b\"}}", "may not change fields other than"},
+        {API_KIND_POD, AUTH_ADMIN, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"x\"}]}}",
+         "{\"spec\":{\"activeDeadlineSeconds\":5,\"containers\":[{\"name\":\"a\",\"image\":\"y\"}]}"
+         "}",
+         NULL},
+        {API_KIND_POD, AUTH_ADMIN, "{\"spec\":{\"containers\":[{\"name\":\"a\",\"image\":\"x\"}]}}",
+         "{\"spec\":{\"containers\":[{\"name\":\"b\",\"image\":\"x\"}]}}",
+         "may not change fields other than"},
         {API_KIND_MIGRATION, AUTH_ADMIN, "{\"spec\":{\"vmiName\":\"v\"}}",
          "{\"spec\":{\"vmiName\":\"w\"}}", "restricted"},
         {API_KIND_MIGRATION, AUTH_ADMIN,
@@ -423,6 +430,19 @@ static void rows(void **state)
          "\"status\":\"False\"}]}}",
          "[\"n\",\"NotReady,SchedulingDisabled\",\"worker\",\"<unknown>\",\"\",\"<none>\",\"\","
          "\"\"]"},
+        {"virtualmachineinstancemigrations",
+         "{\"metadata\":{\"name\":\"m\",\"annotations\":{\"ferry.io/queue\":\"{\\\"reason\\\":"
+         "\\\"Quota\\\"}\"}},\"spec\":{\"vmiName\":\"v\"},\"status\":{\"phase\":\"Running\"}}",
+         "[\"m\",\"Running\",\"v\",\"\",\"\",\"\",\"75%\",\"Quota\",\"<unknown>\",\"{"
+         "\\\"reason\\\":"
+         "\\\"Quota\\\"}\",\"\"]"},
+        {"virtualmachineinstancemigrations",
+         "{\"metadata\":{\"name\":\"m\"},\"spec\":{\"vmiName\":\"v\"},\"status\":{\"phase\":"
+         "\"Failed\","
+         "\"migrationState\":{\"sourceNode\":\"a\",\"targetNode\":\"b\",\"mode\":\"PreCopy\","
+         "\"failureReason\":\"Aborted\"}}}",
+         "[\"m\",\"Failed\",\"v\",\"a\",\"b\",\"PreCopy\",\"75%\",\"Aborted\",\"<unknown>\",\"\","
+         "\"\"]"},
         {"events",
          "{\"metadata\":{\"name\":\"e\"},\"type\":\"Normal\",\"reason\":\"R\",\"message\":"
          "\"say \\\"hi\\\"\\n\",\"involvedObject\":{\"kind\":\"Pod\",\"name\":\"p\"}}",
@@ -439,10 +459,11 @@ static void rows(void **state)
         struct ferry_error err = {0};
 
         table_begin(&b, r, 5);
-        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, TABLE_METADATA, stamp.now_ms,
-                  true);
-        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, TABLE_OBJECT, stamp.now_ms,
-                  false);
+        const char *progress = "{\"totalBytes\":1000,\"remainingBytes\":250}";
+        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, progress, TABLE_METADATA,
+                  stamp.now_ms, true);
+        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, progress, TABLE_OBJECT,
+                  stamp.now_ms, false);
         table_end(&b);
         if (api_json_parse(b.data, b.len, &table, &err) < 0) {
             fail_msg("%s: %s", err.msg, b.data);

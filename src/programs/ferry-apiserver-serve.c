@@ -1,0 +1,231 @@
+/* ferry-apiserver serve: sockets, CA, database, and fresh certificates as long as it runs. */
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "apiserver/crds.h"
+#include "apiserver/server.h"
+#include "apiserver/site.h"
+#include "apiserver/sockets.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "programs/ferry-apiserver.h"
+
+enum { CERTIFICATE_LIFE_S = 30 * 86400 };
+
+struct serve_options {
+    struct site_options site;
+    const char *crds;
+    struct ferry_option_list listen, san;
+    int life_s;
+};
+
+/* A server that runs. */
+struct serving {
+    const struct serve_options *o;
+    const char *data;
+    struct sockets sockets;
+    struct pki_ca *ca;
+    struct apiserver *server;
+};
+
+static void serving_done(struct serving *s)
+{
+    apiserver_stop(s->server);
+    sockets_done(&s->sockets);
+    pki_ca_free(s->ca);
+    crds_unload();
+}
+
+static void key_free(char **key)
+{
+    pki_key_free(*key);
+}
+#define cleanup_key ferry_cleanup(key_free)
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
+        r.rlim_cur = r.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+/* The certificate that is served and the admin's, which live as long. */
+static int issue(const struct serving *s, char **ret_cert, char **ret_key, struct ferry_error *err)
+{
+    const char *sans[SOCKETS_MAX + FERRY_OPTION_LIST_MAX];
+    ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", s->data);
+    ferry_cleanup_free char *url = sockets_url(&s->sockets.items[0]);
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->o->san.n; i++) {
+        sans[n++] = s->o->san.items[i];
+    }
+    for (size_t i = 0; i < s->sockets.n; i++) {
+        sans[n++] = s->sockets.items[i].address;
+    }
+    int rc = site_serving(s->ca, sans, n, s->o->life_s, ret_cert, ret_key, err);
+    return rc < 0 ? rc : site_admin_kubeconfig(s->ca, url, s->o->life_s, config, err);
+}
+
+static int start_server(struct serving *s, struct ferry_error *err)
+{
+    ferry_cleanup_free char *database = ferry_asprintf("%s/api.db", s->data);
+    ferry_cleanup_free char *cert = NULL;
+    cleanup_key char *key = NULL;
+    int rc = issue(s, &cert, &key, err);
+
+    return rc < 0 ? rc
+                  : apiserver_start(&(struct apiserver_config){.database = database,
+                                                               .cert_pem = cert,
+                                                               .key_pem = key,
+                                                               .ca_pem = pki_ca_pem(s->ca),
+                                                               .ca = s->ca},
+                                    &s->server, err);
+}
+
+/* What fails is tried again soon: a third of the old certificates' life is left for that. */
+static int64_t renew(struct serving *s)
+{
+    ferry_cleanup_free char *cert = NULL;
+    cleanup_key char *key = NULL;
+    struct ferry_error err;
+
+    if (issue(s, &cert, &key, &err) < 0 || apiserver_renew(s->server, cert, key, &err) < 0) {
+        ferry_warn("the certificates were not renewed, trying on", F_ERR(&err));
+        return s->o->life_s / 30 + 1;
+    }
+    ferry_info("serving and admin certificates were renewed");
+    return s->o->life_s / 3 * 2;
+}
+
+static int listen_all(struct apiserver *server, struct sockets *sockets, struct ferry_error *err)
+{
+    for (size_t i = 0; i < sockets->n; i++) {
+        ferry_cleanup_free char *url = sockets_url(&sockets->items[i]);
+        int rc = apiserver_listen(server, ferry_take_fd(&sockets->items[i].fd), url, err);
+
+        if (rc < 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* Where an installation has them: PREFIX/bin and PREFIX/share/ferry/crds. */
+static char *default_crds(void)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (n <= 0) {
+        return NULL;
+    }
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    *slash = '\0';
+    return ferry_asprintf("%s/../share/ferry/crds", self);
+}
+
+/* 1 when there are none where an installation has them. */
+static int load_crds(const struct serve_options *o, struct ferry_error *err)
+{
+    ferry_cleanup_free char *found = o->crds ? ferry_strdup(o->crds) : default_crds();
+
+    if (!o->crds && (!found || access(found, F_OK) < 0)) {
+        return 1;
+    }
+    return crds_load(found, err);
+}
+
+static int run(struct serving *s, struct ferry_error *err)
+{
+    int64_t renew_ns = ferry_now_ns() + s->o->life_s / 3 * 2 * FERRY_NS_PER_S;
+
+    int rc = listen_all(s->server, &s->sockets, err);
+    for (size_t i = 0; rc == 0 && i < s->sockets.n; i++) {
+        ferry_cleanup_free char *at = sockets_url(&s->sockets.items[i]);
+
+        printf("listening %s\n", at);
+    }
+    fflush(stdout);
+    while (rc == 0) {
+        int signal = ferry_signals_wait(renew_ns);
+
+        if (signal == SIGTERM || signal == SIGINT) {
+            break;
+        }
+        if (ferry_now_ns() >= renew_ns) {
+            renew_ns = ferry_now_ns() + renew(s) * FERRY_NS_PER_S;
+        }
+    }
+    return rc;
+}
+
+static int serve(const struct serve_options *o, struct ferry_error *err)
+{
+    ferry_cleanup_free char *data = site_options_dir(&o->site);
+    ferry_cleanup(serving_done) struct serving s = {.o = o, .data = data};
+    int crds = load_crds(o, err);
+    int rc = crds < 0 ? crds : 0;
+
+    rc = rc < 0 ? rc : sockets_open(&o->listen, &s.sockets, err);
+    rc = rc < 0 ? rc : site_open(data, &s.ca, err);
+    rc = rc < 0 ? rc : start_server(&s, err);
+    if (rc == 0 && crds) {
+        ferry_warn("no definitions of the custom kinds (--crds): their fields are not checked");
+    }
+    return rc < 0 ? rc : run(&s, err);
+}
+
+int verb_serve(int argc, char **argv)
+{
+    struct serve_options o = {.life_s = CERTIFICATE_LIFE_S};
+    struct ferry_error err;
+    const struct ferry_option rows[] = {
+        SITE_OPTION_ROWS(&o.site, "database, CA, admin.kubeconfig"),
+        {"listen", 0, FERRY_OPTION_LIST, &o.listen, "ADDRESS:PORT",
+         "where to serve; may be repeated (default 127.0.0.1:6443)"},
+        {"crds", 0, FERRY_OPTION_STRING, &o.crds, "DIR",
+         "definitions of the custom kinds (default ../share/ferry/crds beside the program)"},
+        {"san", 0, FERRY_OPTION_LIST, &o.san, "NAME",
+         "one more name or address for the serving certificate"},
+        {"certificate-life", 0, FERRY_OPTION_INT, &o.life_s, "SECONDS",
+         "of the certificates that it makes for itself and the admin; renewed at two thirds "
+         "(default 30 days)"},
+        {.name = NULL},
+    };
+    const struct ferry_command command = {
+        .name = "ferry-apiserver serve",
+        .usage = "[OPTION]... | pki ... | token ... | backup FILE | restore FILE",
+        .summary = "Serves the Kubernetes API of a small site from a SQLite database. Makes the "
+                   "site's CA and\nDATA/admin.kubeconfig when it starts.",
+        .options = rows,
+        .epilogue = "Sockets passed by LISTEN_FDS are served too. See ferry-apiserver(1).",
+    };
+    int first = site_options_parse(&command, &o.site, argc, argv, &err);
+
+    if (first < 0) {
+        return verb_misused(&err);
+    }
+    if (first < argc) {
+        ferry_fail(&err, FERRY_INVALID, "'%s' is not understood (see ferry-apiserver --help)",
+                   argv[first]);
+        return verb_misused(&err);
+    }
+    if (o.life_s < 3) {
+        ferry_fail(&err, FERRY_INVALID, "--certificate-life: %d is less than 3", o.life_s);
+        return verb_misused(&err);
+    }
+    ferry_signals_block();
+    raise_descriptor_limit();
+    return serve(&o, &err) < 0 ? verb_failed(&err) : FERRY_EXIT_OK;
+}

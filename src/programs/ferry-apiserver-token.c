@@ -1,0 +1,79 @@
+/* ferry-apiserver token: tokens for nodes that join and for people, made at the running server. */
+#include <stdio.h>
+#include <string.h>
+
+#include "apiserver/token.h"
+#include "base/str.h"
+#include "http/client.h"
+#include "kube/client.h"
+#include "programs/ferry-apiserver.h"
+
+enum { JOIN_LIFE_S = 3600 };
+
+static int run_token(const struct site_options *o, const struct token_use *use,
+                     struct ferry_error *err)
+{
+    ferry_cleanup_free char *data = site_options_dir(o);
+    ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", data);
+    ferry_cleanup_free char *secret = NULL;
+    kube_cleanup_client struct kube_client *client = NULL;
+    http_cleanup_reply struct http_reply reply = {0};
+    char token[TOKEN_TEXT_MAX];
+    int rc = token_make(use, token, &secret, err);
+
+    rc = rc < 0 ? rc : kube_client_open(config, &client, err);
+    if (rc == 0) {
+        rc = http_client_call(kube_client_http(client),
+                              &(struct http_call){.method = "POST",
+                                                  .path = "/api/v1/namespaces/kube-system/secrets",
+                                                  .content_type = "application/json",
+                                                  .body = secret,
+                                                  .body_len = strlen(secret)},
+                              &reply, err);
+    }
+    if (rc == 0 && reply.status != 201) {
+        rc =
+            kube_status_error(reply.status, reply.body.data, reply.body.len, "making a token", err);
+    }
+    if (rc == 0) {
+        printf("%s\n", token);
+    }
+    explicit_bzero(token, sizeof(token));
+    return rc;
+}
+
+int verb_token(int argc, char **argv)
+{
+    struct site_options o = {0};
+    struct token_use use = {0};
+    struct ferry_error err;
+    int life_s = 0;
+    const struct ferry_option rows[] = {
+        {"node", 0, FERRY_OPTION_STRING, &use.node, "NAME", "for joining as this node, once"},
+        {"user", 0, FERRY_OPTION_STRING, &use.user, "NAME", "for calling as this user"},
+        {"group", 0, FERRY_OPTION_STRING, &use.group, "GROUP",
+         "... in this group: ferry:admins, ferry:viewers"},
+        {"life", 0, FERRY_OPTION_INT, &life_s, "SECONDS",
+         "how long it is good (default 3600 for joining, no end for users)"},
+        SITE_OPTION_ROWS(&o, "where the site is"),
+        {.name = NULL},
+    };
+    const struct ferry_command command = {
+        .name = "ferry-apiserver token",
+        .usage = "--node NAME | --user NAME [--group GROUP] [OPTION]...",
+        .summary = "Makes a token at the running server and prints it. It is not kept anywhere: "
+                   "the server has a hash.",
+        .options = rows,
+    };
+    int first = site_options_parse(&command, &o, argc, argv, &err);
+
+    if (first < 0) {
+        return verb_misused(&err);
+    }
+    if (first < argc || !use.node == !use.user) {
+        ferry_fail(&err, FERRY_INVALID, "expected --node NAME or --user NAME");
+        return verb_misused(&err);
+    }
+    use.life_s = life_s ? life_s : use.node ? JOIN_LIFE_S : 0;
+    return run_token(&o, &use, &err) < 0 ? verb_failed(&err) : FERRY_EXIT_OK;
+}

@@ -1,0 +1,34 @@
+/* The verbs of ferry-apiserver, and what they share. */
+#pragma once
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/options.h"
+
+#define PROGRAM "ferry-apiserver"
+
+/* Where a site is, and what is said of it. */
+struct site_options {
+    const char *root, *data;
+    struct ferry_log_options log;
+};
+/* DATA, or ROOT/var/lib/ferry. Owned by the caller. */
+char *site_options_dir(const struct site_options *o);
+#define SITE_OPTION_ROWS(o, what)                                                                  \
+    {"root", 0, FERRY_OPTION_STRING, &(o)->root, "DIR", "prefix of all paths"},                    \
+        {"data", 0, FERRY_OPTION_STRING, &(o)->data, "DIR", what " (default ROOT/var/lib/ferry)"}, \
+        FERRY_LOG_OPTION_ROWS(&(o)->log)
+
+/* Parses, sets logging up; the first word that is no option, or -1 with `err`. */
+int site_options_parse(const struct ferry_command *command, const struct site_options *o, int argc,
+                       char **argv, struct ferry_error *err);
+/* Says what is wrong; the exit status. */
+int verb_misused(const struct ferry_error *err);
+int verb_failed(const struct ferry_error *err);
+
+/* `argv[0]` is the verb. They return the exit status. */
+int verb_serve(int argc, char **argv);
+int verb_pki(int argc, char **argv);
+int verb_token(int argc, char **argv);
+int verb_backup(int argc, char **argv);
+int verb_restore(int argc, char **argv);
