@@ -97,6 +97,44 @@ static int migrate(struct request *r, const struct call *c, const yyjson_val *op
 /* ---- evacuate/cancel ---------------------------------------------------------------------------
  */
 
+/* nodeDrainTaintKey of the site; owned by the caller. */
+static char *drain_key(struct request *r)
+{
+    cleanup_entry_list struct entry_list list = {0};
+
+    store_list(r->store, api_resource_find("kubevirt.io", "v1", "kubevirts"), NULL, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        api_cleanup_doc yyjson_doc *doc =
+            yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
+        const char *key = api_json_str(yyjson_doc_get_root(doc),
+                                       "/spec/configuration/migrations/nodeDrainTaintKey");
+
+        if (!ferry_str_empty(key)) {
+            return ferry_strdup(key);
+        }
+    }
+    return ferry_strdup("kubevirt.io/drain");
+}
+
+/* All machines are to leave the node: one that stays would be marked again at once. */
+static bool is_drained(struct request *r, const char *node)
+{
+    cleanup_entry struct entry *e =
+        store_get(r->store, api_resource_of_kind(API_KIND_NODE), "", node);
+    api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    yyjson_val *taints = yyjson_ptr_get(yyjson_doc_get_root(doc), "/spec/taints"), *t;
+    ferry_cleanup_free char *key = drain_key(r);
+    size_t i, max;
+
+    yyjson_arr_foreach(taints, i, max, t)
+    {
+        if (ferry_streq(api_json_str(t, "/key"), key)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Ends the transaction. */
 static int unmark(struct request *r, const struct call *c, const char *node, bool dry_run)
 {
@@ -105,6 +143,11 @@ static int unmark(struct request *r, const struct call *c, const char *node, boo
     const char *marked = api_json_str(yyjson_doc_get_root(old), "/status/evacuationNodeName");
     struct ferry_error err;
 
+    if (marked && is_drained(r, marked)) {
+        store_abort(r->store);
+        return status_fail(&r->st, 400, "all machines are to leave node \"%.250s\": it is tainted",
+                           marked);
+    }
     if (!e || !marked || dry_run) {
         store_abort(r->store);
         return e ? 0 : -1;

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -25,6 +26,7 @@
 enum {
     DEFAULT_MAX_BODY = 1 << 20,
     DEFAULT_MAX_CONNECTIONS = 512,
+    DEFAULT_BODY_TIMEOUT_MS = 120000,
     IDLE_TIMEOUT_S = 300,
     MAX_HEADERS = 8,
     DROP_FACTOR = 8,
@@ -49,6 +51,7 @@ struct http_server {
     char *name;
     bool tls;
     size_t max_body;
+    int64_t body_timeout_ns;
     void (*handle)(struct http_exchange *x, void *ctx);
     void (*refuse)(struct http_exchange *x, int status, const struct ferry_error *err);
     void *ctx;
@@ -67,6 +70,7 @@ struct http_exchange {
     struct ferry_buf body;
     bool too_large, answered;
     size_t dropped; /* bytes of a body that is too large */
+    int64_t begin_ns;
     struct http_peer peer;
     struct {
         char *name, *value;
@@ -520,6 +524,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
         x = ferry_xcalloc(1, sizeof(*x));
         x->server = s;
         x->connection = c;
+        x->begin_ns = ferry_now_ns();
         x->method = ferry_strdup(method);
         x->path = ferry_strdup(url);
         *request_state = x;
@@ -532,6 +537,11 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
     if (x->answered) {
         *upload_size = 0;
         return MHD_YES;
+    }
+    if (*upload_size > 0 && ferry_now_ns() - x->begin_ns > s->body_timeout_ns) {
+        /* Whoever sends a byte now and then would hold a connection for good. */
+        ferry_info("a request's body took too long", F_STR("server", s->name));
+        return MHD_NO;
     }
     if (*upload_size > 0) {
         if (x->too_large ||
@@ -610,6 +620,8 @@ int http_server_start(const struct http_server_config *cfg, struct http_server *
     s->listen_fd = cfg->listen_fd;
     s->tls = cfg->cert_pem != NULL;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
+    s->body_timeout_ns =
+        (cfg->body_timeout_ms ? cfg->body_timeout_ms : DEFAULT_BODY_TIMEOUT_MS) * FERRY_NS_PER_MS;
     s->handle = cfg->handle;
     s->refuse = cfg->refuse ? cfg->refuse : http_answer_error;
     s->ctx = cfg->ctx;

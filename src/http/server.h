@@ -39,7 +39,8 @@ struct http_server_config {
     int listen_fd;                           /* taken, also on failure */
     const char *cert_pem, *key_pem, *ca_pem; /* all NULL = plain; copied */
     size_t max_body;                         /* larger requests get 413; 0 = 1 MiB */
-    unsigned max_connections;                /* 0 = 512 */
+    int body_timeout_ms;      /* a body that takes longer is cut off; 0 = 2 minutes */
+    unsigned max_connections; /* 0 = 512 */
     void (*handle)(struct http_exchange *x, void *ctx);
     /* Words what the server refuses by itself (413, 500); NULL = http_answer_error(). */
     void (*refuse)(struct http_exchange *x, int status, const struct ferry_error *err);

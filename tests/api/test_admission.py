@@ -136,6 +136,12 @@ class Virtctl(Case):
         self.api.ok("POST", vmis(), {**vmi("e"), "status": {"phase": "Running", "evacuationNodeName": "n1"}})
         path = f"{SUB}/virtualmachineinstances/e/evacuate/cancel"
         self.assertEqual(self.api.call("PUT", path)[0], 400)
+        self.api.ok("POST", "/api/v1/nodes", {"metadata": {"name": "n1"}, "spec": {
+            "taints": [{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]}})
+        code, answer = self.api.call("PUT", path, {"evacuationNodeName": "n1"})
+        self.assertEqual(code, 400)
+        self.assertIn("tainted", answer["message"])
+        self.api.ok("PATCH", "/api/v1/nodes/n1", {"spec": {"taints": None}}, MERGE_PATCH)
         self.assertEqual(self.api.call("PUT", path, {"evacuationNodeName": "n2"})[0], 409)
         self.assertEqual(self.api.call("PUT", path, {"evacuationNodeName": "n1"})[0], 200)
         self.assertNotIn("evacuationNodeName", self.api.ok("GET", vmis("e"))["status"])
@@ -212,6 +218,9 @@ class Options(Case):
 class Gates(Case):
     """Where the site's KubeVirt object names feature gates, what needs one is refused without it (facts 6.2)."""
 
+    def setUp(self):
+        self.api.call("DELETE", KUBEVIRTS + "/gates")
+
     def write(self, method, name, **spec):
         return self.api.call(method, POLICIES + ("" if method == "POST" else "/" + name),
                              Options.policy(self, name, **spec) if method == "POST" else {"spec": spec, "metadata": {}},
@@ -223,7 +232,8 @@ class Gates(Case):
         if self.api.call("POST", KUBEVIRTS, body)[0] == 409:
             self.api.ok("PATCH", KUBEVIRTS + "/gates", {"spec": body["spec"]}, MERGE_PATCH)
 
-    def test_420_max_downtime(self):
+    def test_max_downtime(self):
+        """420: maxDowntimeMs needs a gate when it is new or changed"""
         self.assertEqual(self.write("POST", "free", maxDowntimeMs=500)[0], 201)  # no gates are named: everything is on
         self.gates("LiveMigration")
         code, answer = self.write("POST", "d", maxDowntimeMs=500)
@@ -237,7 +247,8 @@ class Gates(Case):
             self.gates("LiveMigration", gate)
             self.assertEqual(self.write("PATCH", "free", maxDowntimeMs=len(gate))[0], 200)
 
-    def test_421_422_experimental(self):
+    def test_experimental(self):
+        """421, 422: so do downtime tuning and stall detection"""
         for field, value, other, gate in (("downtimeTuning", {"steps": 5}, {"steps": 6}, "MigrationDowntimeTuning"),
                                           ("stallDetector", {"ewmaAlpha": "0.5"}, {"ewmaAlpha": "0.4"}, "MigrationStallDetection")):
             name = field.lower()

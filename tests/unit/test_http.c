@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -131,6 +132,7 @@ static int set_up(void **state)
     struct http_server_config cfg = {.name = "unix",
                                      .listen_fd = ferry_unix_listen(f->socket_path, 0600, 16, &err),
                                      .max_body = 1000,
+                                     .body_timeout_ms = 300,
                                      .handle = handle};
     assert_int_equal(http_server_start(&cfg, &f->unix_server, &err), 0);
     start_tls(f);
@@ -353,6 +355,85 @@ static void the_client_checks_the_server(void **state)
                      -FERRY_INVALID);
 }
 
+/* One byte now and then does not hold a connection for good. */
+static void slow_bodies_are_cut_off(void **state)
+{
+    static const char head[] = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n";
+    struct fixture *f = *state;
+    int64_t begin = ferry_now_ns();
+    ferry_cleanup_fd int fd = ferry_unix_connect(f->socket_path, begin + 60 * FERRY_NS_PER_S, NULL);
+    bool open = send(fd, head, strlen(head), MSG_NOSIGNAL) > 0;
+
+    for (int i = 0; i < 899 && open; i++) {
+        struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+        /* nothing is to be read but the end */
+        open = send(fd, "x", 1, MSG_NOSIGNAL) == 1 && poll(&pfd, 1, 50) == 0;
+    }
+    assert_false(open);
+}
+
+/* Answers of the server under the name `name`; what went wrong otherwise. */
+static int ask(struct fixture *f, const char *name, struct ferry_error *err)
+{
+    ferry_cleanup_free char *url = ferry_asprintf("https://%s:%d", name, f->port);
+    ferry_cleanup_free char *to = ferry_asprintf("127.0.0.1:%d", f->port);
+    http_cleanup_reply struct http_reply reply = {0};
+    struct http_client *c;
+
+    assert_int_equal(http_client_new(&(struct http_client_config){.base_url = url,
+                                                                  .connect_to = to,
+                                                                  .ca_pem = pki_ca_pem(f->ca)},
+                                     &c, err),
+                     0);
+    int rc = http_client_call(c, &(struct http_call){.method = "GET", .path = "/x"}, &reply, err);
+    http_client_free(c);
+    return rc < 0 ? rc : reply.status;
+}
+
+static void certificates_are_renewed(void **state)
+{
+    struct fixture *f = *state;
+    ferry_cleanup_free char *url = ferry_asprintf("https://127.0.0.1:%d", f->port);
+    http_cleanup_reply struct http_reply reply = {0};
+    struct http_client *old;
+    struct ferry_error err;
+
+    assert_int_equal(
+        http_client_new(&(struct http_client_config){.base_url = url, .ca_pem = pki_ca_pem(f->ca)},
+                        &old, &err),
+        0);
+    assert_int_equal(
+        http_client_call(old, &(struct http_call){.method = "GET", .path = "/x"}, &reply, &err), 0);
+    assert_int_equal(ask(f, "first", &err), -FERRY_DENIED);
+    /* more often than old daemons are kept */
+    for (int i = 0; i < 12; i++) {
+        const char *const names[] = {i % 2 ? "second" : "first", NULL};
+        ferry_cleanup_free char *cert = NULL, *key = NULL;
+
+        assert_int_equal(
+            pki_issue(f->ca,
+                      &(struct pki_leaf){.common_name = "s", .dns_names = names, .server = true},
+                      &cert, &key, &err),
+            0);
+        assert_int_equal(http_server_renew(f->tls_server, cert, key, &err), 0);
+        assert_int_equal(ask(f, names[0], &err), 404);
+        assert_int_equal(ask(f, i % 2 ? "first" : "second", &err), -FERRY_DENIED);
+        /* a connection from before is as it was; a new one would be refused by this name */
+        http_reply_done(&reply);
+        reply = (struct http_reply){0};
+        if (i < 3) {
+            assert_int_equal(http_client_call(old,
+                                              &(struct http_call){.method = "GET", .path = "/x"},
+                                              &reply, &err),
+                             0);
+        }
+    }
+    assert_true(http_server_renew(f->tls_server, "nonsense", "nonsense", &err) < 0);
+    assert_int_equal(ask(f, "second", &err), 404);
+    http_client_free(old);
+}
+
 static void escapes(void **state)
 {
     ferry_cleanup_free char *s = http_escape("a b/c=d~e");
@@ -371,6 +452,8 @@ int main(void)
         cmocka_unit_test(who_over_unix),
         cmocka_unit_test(who_over_tls),
         cmocka_unit_test(the_client_checks_the_server),
+        cmocka_unit_test(slow_bodies_are_cut_off),
+        cmocka_unit_test(certificates_are_renewed),
         cmocka_unit_test(escapes),
     };
 
