@@ -3,16 +3,20 @@
 /* Before post-copy the source holds everything until the target has confirmed that it runs. */
 static const enum outcome precopy[OUTCOME_SOURCE_COUNT][OUTCOME_TARGET_COUNT] = {
     [OUTCOME_SOURCE_UNKNOWN] = {[OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET},
-    [OUTCOME_SOURCE_GONE] =
-        {[OUTCOME_TARGET_GONE] = OUTCOME_LOST, [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET},
+    [OUTCOME_SOURCE_GONE] = {[OUTCOME_TARGET_GONE] = OUTCOME_LOST,
+                             [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET,
+                             [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_LOST},
     /* Active on both cannot be: one of the two looks is older than the switch-over. */
     [OUTCOME_SOURCE_ACTIVE] = {[OUTCOME_TARGET_UNKNOWN] = OUTCOME_ON_SOURCE,
                                [OUTCOME_TARGET_GONE] = OUTCOME_ON_SOURCE,
-                               [OUTCOME_TARGET_INCOMING] = OUTCOME_ON_SOURCE},
+                               [OUTCOME_TARGET_INCOMING] = OUTCOME_ON_SOURCE,
+                               [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_ON_SOURCE},
     [OUTCOME_SOURCE_STOPPED] = {[OUTCOME_TARGET_GONE] = OUTCOME_RESUME_SOURCE,
-                                [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET},
-    [OUTCOME_SOURCE_POSTCOPY] =
-        {[OUTCOME_TARGET_GONE] = OUTCOME_LOST, [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET},
+                                [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET,
+                                [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_RESUME_SOURCE},
+    [OUTCOME_SOURCE_POSTCOPY] = {[OUTCOME_TARGET_GONE] = OUTCOME_LOST,
+                                 [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET,
+                                 [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_RESUME_SOURCE},
 };
 
 /* From then on a guest needs both hosts until all of its memory has arrived. */
@@ -21,11 +25,14 @@ static const enum outcome postcopy_[OUTCOME_SOURCE_COUNT][OUTCOME_TARGET_COUNT] 
     [OUTCOME_SOURCE_GONE] = {[OUTCOME_TARGET_GONE] = OUTCOME_LOST,
                              [OUTCOME_TARGET_INCOMING] = OUTCOME_LOST,
                              [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET,
-                             [OUTCOME_TARGET_POSTCOPY_PAUSED] = OUTCOME_LOST},
-    [OUTCOME_SOURCE_STOPPED] =
-        {[OUTCOME_TARGET_GONE] = OUTCOME_LOST, [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET},
-    [OUTCOME_SOURCE_POSTCOPY] =
-        {[OUTCOME_TARGET_GONE] = OUTCOME_LOST, [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET},
+                             [OUTCOME_TARGET_POSTCOPY_PAUSED] = OUTCOME_LOST,
+                             [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_LOST},
+    [OUTCOME_SOURCE_STOPPED] = {[OUTCOME_TARGET_GONE] = OUTCOME_LOST,
+                                [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET,
+                                [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_RESUME_SOURCE},
+    [OUTCOME_SOURCE_POSTCOPY] = {[OUTCOME_TARGET_GONE] = OUTCOME_LOST,
+                                 [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET,
+                                 [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_RESUME_SOURCE},
 };
 
 enum outcome outcome_of(enum outcome_source source, enum outcome_target target, bool postcopy)

@@ -23,6 +23,7 @@ enum outcome_target {
     OUTCOME_TARGET_ACTIVE,          /* running or paused by its user, and all memory is here */
     OUTCOME_TARGET_POSTCOPY,        /* runs while memory still comes */
     OUTCOME_TARGET_POSTCOPY_PAUSED, /* as before, but the stream broke */
+    OUTCOME_TARGET_NEVER_RAN,       /* gone, or it will be; its vCPUs never ran and never will */
     OUTCOME_TARGET_COUNT
 };
 
@@ -36,7 +37,8 @@ enum outcome {
 };
 
 /* `postcopy` = the move has switched to post-copy, by whoever's word: then the target's vCPUs may
- * have run, and a source that stands still must not be resumed. */
+ * have run, and a source that stands still must not be resumed unless it is certain that they did
+ * not: until they do, the source has everything. */
 enum outcome outcome_of(enum outcome_source source, enum outcome_target target, bool postcopy);
 
 /* "running-on-source", ... */

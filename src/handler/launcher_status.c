@@ -60,6 +60,7 @@ static int parse_migration(const yyjson_val *v, struct launcher_migration *m,
     m->abort_status = text_of(v, "/abortStatus");
     m->failure_reason = text_of(v, "/failureReason");
     m->reason_code = text_of(v, "/reasonCode");
+    m->never_ran = api_json_bool(v, "/neverRan", false);
     m->downtime_ms = api_json_int(v, "/downtimeMs", -1);
     m->sample = yyjson_obj_get((yyjson_val *)v, "sample");
     return rc;
@@ -127,6 +128,7 @@ enum outcome_source launcher_status_as_source(const struct launcher_status *s)
         return OUTCOME_SOURCE_POSTCOPY;
     }
     /* Any other pause is the guest's own: it would go on here. */
-    return ferry_streq(s->domain_reason, "migration") ? OUTCOME_SOURCE_STOPPED
-                                                      : OUTCOME_SOURCE_ACTIVE;
+    return ferry_streq(s->domain_reason, "migration") || ferry_streq(s->domain_reason, "held")
+               ? OUTCOME_SOURCE_STOPPED
+               : OUTCOME_SOURCE_ACTIVE;
 }

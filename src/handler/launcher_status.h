@@ -37,6 +37,7 @@ struct launcher_migration {
     const char *abort_status;                 /* never NULL */
     const char *failure_reason, *reason_code; /* never NULL */
     int64_t downtime_ms;                      /* -1 = not known */
+    bool never_ran;                           /* target, failed: and it never will */
     const yyjson_val *sample;                 /* or NULL */
 };
 

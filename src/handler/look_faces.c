@@ -37,8 +37,9 @@ static int too_many_steps(struct look *l, struct ferry_error *err)
 /* ---- what the other side is known to be -------------------------------------------------------
  */
 
-/* "gone" when the target's pod is over: no hypervisor runs there and none will; "active" when the
- * guest arrived and this side still has something of it; else NULL. */
+/* "gone" when the target's pod is over: no hypervisor runs there and none will; "never-ran" when
+ * the target's launcher saw to that; "active" when the guest arrived and this side still has
+ * something of it; else NULL. */
 static const char *target_state(struct look *l)
 {
     const struct api_migration_state *m = &l->vmi->u.vmi.migration;
@@ -49,6 +50,9 @@ static const char *target_state(struct look *l)
     }
     if (launcher_status_active(&l->status) || ferry_str_empty(m->target_pod)) {
         return NULL;
+    }
+    if (recovery_never_ran(&l->vmi->u.vmi)) {
+        return "never-ran";
     }
     int rc = kube_client_get(l->node->client,
                              kube_ref(API_KIND_POD, l->vmi->meta->namespace_, m->target_pod), &pod,

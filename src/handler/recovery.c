@@ -17,6 +17,19 @@ int64_t recovery_generation(const struct api_vmi *vmi, const char *annotation)
     return generation;
 }
 
+bool recovery_never_ran(const struct api_vmi *vmi)
+{
+    const char *text = api_map_get(&vmi->meta.annotations, ANNOTATION_TARGET_STATE);
+    ferry_cleanup_free char *wanted = recovery_never_ran_value(vmi);
+
+    return vmi->migration.uid && ferry_streq(text, wanted);
+}
+
+char *recovery_never_ran_value(const struct api_vmi *vmi)
+{
+    return ferry_asprintf("%s/never-ran", vmi->migration.uid ? vmi->migration.uid : "");
+}
+
 char *recovery_value(const struct api_vmi *vmi, int64_t generation)
 {
     return ferry_asprintf("%s/%lld", vmi->migration.uid, (long long)generation);

@@ -14,3 +14,9 @@
 int64_t recovery_generation(const struct api_vmi *vmi, const char *annotation);
 /* The annotation's value; the caller's. */
 char *recovery_value(const struct api_vmi *vmi, int64_t generation);
+
+/* The target's word that the guest of the current move did not run there and never will: the source
+ * may have it back. */
+#define ANNOTATION_TARGET_STATE "ferry.io/target-state"
+bool recovery_never_ran(const struct api_vmi *vmi);
+char *recovery_never_ran_value(const struct api_vmi *vmi);

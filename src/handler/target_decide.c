@@ -132,6 +132,14 @@ static struct target_decision decide_failed(const struct target_input *in,
 {
     const struct api_migration_state *ms = &in->vmi->migration;
 
+    /* The source may stand still and wait for just this. */
+    if (m->never_ran && !recovery_never_ran(in->vmi)) {
+        struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+        ferry_cleanup_free char *value = recovery_never_ran_value(in->vmi);
+
+        vmi_edit_annotation(&e, ANNOTATION_TARGET_STATE, value);
+        return (struct target_decision){.patch = vmi_edit_end(&e), .again_ms = LOOK_MS};
+    }
     if (!m->end_ms || in->now_ms - m->end_ms < SOURCE_SILENT_MS) {
         return (struct target_decision){.again_ms = LOOK_MS};
     }

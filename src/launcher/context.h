@@ -7,6 +7,7 @@
 #include "launcher/state.h"
 #include "launcher/virt.h"
 
+struct gate;
 struct kept;
 
 struct context {
@@ -18,6 +19,8 @@ struct context {
     struct domain_xml_options domain;
     struct virt *virt;
     struct kept *kept;
+    struct gate *gate;
+    bool gated; /* libvirtd asks the gate; else nothing is known by it */
     struct state *state;
     struct events *events;
 };

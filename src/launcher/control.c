@@ -319,6 +319,7 @@ static void put_target_state(struct control *c, struct http_exchange *x, const c
         [OUTCOME_TARGET_ACTIVE] = "active",
         [OUTCOME_TARGET_POSTCOPY] = "postcopy",
         [OUTCOME_TARGET_POSTCOPY_PAUSED] = "postcopy-paused",
+        [OUTCOME_TARGET_NEVER_RAN] = "never-ran",
     };
     cleanup_body struct body b = {0};
     struct ferry_error err;

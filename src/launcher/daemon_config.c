@@ -36,8 +36,9 @@ char *daemon_config_libvirtd(const struct daemon_config *c)
                           c->socket_dir, c->host_uuid);
 }
 
-char *daemon_config_qemu(bool root)
+char *daemon_config_qemu(bool root, bool gate)
 {
-    return ferry_asprintf("%s%s", DAEMON_CONFIG_MARK,
-                          root ? "user = \"root\"\ngroup = \"root\"\n" SETTINGS : SETTINGS);
+    return ferry_asprintf("%s%s%s" SETTINGS, DAEMON_CONFIG_MARK,
+                          root ? "user = \"root\"\ngroup = \"root\"\n" : "",
+                          gate ? "lock_manager = \"ferry\"\n" : "");
 }

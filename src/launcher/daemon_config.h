@@ -9,8 +9,6 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
-
 /* First line of qemu.conf: whoever finds it knows that the file is ours to replace. */
 #define DAEMON_CONFIG_MARK "# Written by ferry-launcher at each start.\n"
 
@@ -21,4 +19,5 @@ struct daemon_config {
 
 /* Both owned by the caller. */
 char *daemon_config_libvirtd(const struct daemon_config *c);
-char *daemon_config_qemu(bool root);
+/* `gate`: libvirtd asks our lock driver before it lets a guest run (gate.h). */
+char *daemon_config_qemu(bool root, bool gate);

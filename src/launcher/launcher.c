@@ -7,6 +7,8 @@
  * is told to go (DELETE /v1/vm, SIGTERM). */
 #include "launcher/launcher.h"
 
+#include <libgen.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -21,6 +23,7 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "launcher/control.h"
+#include "launcher/gate.h"
 #include "launcher/kept.h"
 #include "launcher/libvirt_uri.h"
 #include "launcher/libvirtd.h"
@@ -41,7 +44,7 @@ struct launcher {
     struct migrate *migrate;
     struct target *target;
     struct control *control;
-    char *libvirt_socket, *record_dir, *qmp_path, *qmp_kept_path;
+    char *libvirt_socket, *record_dir, *qmp_path, *qmp_kept_path, *gate_dir, *gate_driver;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
     bool warm;     /* what a move asks libvirt first has been asked */
     int64_t complain_ns;
@@ -126,6 +129,42 @@ static int check_config(const struct launcher_config *cfg, struct ferry_error *e
     return 0;
 }
 
+/* Directory of the lock driver: beside this program as it is installed. NULL when there is none. */
+static char *find_gate_driver(void)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[n < 0 ? 0 : n] = '\0';
+    char *dir = ferry_asprintf("%s/../lib/ferry/gate", dirname(self));
+    ferry_cleanup_free char *file = ferry_asprintf("%s/ferry.so", dir);
+    if (access(file, R_OK) == 0) {
+        return dir;
+    }
+    ferry_warn("libvirtd will not ask before it lets a guest run: there is no lock driver",
+               F_STR("file", file));
+    free(dir);
+    return NULL;
+}
+
+/* As the state says; a predecessor may have died between the two. */
+static int set_up_gate(struct launcher *l, const struct launcher_config *cfg,
+                       struct ferry_error *err)
+{
+    struct context *c = &l->context;
+    struct state_values v;
+
+    l->gate_dir = ferry_asprintf("%s/gate", cfg->state_dir);
+    l->gate_driver = cfg->libvirt_uri ? NULL : find_gate_driver();
+    c->gated = l->gate_driver != NULL;
+    int rc = gate_new(l->gate_dir, &c->gate, err);
+    if (rc < 0) {
+        return rc;
+    }
+    state_get(c->state, &v);
+    return gate_must_be_closed(&v) ? gate_close(c->gate, err) : gate_open(c->gate, err);
+}
+
 static int use_own_libvirt(struct launcher *l, const struct launcher_config *cfg,
                            const char *domain, const char *host_uuid, struct ferry_error *err)
 {
@@ -139,6 +178,8 @@ static int use_own_libvirt(struct launcher *l, const struct launcher_config *cfg
     if (rc == 0) {
         rc = libvirtd_new(&(struct libvirtd_config){.program = cfg->libvirtd,
                                                     .socket_dir = cfg->libvirt_dir,
+                                                    .gate_dir = l->gate_dir,
+                                                    .gate_driver = l->gate_driver,
                                                     .host_uuid = host_uuid,
                                                     .system = c->system},
                           &l->daemon, err);
@@ -172,7 +213,8 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     int rc = check_config(cfg, err);
 
     if (rc < 0 || (rc = state_open(state_path, &c->state, err)) < 0 ||
-        (rc = ensure_host_uuid(c->state, host_uuid, err)) < 0) {
+        (rc = ensure_host_uuid(c->state, host_uuid, err)) < 0 ||
+        (rc = set_up_gate(l, cfg, err)) < 0) {
         return rc;
     }
     l->qmp_path = ferry_asprintf("%s/qmp.sock", cfg->state_dir);
@@ -235,6 +277,9 @@ static void tear_down(struct launcher *l)
     free(l->record_dir);
     free(l->qmp_path);
     free(l->qmp_kept_path);
+    gate_free(l->context.gate);
+    free(l->gate_dir);
+    free(l->gate_driver);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------

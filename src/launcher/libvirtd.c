@@ -85,7 +85,7 @@ static int write_settings(const struct libvirtd_config *cfg, struct ferry_error 
         ferry_asprintf("%s/libvirtd.conf", cfg->system ? cfg->socket_dir : dir);
     ferry_cleanup_free char *qemu_path = ferry_asprintf("%s/qemu.conf", dir);
     ferry_cleanup_free char *daemon_text = daemon_config_libvirtd(&c);
-    ferry_cleanup_free char *qemu_text = daemon_config_qemu(cfg->system);
+    ferry_cleanup_free char *qemu_text = daemon_config_qemu(cfg->system, cfg->gate_driver != NULL);
     if (ferry_write_file(daemon_path, daemon_text, strlen(daemon_text), 0600, err) < 0 ||
         ferry_write_file(qemu_path, qemu_text, strlen(qemu_text), 0600, err) < 0) {
         return ferry_wrap(err, "settings of libvirtd");
@@ -98,6 +98,10 @@ int libvirtd_new(const struct libvirtd_config *cfg, struct libvirtd **ret, struc
     ferry_cleanup_free char *run_dir = NULL;
     int rc = write_settings(cfg, err);
 
+    if (cfg->gate_driver) { /* for libvirtd alone, which inherits them */
+        setenv("LIBVIRT_LOCK_MANAGER_PLUGIN_DIR", cfg->gate_driver, 1);
+        setenv("FERRY_GATE_DIR", cfg->gate_dir, 1);
+    }
     if (rc < 0 ||
         (!cfg->system && (rc = libvirt_dir("XDG_RUNTIME_DIR", NULL, &run_dir, err)) < 0)) {
         return rc;

@@ -11,8 +11,10 @@
 struct libvirtd;
 
 struct libvirtd_config {
-    const char *program;    /* "libvirtd" */
-    const char *socket_dir; /* "libvirt-sock" appears here */
+    const char *program;     /* "libvirtd" */
+    const char *socket_dir;  /* "libvirt-sock" appears here */
+    const char *gate_dir;    /* see gate.h */
+    const char *gate_driver; /* directory of the lock driver, or NULL: libvirtd asks no gate */
     const char *host_uuid;
     bool system; /* as root: qemu:///system, else session */
 };

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/disk_image.h"
+#include "launcher/gate.h"
 #include "launcher/kept.h"
 #include "launcher/monitor.h"
 #include "launcher/record.h"
@@ -87,7 +88,9 @@ static void resume_source(struct migrate *m, const char *why)
     struct ferry_error err;
     virt_cleanup_domain virDomainPtr d = virt_domain(m->c->virt, &err);
 
-    if (d && virDomainResume(d) < 0) {
+    if (d && gate_open(m->c->gate, &err) < 0) {
+        ferry_error("the guest cannot run on", F_ERR(&err));
+    } else if (d && virDomainResume(d) < 0) {
         virt_fail(&err, "resuming the guest");
     } else if (d) {
         record_note(m->record, "resume", why);
@@ -110,6 +113,19 @@ static int stop_source(struct migrate *m, struct ferry_error *err)
     }
     ferry_warn("what was left of the guest here is ended: the target has it");
     return 0;
+}
+
+/* The guest stands still here and QEMU did not send all of it: it cannot have been started on the
+ * target, which happens only after QEMU's "completed". */
+static bool never_complete(struct migrate *m, const struct result_input *in)
+{
+    int64_t deadline = ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS;
+    char status[40];
+
+    return !in->postcopy && !in->job_active && in->domain.between &&
+           kept_migration_status(m->c->kept, status, sizeof(status), deadline, NULL) == 0 &&
+           (ferry_streq(status, "none") || ferry_streq(status, "failed") ||
+            ferry_streq(status, "cancelled"));
 }
 
 /* Looks until it is clear where the guest is. There is no deadline: a wrong answer would be worse
@@ -135,6 +151,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
             pthread_mutex_lock(&m->lock);
             in.target = m->target;
             pthread_mutex_unlock(&m->lock);
+            in.incomplete = never_complete(m, &in);
             result_decide(&in, ret);
             if (ret->decided) {
                 return;
@@ -213,6 +230,11 @@ static void clean_up(struct migrate *m, const struct result *r)
     state_get(m->c->state, &v);
     if (r->stop_source && stop_source(m, &err) < 0) {
         ferry_error("cannot end what is left of the guest", F_ERR(&err));
+    }
+    v.migration.phase = r->phase;
+    snprintf(v.migration.reason_code, sizeof(v.migration.reason_code), "%s", r->reason_code);
+    if (!gate_must_be_closed(&v) && gate_open(m->c->gate, &err) < 0) {
+        ferry_error("libvirt may not resume the guest", F_ERR(&err));
     }
     if (r->phase == STATE_PHASE_FAILED && v.migration.suspended &&
         virt_view(m->c->virt, &now, NULL) == 0 && now.state == VIEW_PAUSED && !now.between &&
@@ -385,7 +407,7 @@ static int begin(struct migrate *m, const char *uid, const struct migrate_option
     state_begin_migration(v, &fresh);
     copy = *v;
     rc = state_commit(m->c->state, err);
-    if (rc < 0) {
+    if (rc < 0 || (rc = gate_close(m->c->gate, err)) < 0) {
         return rc;
     }
     m->paused = now.state == VIEW_PAUSED;

@@ -111,7 +111,10 @@ static enum outcome_target target_of(const struct result_input *in)
     bool confirmed = (in->domain.state == VIEW_SHUTOFF && in->domain.migrated) ||
                      (in->domain.state == VIEW_NONE && in->call_known && in->call_ok);
 
-    return confirmed ? OUTCOME_TARGET_ACTIVE : in->target;
+    if (confirmed) {
+        return OUTCOME_TARGET_ACTIVE;
+    }
+    return in->incomplete ? OUTCOME_TARGET_NEVER_RAN : in->target;
 }
 
 static void ended(struct result *r, const struct result_input *in)

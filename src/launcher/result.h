@@ -23,6 +23,7 @@ struct result_input {
     const char *abort_detail;
     bool abort_accepted;
     bool postcopy;              /* the move has switched to post-copy */
+    bool incomplete;            /* the guest stands still, and QEMU did not send all of it */
     enum outcome_target target; /* what the handler knows of the other side; UNKNOWN mostly */
 };
 

@@ -30,6 +30,9 @@ yyjson_mut_val *status_migration(yyjson_mut_doc *doc, const struct state_migrati
     yyjson_mut_obj_add_str(doc, o, "abortStatus", state_abort_status_name(m->abort_status));
     yyjson_mut_obj_add_strcpy(doc, o, "failureReason", m->failure_reason);
     yyjson_mut_obj_add_strcpy(doc, o, "reasonCode", m->reason_code);
+    if (m->never_ran) {
+        yyjson_mut_obj_add_bool(doc, o, "neverRan", true);
+    }
     if (m->recoveries) {
         yyjson_mut_obj_add_int(doc, o, "recoveries", m->recoveries);
     }

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/gate.h"
 #include "launcher/incoming.h"
 #include "launcher/kept.h"
 #include "launcher/migrate_call.h"
@@ -78,11 +79,25 @@ static void undefine(struct target *t)
 /* ---- watching ----------------------------------------------------------------------------------
  */
 
+/* Makes sure that a guest that did not come in will not run here later; true when it also did not
+ * run before. The source may have it back then. */
+static bool never_will_run(struct target *t)
+{
+    struct ferry_error err;
+
+    if (gate_close(t->c->gate, &err) < 0) {
+        ferry_error("cannot close the gate", F_ERR(&err));
+        return false;
+    }
+    return t->c->gated && !gate_started(t->c->gate);
+}
+
 /* Writes a step down; true when the migration is over. */
 static bool apply(struct target *t, const struct incoming *in)
 {
     static const struct sample none = {.downtime_ms = -1};
     struct ferry_error err;
+    bool never_ran = in->phase == STATE_PHASE_FAILED && never_will_run(t);
     struct state_values *v = state_lock(t->c->state);
     struct state_migration *m = &v->migration;
 
@@ -102,6 +117,7 @@ static bool apply(struct target *t, const struct incoming *in)
     } else if (in->phase == STATE_PHASE_FAILED) {
         snprintf(m->failure_reason, sizeof(m->failure_reason), "%s", in->failure_reason);
         snprintf(m->reason_code, sizeof(m->reason_code), "TargetLost");
+        m->never_ran = never_ran;
     }
     if (state_commit(t->c->state, &err) < 0) {
         ferry_error("cannot write down how a migration goes", F_ERR(&err));
@@ -258,6 +274,9 @@ static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,
     v->memory_bytes = vmi->memory_bytes;
     v->vm = STATE_VM_NONE;
     rc = state_commit(t->c->state, err);
+    if (rc == 0) {
+        rc = gate_reset(t->c->gate, err);
+    }
     if (rc == 0) {
         remove_sockets(t);
         undefine(t);

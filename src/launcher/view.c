@@ -40,6 +40,8 @@ static const struct {
     {VIR_DOMAIN_PAUSED,
      VIR_DOMAIN_PAUSED_STARTING_UP,
      {VIEW_PAUSED, "starting", false, true, false}},
+    /* libvirt wanted it to run and could not: our gate was closed */
+    {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_API_ERROR, {VIEW_PAUSED, "held", false, true, false}},
     {VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_IOERROR, {VIEW_PAUSED, "io-error", false, false, false}},
     {VIR_DOMAIN_PAUSED,
      VIR_DOMAIN_PAUSED_CRASHED,

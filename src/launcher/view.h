@@ -16,8 +16,8 @@ struct view {
     enum view_state state;
     const char *reason; /* "booted", "migrated", ...; static, never NULL */
     bool migrated;      /* shutoff: it went to another host; running: it came from one */
-    bool between;       /* paused on its way: switching over, starting up, shutting down */
-    bool postcopy;      /* part of its memory is on another host */
+    bool between;  /* paused on its way: switching over, held there, starting up, shutting down */
+    bool postcopy; /* part of its memory is on another host */
 };
 
 /* `state` is a virDomainState, `reason` of the enum that belongs to it. */

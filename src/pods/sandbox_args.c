@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/str.h"
 
@@ -101,6 +102,18 @@ static void add_disks(struct sandbox_args *a, const struct sandbox_disks *disks)
     }
 }
 
+/* libvirtd's lock driver, at its place beside the launcher as on the host. */
+static void add_gate(struct sandbox_args *a, const char *launcher)
+{
+    const char *slash = strrchr(launcher, '/');
+
+    ADD(a, "--perms", "0755", "--dir", "/run/ferry/lib", "--perms", "0755", "--dir",
+        "/run/ferry/lib/ferry", "--ro-bind-try");
+    add(a,
+        ferry_asprintf("%.*s../lib/ferry/gate", slash ? (int)(slash - launcher + 1) : 0, launcher));
+    ADD(a, "/run/ferry/lib/ferry/gate");
+}
+
 static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s)
 {
     ADD(a, "--perms", "1777", "--tmpfs", "/tmp", "--perms", "0755", "--tmpfs", "/run", "--perms",
@@ -108,6 +121,7 @@ static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s
     ADD(a, "--perms", "0755", "--dir", "/run/ferry", "--perms", "0755", "--dir", "/run/ferry/bin",
         "--ro-bind", s->init_path, "/run/ferry/bin/ferry-init", "--ro-bind", s->launcher_path,
         "/run/ferry/bin/ferry-launcher");
+    add_gate(a, s->launcher_path);
     if (s->guest_dir) {
         ADD(a, "--ro-bind", s->guest_dir, "/run/ferry-guest");
     }

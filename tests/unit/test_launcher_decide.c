@@ -7,6 +7,7 @@
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "launcher/gate.h"
 #include "launcher/incoming.h"
 #include "launcher/libvirt_uri.h"
 #include "launcher/migrate_call.h"
@@ -20,6 +21,7 @@
 #define ARRIVED view_of(VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_MIGRATED)
 #define PAUSED view_of(VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_USER)
 #define SWITCHING view_of(VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_MIGRATION)
+#define HELD view_of(VIR_DOMAIN_PAUSED, VIR_DOMAIN_PAUSED_API_ERROR)
 #define MOVED view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_MIGRATED)
 #define POWERED_OFF view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_SHUTDOWN)
 #define CRASHED view_of(VIR_DOMAIN_SHUTOFF, VIR_DOMAIN_SHUTOFF_CRASHED)
@@ -403,6 +405,34 @@ static void results(void **state)
          STATE_ABORT_STATUS_NONE,
          "LibvirtError",
          "operation failed: Channel error"},
+        {"the target's answer was lost, and libvirt was not let resume the guest",
+         {.domain = HELD, .call_known = true, .text = bad},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"the same, and the target has it",
+         {.domain = HELD, .call_known = true, .text = bad, .target = OUTCOME_TARGET_ACTIVE},
+         true,
+         STATE_PHASE_SUCCEEDED,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         "stop"},
+        {"the same, and the target never ran it",
+         {.domain = HELD, .call_known = true, .text = bad, .target = OUTCOME_TARGET_NEVER_RAN},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         "resume"},
+        {"held although QEMU had not sent all of it",
+         {.domain = HELD, .call_known = true, .text = bad, .incomplete = true},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         "resume"},
         {"QEMU on its way down, the reason is not known yet",
          {.domain = ENDING},
          false,
@@ -457,6 +487,66 @@ static void results(void **state)
                      r.decided, (int)r.phase, (int)r.abort_status, r.reason_code, r.failure_reason);
         }
     }
+}
+
+static void gates(void **state)
+{
+    static const struct {
+        enum state_role role;
+        enum state_phase phase;
+        const char *code;
+        bool closed;
+    } cases[] = {
+        {STATE_ROLE_NONE, STATE_PHASE_PREPARED, "", false},
+        {STATE_ROLE_SOURCE, STATE_PHASE_RUNNING, "", true},
+        {STATE_ROLE_SOURCE, STATE_PHASE_SUCCEEDED, "", true},
+        {STATE_ROLE_SOURCE, STATE_PHASE_FAILED, "Aborted", false},
+        {STATE_ROLE_SOURCE, STATE_PHASE_FAILED, "TargetLost", true},
+        {STATE_ROLE_TARGET, STATE_PHASE_PREPARED, "", false},
+        {STATE_ROLE_TARGET, STATE_PHASE_RUNNING, "", false},
+        {STATE_ROLE_TARGET, STATE_PHASE_SUCCEEDED, "", false},
+        {STATE_ROLE_TARGET, STATE_PHASE_FAILED, "TargetLost", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct state_values v;
+
+        state_values_init(&v);
+        v.migration.role = cases[i].role;
+        v.migration.phase = cases[i].phase;
+        snprintf(v.migration.reason_code, sizeof(v.migration.reason_code), "%s", cases[i].code);
+        print_message("  role %d phase %d %s\n", (int)cases[i].role, (int)cases[i].phase,
+                      cases[i].code);
+        assert_int_equal(gate_must_be_closed(&v), cases[i].closed);
+    }
+}
+
+/* Whoever comes first: either nothing starts, or it is known. */
+static void gate_files(void **state)
+{
+    char dir[] = "/tmp/ferry-gate-XXXXXX";
+    struct ferry_error err;
+    struct gate *g = NULL;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    ferry_cleanup_free char *started = ferry_asprintf("%s/started", dir);
+    ferry_cleanup_free char *closed = ferry_asprintf("%s/closed", dir);
+    assert_int_equal(gate_new(dir, &g, &err), 0);
+    assert_false(gate_started(g));
+    assert_int_equal(gate_close(g, &err), 0);
+    assert_int_equal(gate_close(g, &err), 0);
+    assert_int_equal(access(closed, F_OK), 0);
+    assert_int_equal(gate_open(g, &err), 0);
+    assert_int_equal(gate_open(g, &err), 0);
+    assert_int_not_equal(access(closed, F_OK), 0);
+    assert_int_equal(ferry_write_file(started, "", 0, 0600, &err), 0);
+    assert_true(gate_started(g));
+    assert_int_equal(gate_reset(g, &err), 0);
+    assert_false(gate_started(g));
+    gate_free(g);
+    assert_int_equal(ferry_remove_tree(dir, &err), 0);
 }
 
 static void arrivals(void **state)
@@ -785,6 +875,8 @@ int main(void)
         cmocka_unit_test(uris),
         cmocka_unit_test(views),
         cmocka_unit_test(results),
+        cmocka_unit_test(gates),
+        cmocka_unit_test(gate_files),
         cmocka_unit_test(arrivals),
         cmocka_unit_test(options_and_calls),
         cmocka_unit_test(samples),

@@ -10,9 +10,11 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 
@@ -33,6 +35,16 @@ def wait_for(what, condition, seconds=60, step=0.02):
         if time.monotonic() > deadline:
             raise AssertionError(f"waited {seconds} s for: {what}")
         time.sleep(step)
+
+
+def wait_some(condition, seconds):
+    """True when `condition()` was, within that time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
 
 
 class UnixHTTP(http.client.HTTPConnection):
@@ -86,10 +98,13 @@ class Qmp:
         """Does not wait for the answer."""
         self.sock.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
 
-    def execute(self, command, **arguments):
+    def execute(self, command, event=None, **arguments):
+        """Its answer; events before it are given to `event`."""
         self.send(command, **arguments)
         while True:
             answer = json.loads(self.file.readline())
+            if event and "event" in answer:
+                event(answer)
             if "return" in answer:
                 return answer["return"]
             if "error" in answer:
@@ -98,6 +113,67 @@ class Qmp:
     def close(self):
         self.file.close()
         self.sock.close()
+
+
+class Watch:
+    """When the vCPUs of a pod's QEMU ran, by its own word and clock. Its start is waited for."""
+
+    def __init__(self, pod):
+        self.pod = pod
+        self.spans = []  # [begin, end]; end is None while it runs
+        self.end = False
+        self.monitor = None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.end:
+            try:
+                self.monitor = self.pod.qmp()
+            except (OSError, ValueError):
+                time.sleep(0.01)
+                continue
+            with contextlib.suppress(OSError, ValueError):
+                self.follow(self.monitor)
+            if self.spans and self.spans[-1][1] is None:
+                self.spans[-1][1] = time.time()
+            self.monitor.close()
+
+    def follow(self, monitor):
+        monitor.sock.settimeout(None)
+        if monitor.execute("query-status", self.take)["running"]:
+            self.note("RESUME", time.time())
+        for line in monitor.file:
+            self.take(json.loads(line))
+
+    def take(self, event):
+        if event.get("event") in ("STOP", "RESUME"):
+            stamp = event["timestamp"]
+            self.note(event["event"], stamp["seconds"] + stamp["microseconds"] / 1e6)
+
+    def note(self, event, when):
+        running = bool(self.spans) and self.spans[-1][1] is None
+        if event == "RESUME" and not running:
+            self.spans.append([when, None])
+        elif event == "STOP" and running:
+            self.spans[-1][1] = when
+
+    def running(self):
+        return bool(self.spans) and self.spans[-1][1] is None
+
+    def stop(self):
+        """Lets the monitor go, which takes one connection at a time."""
+        self.end = True
+        if self.monitor:
+            with contextlib.suppress(OSError):
+                self.monitor.sock.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+
+
+def overlap(one, other):
+    """Seconds for which both ran."""
+    now = time.time()
+    return sum(max(0, min(b or now, d or now) - max(a, c)) for a, b in one.spans for c, d in other.spans)
 
 
 class Pod:
@@ -340,6 +416,20 @@ class Move:
         if self.phase(self.target) != "prepared":
             return self.wait_end(seconds)
         return source, "prepared"
+
+    def tell(self):
+        """What the handlers tell the source of the target, once; what that was, or None."""
+        theirs = self.target.migration()
+        word = {"succeeded": "active", "failed": "never-ran" if theirs.get("neverRan") else None}.get(theirs["phase"])
+        if word:
+            self.source.call("PUT", f"/v1/migrations/{self.uid}/target-state", {"state": word})
+        return word
+
+    def settle(self, seconds=60):
+        """Both ends, while the source is told of the target as the handlers would; phases as of wait_end()."""
+        wait_for("the end of the move", lambda: self.phase(self.source) in ("succeeded", "failed") or (self.tell(), False)[1],
+                 seconds, 0.1)
+        return self.wait_end_at_source(seconds)
 
     def wait_bytes(self, least=1, seconds=60):
         """Waits until memory flows."""

@@ -12,7 +12,8 @@ import scenario  # noqa: E402
 MIB = 1 << 20
 BUSY = {"memory": "96Mi", "args": "ws=32 rate=60 hb=50 fill=rand"}
 POST_COPY = {"allowPostCopy": True, "allowWorkloadDisruption": True}
-ABORTS = int(os.environ.get("FERRY_TEST_ABORTS", "30"))
+ABORTS = int(os.environ.get("FERRY_TEST_ABORTS", "50"))
+CUTS = int(os.environ.get("FERRY_TEST_CUTS", "30"))
 
 
 def test_ten_moves(bin_dir):
@@ -47,6 +48,45 @@ def test_abort_at_any_instant(bin_dir):
             if source_end == "succeeded":
                 pod, target = target, pod
             target.end()
+        print(ends)
+        pod.end()
+
+
+def test_streams_die_around_the_switch_over(bin_dir):
+    """All streams are cut, or both relays killed, at a random instant around the switch-over."""
+    with labs.lab(bin_dir) as lab:
+        seed = random.randrange(1 << 30)
+        dice = random.Random(seed)
+        print(f"seed {seed}")
+        guest, pod = labs.start(lab)
+        ends = {"succeeded": 0, "failed": 0, "held": 0}
+        for _ in range(CUTS):
+            target = labs.Pod(lab.nodes[1 if pod.node is lab.nodes[0] else 0], "virt-launcher-2", guest)
+            watches = [labs.Watch(p) for p in (pod, target)]
+            labs.wait_for("the source's monitor", watches[0].running)
+            m = labs.Move(lab, guest, pod, target, dice.choice([{}, {"allowPostCopy": True}]))
+            labs.wait_for("the switch-over", lambda: not watches[0].running() or m.phase(pod) != "running", 60, 0.001)
+            time.sleep(dice.choice([0, dice.uniform(0, 0.02), dice.uniform(0, 0.15)]))
+            if dice.random() < 0.5:
+                m.close()
+            else:
+                for node in lab.nodes:
+                    node.relay.kill()
+            ends["held"] += bool(labs.wait_some(lambda: pod.status()["domain"]["reason"] == "held", 0.5))
+            phases = m.settle()
+            survivor = target if phases[0] == "succeeded" else pod
+            lab.check_guest(survivor)
+            assert labs.overlap(*watches) == 0, [w.spans for w in watches]
+            ends[phases[0]] += 1
+            for w in watches:
+                w.stop()
+            for node in lab.nodes:
+                if node.relay.poll() is not None:
+                    node.relay.wait()
+                    node.run_relay()
+            m.close()
+            (pod if survivor is target else target).end()
+            pod = survivor
         print(ends)
         pod.end()
 
