@@ -198,8 +198,11 @@ static struct source_decision decide_failed(const struct source_input *in,
     if (ferry_streq(m->mode, "PostCopy") && ferry_streq(m->reason_code, "TargetLost")) {
         return fail_move(in, failure_code(m), m->failure_reason, m);
     }
-    switch (outcome_of(launcher_status_as_source(in->launcher.status), target,
-                       ferry_streq(m->mode, "PostCopy"))) {
+    enum outcome_source source = launcher_status_as_source(in->launcher.status);
+
+    /* A guest that runs here was not let go by post-copy, or was taken back from it. */
+    switch (outcome_of(source, target,
+                       ferry_streq(m->mode, "PostCopy") && source != OUTCOME_SOURCE_ACTIVE)) {
     case OUTCOME_ON_SOURCE:
         return fail_move(in, failure_code(m),
                          m->failure_reason[0] ? m->failure_reason : "the migration failed", m);

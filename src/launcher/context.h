@@ -2,6 +2,8 @@
  * guards itself. */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "launcher/domain_xml.h"
 #include "launcher/events.h"
 #include "launcher/state.h"
@@ -20,7 +22,8 @@ struct context {
     struct virt *virt;
     struct kept *kept;
     struct gate *gate;
-    bool gated; /* libvirtd asks the gate; else nothing is known by it */
+    atomic_bool *libvirtd_hangs; /* set it to have our libvirtd killed and started again */
+    bool gated;                  /* libvirtd asks the gate; else nothing is known by it */
     struct state *state;
     struct events *events;
 };

@@ -50,7 +50,7 @@ struct launcher {
     int64_t complain_ns;
     pthread_t observer;
     bool observed;
-    atomic_bool ending;
+    atomic_bool ending, libvirtd_hangs;
 };
 
 /* ---- observer ----------------------------------------------------------------------------------
@@ -234,6 +234,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
                                             .qmp_path = l->qmp_path,
                                             .qmp_kept_path = l->qmp_kept_path};
     c->kept = kept_new(l->qmp_kept_path, cfg->store_fds);
+    c->libvirtd_hangs = &l->libvirtd_hangs;
     c->events = events_new();
     return cfg->libvirt_uri ? use_libvirt_of_others(l, cfg->libvirt_uri, domain, err)
                             : use_own_libvirt(l, cfg, domain, host_uuid, err);
@@ -289,6 +290,9 @@ static void keep_connected(struct launcher *l)
 {
     struct ferry_error err;
 
+    if (atomic_exchange(&l->libvirtd_hangs, false) && l->daemon) {
+        libvirtd_kill(l->daemon);
+    }
     if (l->daemon && !libvirtd_tend(l->daemon)) {
         return;
     }

@@ -5,6 +5,7 @@
 #include "launcher/libvirtd.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -187,6 +188,13 @@ bool libvirtd_tend(struct libvirtd *d)
         start(d);
     }
     return d->pid != 0;
+}
+
+void libvirtd_kill(struct libvirtd *d)
+{
+    if (d->pid && ferry_proc_start_time(d->pid) == d->start_time) {
+        kill(d->pid, SIGKILL);
+    }
 }
 
 void libvirtd_stop(struct libvirtd *d)

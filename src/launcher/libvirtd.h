@@ -28,5 +28,7 @@ void libvirtd_free(struct libvirtd *d); /* takes NULL; the process goes on */
 /* Looks after the process; call it every now and then. Adopts or starts it when there is none, with
  * a growing pause after failures. True when there is one. */
 bool libvirtd_tend(struct libvirtd *d);
+/* Kills the process: it hangs. The next libvirtd_tend() starts another. */
+void libvirtd_kill(struct libvirtd *d);
 /* Ends the process. */
 void libvirtd_stop(struct libvirtd *d);

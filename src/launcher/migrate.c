@@ -22,16 +22,19 @@
 #include "launcher/monitor.h"
 #include "launcher/record.h"
 #include "launcher/request.h"
+#include "launcher/rescue.h"
 #include "launcher/result.h"
 #include "launcher/sample.h"
 
-enum { LOOK_AGAIN_MS = 200, KEPT_MS = 5000 };
+enum { LOOK_AGAIN_MS = 200, KEPT_MS = 5000, HANG_MS = 3000 };
 
 struct migrate {
     const struct context *c;
     pthread_mutex_t lock;
     bool busy;                  /* guarded by lock: the runner works */
     bool joinable;              /* guarded by lock: `runner` must be joined */
+    bool calling;               /* guarded by lock: libvirt's call has not returned */
+    int64_t hanging_ns;         /* guarded by lock: since when it must have; 0 = it need not */
     enum outcome_target target; /* guarded by lock: what the handler said of the other side */
     char *plan;                 /* guarded by lock: of the next migration, or NULL */
     struct monitor *monitor;    /* guarded by lock: of the current or the last migration */
@@ -82,6 +85,11 @@ void migrate_sample(struct migrate *m, struct sample *ret)
 /* ---- the runner --------------------------------------------------------------------------------
  */
 
+static int64_t kept_deadline(void)
+{
+    return ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS;
+}
+
 /* Lets the guest run here again: it was stopped by the switch-over, or by us. */
 static void resume_source(struct migrate *m, const char *why)
 {
@@ -98,6 +106,27 @@ static void resume_source(struct migrate *m, const char *why)
         return;
     }
     record_note(m->record, "resume-refused", err.msg);
+}
+
+/* The same out of a post-copy: the state says it first, because QEMU is never the same again. */
+static void rescue_source(struct migrate *m)
+{
+    struct ferry_error err;
+    char status[40];
+
+    if (kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) == 0 &&
+        !ferry_str_starts(status, "postcopy")) { /* it did not come to that */
+        resume_source(m, "post-copy did not begin, and the guest never ran on the target");
+        return;
+    }
+    state_lock(m->c->state)->rescued = true;
+    if (state_commit(m->c->state, &err) < 0 || rescue(m->c, &err) < 0) {
+        ferry_error("the guest is not taken back yet", F_ERR(&err));
+        record_note(m->record, "rescue-refused", err.msg);
+        return;
+    }
+    record_note(m->record, "rescue", "the target never ran the guest, and never will");
+    ferry_warn("the guest was taken back from post-copy and runs here again");
 }
 
 /* Removes what is left of a guest that runs elsewhere. */
@@ -119,11 +148,10 @@ static int stop_source(struct migrate *m, struct ferry_error *err)
  * target, which happens only after QEMU's "completed". */
 static bool never_complete(struct migrate *m, const struct result_input *in)
 {
-    int64_t deadline = ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS;
     char status[40];
 
     return !in->postcopy && !in->job_active && in->domain.between &&
-           kept_migration_status(m->c->kept, status, sizeof(status), deadline, NULL) == 0 &&
+           kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) == 0 &&
            (ferry_streq(status, "none") || ferry_streq(status, "failed") ||
             ferry_streq(status, "cancelled"));
 }
@@ -144,6 +172,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
         if (virt_view(m->c->virt, &in.domain, NULL) == 0) {
             in.job_active = virt_sample(m->c->virt, false, &s, NULL) == 0 && s.active;
             state_get(m->c->state, &v);
+            in.rescued = v.rescued;
             in.abort = v.migration.abort;
             in.abort_detail = v.migration.abort_detail;
             in.abort_accepted = v.migration.abort_accepted;
@@ -155,6 +184,9 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
             result_decide(&in, ret);
             if (ret->decided) {
                 return;
+            }
+            if (ret->rescue_source) {
+                rescue_source(m);
             }
             if (ret->resume_source) {
                 resume_source(m, "the target is gone, and the guest had not run there");
@@ -243,13 +275,20 @@ static void clean_up(struct migrate *m, const struct result *r)
     }
 }
 
+static void set_calling(struct migrate *m, bool calling)
+{
+    pthread_mutex_lock(&m->lock);
+    m->calling = calling;
+    m->hanging_ns = 0;
+    pthread_mutex_unlock(&m->lock);
+}
+
 /* What recovery needs is there before post-copy begins. */
 static void keep_monitor(struct migrate *m)
 {
     struct ferry_error err;
 
-    if (m->options.allow_post_copy &&
-        kept_open(m->c->kept, ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS, &err) < 0) {
+    if (m->options.allow_post_copy && kept_open(m->c->kept, kept_deadline(), &err) < 0) {
         ferry_warn("no connection to QEMU's monitor", F_ERR(&err));
     }
 }
@@ -259,9 +298,12 @@ static void *run_migration(void *ctx)
     struct migrate *m = ctx;
     struct request_result call = {0};
     struct result result;
+    struct state_values v;
 
     keep_monitor(m);
-    if (m->make_call) {
+    state_get(m->c->state, &v);
+    if (m->make_call && !v.rescued) {
+        set_calling(m, true);
         request_make(&(struct request){.c = m->c,
                                        .options = &m->options,
                                        .paused = m->paused,
@@ -269,6 +311,7 @@ static void *run_migration(void *ctx)
                                        .target_disks = &m->target_disks,
                                        .record = m->record},
                      &call);
+        set_calling(m, false);
         record_note(m->record, "call", call.ok ? "ok" : call.text);
     }
     settle(m, &call, &result);
@@ -534,6 +577,24 @@ static int give_way(struct migrate *m, struct ferry_error *err)
     return state_commit(m->c->state, err);
 }
 
+/* libvirt waits for ever for the end of a post-copy that it wants to cancel, which QEMU does not
+ * do. A new libvirtd forgets about it. Called with m->lock held. */
+static void note_hanging(struct migrate *m, bool hangs)
+{
+    int64_t now = ferry_now_ns();
+
+    if (!m->calling || !hangs) {
+        return;
+    }
+    if (m->hanging_ns == 0) {
+        m->hanging_ns = now;
+    } else if (now - m->hanging_ns >= HANG_MS * FERRY_NS_PER_MS) {
+        m->hanging_ns = now;
+        ferry_warn("libvirtd does not come back from a post-copy that did not begin");
+        atomic_store(m->c->libvirtd_hangs, true);
+    }
+}
+
 int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target target,
                        struct ferry_error *err)
 {
@@ -547,6 +608,7 @@ int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target t
     }
     pthread_mutex_lock(&m->lock);
     m->target = target;
+    note_hanging(m, v.migration.mode == STRATEGY_POSTCOPY && target == OUTCOME_TARGET_NEVER_RAN);
     bool busy = m->busy;
     pthread_mutex_unlock(&m->lock);
     if (!busy && target == OUTCOME_TARGET_ACTIVE && v.migration.phase == STATE_PHASE_FAILED &&

@@ -98,7 +98,7 @@ static enum outcome_source source_of(const struct result_input *in)
     if (!view_active(&in->domain)) {
         return OUTCOME_SOURCE_GONE;
     }
-    if (in->domain.postcopy) {
+    if (in->domain.postcopy && in->domain.state != VIEW_RUNNING) { /* else we took it back */
         return OUTCOME_SOURCE_POSTCOPY;
     }
     return in->domain.between ? OUTCOME_SOURCE_STOPPED : OUTCOME_SOURCE_ACTIVE;
@@ -129,6 +129,15 @@ static void ended(struct result *r, const struct result_input *in)
         in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
 }
 
+static void rescued(struct result *r, const struct result_input *in)
+{
+    fail(r, "LibvirtError",
+         "a post-copy broke before the guest ran on its target; it was taken back and runs on, but "
+         "it cannot be moved before it is stopped and started");
+    r->abort_status =
+        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+}
+
 static void lost(struct result *r, const struct result_input *in)
 {
     fail(r, "TargetLost",
@@ -150,12 +159,15 @@ void result_decide(const struct result_input *in, struct result *ret)
         moved(ret, in);
         break;
     case OUTCOME_ON_SOURCE:
-        if (!in->job_active) {
+        if (in->rescued) {
+            rescued(ret, in);
+        } else if (!in->job_active) {
             stayed(ret, in);
         }
         break;
     case OUTCOME_RESUME_SOURCE:
-        ret->resume_source = !in->job_active;
+        ret->rescue_source = postcopy;
+        ret->resume_source = !ret->rescue_source && !in->job_active;
         break;
     case OUTCOME_LOST:
         if (source != OUTCOME_SOURCE_GONE) {

@@ -14,6 +14,7 @@
 struct result_input {
     struct view domain;
     bool job_active; /* libvirt still works on the outgoing migration */
+    bool rescued;    /* the guest was taken back from post-copy; libvirt's job never ends then */
     bool call_known; /* the call's return was seen; false after a restart of the launcher */
     bool call_ok;
     int libvirt_code; /* virErrorNumber when it failed */
@@ -34,6 +35,7 @@ struct result {
     char failure_reason[512]; /* "" on success */
     const char *reason_code;  /* of docs/contracts.md; "" on success */
     bool resume_source;       /* undecided: nobody else can have the guest, let it run here */
+    bool rescue_source;       /* likewise, out of a post-copy (rescue.h) */
     bool stop_source;         /* decided: the target has the guest, what is left here must go */
 };
 

@@ -132,6 +132,7 @@ char *state_encode(const struct state_values *v)
     yyjson_mut_obj_add_int(doc, o, "graceS", v->grace_s);
     yyjson_mut_obj_add_int(doc, o, "memoryBytes", v->memory_bytes);
     yyjson_mut_obj_add_bool(doc, o, "stop", v->stop);
+    yyjson_mut_obj_add_bool(doc, o, "rescued", v->rescued);
     yyjson_mut_obj_add_int(doc, o, "stopDeadlineMs", v->stop_deadline_ms);
     if (v->migration.role != STATE_ROLE_NONE) {
         yyjson_mut_obj_add_val(doc, o, "migration", encode_migration(doc, &v->migration));
@@ -224,6 +225,7 @@ int state_decode(const char *json, size_t len, struct state_values *ret, struct 
     v.grace_s = api_json_int(o, "/graceS", v.grace_s);
     v.memory_bytes = api_json_int(o, "/memoryBytes", 0);
     v.stop = api_json_bool(o, "/stop", false);
+    v.rescued = api_json_bool(o, "/rescued", false);
     v.stop_deadline_ms = api_json_int(o, "/stopDeadlineMs", 0);
     yyjson_arr_iter it = yyjson_arr_iter_with(yyjson_obj_get(o, "past"));
     while ((item = yyjson_arr_iter_next(&it)) && v.n_past < STATE_PAST_MAX) {

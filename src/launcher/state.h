@@ -70,6 +70,7 @@ struct state_values {
     enum state_vm vm;
     int64_t grace_s;      /* the VMI's terminationGracePeriodSeconds */
     int64_t memory_bytes; /* the VMI's */
+    bool rescued;         /* from a broken post-copy (rescue.h): its QEMU cannot migrate again */
     bool stop;            /* asked to shut down */
     int64_t stop_deadline_ms;
     struct state_migration migration; /* the latest */

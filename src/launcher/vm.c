@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/rescue.h"
 
 struct vm {
     const struct context *c;
@@ -135,9 +136,13 @@ static void shut_down(struct vm *vm, bool forced)
 {
     struct ferry_error err;
     virt_cleanup_domain virDomainPtr d = virt_domain(vm->c->virt, &err);
+    struct state_values v;
     int rc = -1;
 
-    if (d) {
+    state_get(vm->c->state, &v);
+    if (d && !forced && v.rescued) {
+        rc = rescue_power_down(vm->c, &err);
+    } else if (d) {
         rc = forced ? virDomainDestroy(d) : virDomainShutdown(d);
         if (rc < 0) {
             virt_fail(&err, "ending the domain");

@@ -398,6 +398,28 @@ static void results(void **state)
          "TargetLost",
          "the guest is lost: its target died in post-copy, when part of its memory was there only; "
          "what is left here is stale and must not run"},
+        {"post-copy broke before the guest ran on the target",
+         {.domain = LEFT_BROKEN,
+          .postcopy = true,
+          .job_active = true,
+          .target = OUTCOME_TARGET_NEVER_RAN},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         "rescue"},
+        {"the same, and it was taken back",
+         {.domain = ARRIVING_BROKEN,
+          .postcopy = true,
+          .job_active = true,
+          .rescued = true,
+          .target = OUTCOME_TARGET_NEVER_RAN},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "LibvirtError",
+         "a post-copy broke before the guest ran on its target; it was taken back and runs on, but "
+         "it cannot be moved before it is stopped and started"},
         {"post-copy was asked for and did not begin",
          {.domain = RUNNING, .postcopy = true, .call_known = true, .text = bad},
          true,
@@ -476,9 +498,11 @@ static void results(void **state)
 
         result_decide(&cases[i].in, &r);
         /* what is to be done here is written in place of a reason */
-        if (r.resume_source || r.stop_source) {
+        if (r.resume_source || r.rescue_source || r.stop_source) {
             snprintf(r.failure_reason, sizeof(r.failure_reason), "%s",
-                     r.resume_source ? "resume" : "stop");
+                     r.resume_source   ? "resume"
+                     : r.rescue_source ? "rescue"
+                                       : "stop");
         }
         if (r.decided != cases[i].decided || r.phase != cases[i].phase ||
             r.abort_status != cases[i].abort_status || strcmp(r.reason_code, cases[i].code) != 0 ||

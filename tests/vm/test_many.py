@@ -13,6 +13,7 @@ MIB = 1 << 20
 BUSY = {"memory": "96Mi", "args": "ws=32 rate=60 hb=50 fill=rand"}
 POST_COPY = {"allowPostCopy": True, "allowWorkloadDisruption": True}
 ABORTS = int(os.environ.get("FERRY_TEST_ABORTS", "50"))
+BEGINNINGS = int(os.environ.get("FERRY_TEST_BEGINNINGS", "20"))
 CUTS = int(os.environ.get("FERRY_TEST_CUTS", "30"))
 
 
@@ -89,6 +90,70 @@ def test_streams_die_around_the_switch_over(bin_dir):
             pod = survivor
         print(ends)
         pod.end()
+
+
+def test_relays_die_as_post_copy_begins(bin_dir):
+    """Between the instant at which the source enters post-copy and the one at which the target runs."""
+    seed = random.randrange(1 << 30)
+    dice = random.Random(seed)
+    print(f"seed {seed}")
+    ends = {}
+    for _ in range(BEGINNINGS):
+        with labs.lab(bin_dir) as lab:
+            guest, source = labs.start(lab, **BUSY)
+            target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+            lab.nodes[0].shape(160)
+            watches = [labs.Watch(p) for p in (source, target)]
+            labs.wait_for("the source's monitor", watches[0].running)
+            m = labs.Move(lab, guest, source, target, POST_COPY)
+            labs.wait_for("the source to stop", lambda: not watches[0].running(), 60, 0.0005)
+            time.sleep(dice.choice([0, 0, dice.uniform(0, 0.02), dice.uniform(0, 0.1)]))
+            for node in lab.nodes:
+                node.restart_relay()
+            lab.nodes[0].shape(0)
+            phases = settle_post_copy(source, target, m)
+            survivor = target if phases[0] == "succeeded" else source
+            end = phases[0] + (", recovered" if source.migration().get("recoveries") else "") + \
+                (", taken back" if "taken back" in source.migration()["failureReason"] else "")
+            ends[end] = ends.get(end, 0) + 1
+            lab.check_guest(survivor)
+            assert labs.overlap(*watches) == 0, [w.spans for w in watches]
+            for w in watches:
+                w.stop()
+            if "taken back" in end:
+                check_taken_back(lab, guest, source, m)
+            m.close()
+            source.end()
+            target.end()
+    print(ends)
+
+
+def settle_post_copy(source, target, m):
+    """What the handlers do when streams die about the begin of post-copy."""
+    generation = 2
+    deadline = time.monotonic() + 120
+    while m.phase(source) not in ("succeeded", "failed"):
+        assert time.monotonic() < deadline, (source.status(), target.status())
+        m.tell()
+        if source.status()["domain"]["reason"] == "postcopy-failed" and m.phase(target) == "running":
+            status, _ = target.call("POST", f"/v1/migrations/{m.uid}/recover", {"role": "target"})
+            if status == 200:
+                m.connect(generation)
+                source.call("POST", f"/v1/migrations/{m.uid}/recover", {"role": "source"})
+                generation += 1
+        time.sleep(0.1)
+    return m.wait_end_at_source(60)
+
+
+def check_taken_back(lab, guest, pod, old):
+    """It runs, says that it cannot be moved, and can be ended."""
+    old.close()
+    other = labs.Pod(lab.nodes[1], "virt-launcher-3", guest)
+    m = labs.Move(lab, guest, pod, other)
+    assert m.wait_end_at_source(30)[0] == "failed" and "cannot be moved" in pod.migration()["failureReason"], pod.migration()
+    lab.check_guest(pod)
+    m.close()
+    other.end()
 
 
 def test_auto_converge(bin_dir):
