@@ -157,6 +157,9 @@ static int set_up_gate(struct launcher *l, const struct launcher_config *cfg,
     l->gate_dir = ferry_asprintf("%s/gate", cfg->state_dir);
     l->gate_driver = cfg->libvirt_uri ? NULL : find_gate_driver();
     c->gated = l->gate_driver != NULL;
+    if (cfg->libvirt_uri) {
+        ferry_warn("this libvirt does not ask us before it lets a guest run");
+    }
     int rc = gate_new(l->gate_dir, &c->gate, err);
     if (rc < 0) {
         return rc;

@@ -37,6 +37,7 @@ def test_abort_at_any_instant(bin_dir):
         ends = {"succeeded": 0, "failed": 0}
         for i in range(ABORTS):
             target = labs.Pod(lab.nodes[1 if pod.node is lab.nodes[0] else 0], "virt-launcher-2", guest)
+            watches = [labs.Watch(p) for p in (pod, target)]
             m = labs.Move(lab, guest, pod, target, dice.choice([{}, {"bandwidthBytesPerS": 24 * MIB},
                                                                 {"allowPostCopy": True}, {"parallelConnections": 2}]))
             time.sleep(dice.uniform(0, 1.6))
@@ -45,9 +46,13 @@ def test_abort_at_any_instant(bin_dir):
             source_end, target_end = m.wait_end_at_source(30)
             ends[source_end] += 1
             lab.check_guest(target if source_end == "succeeded" else pod)
+            assert labs.overlap(*watches) == 0, [w.spans for w in watches]
+            for w in watches:
+                w.stop()
             m.close()
             if source_end == "succeeded":
                 pod, target = target, pod
+            check_nothing_left(lab, pod, target)
             target.end()
         print(ends)
         pod.end()
@@ -154,6 +159,16 @@ def check_taken_back(lab, guest, pod, old):
     lab.check_guest(pod)
     m.close()
     other.end()
+
+
+def check_nothing_left(lab, pod, other):
+    """Of a move that is over, but the guest on `pod`."""
+    assert other.domain() in ("none", "shutoff"), other.status()
+    assert other.left_in_m() == [] and pod.left_in_m() == [], (pod.left_in_m(), other.left_in_m())
+    assert not other.children("qemu-system"), "a hypervisor stays behind"
+    for node in lab.nodes:
+        kinds, streams = node.listeners()
+        assert not streams and not any(v for k in kinds for v in k.values()), (kinds, streams)
 
 
 def test_auto_converge(bin_dir):
