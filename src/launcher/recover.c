@@ -10,14 +10,21 @@
 #include "launcher/kept.h"
 #include "launcher/migrate_call.h"
 
-enum { STATUS_SIZE = 40, CALL_MS = 5000, WAIT_MS = 10000, STEP_MS = 50 };
+enum {
+    STATUS_SIZE = 40,
+    CALL_MS = 5000,
+    WAIT_MS = 10000,
+    STEP_MS = 50,
+    NOTICE_MS = 1500, /* QEMU gets so long to see by itself that its streams are dead */
+};
 
 static int64_t soon(void)
 {
     return ferry_now_ns() + CALL_MS * FERRY_NS_PER_MS;
 }
 
-/* Has QEMU drop streams that it still believes in: we are asked because they are dead. */
+/* Has the source's QEMU drop streams that it still believes in: we are asked because they are dead.
+ */
 static void drop_streams(const struct context *c)
 {
     const struct qmp_command command = {.name = "migrate-pause", .at_once = true};
@@ -36,7 +43,7 @@ static bool is(const char *status, const char *wanted)
 /* Waits until QEMU has seen that its streams are dead. `*ret_done`: there is nothing to recover. */
 static int wait_broken(const struct context *c, bool *ret_done, struct ferry_error *err)
 {
-    int64_t deadline = ferry_now_ns() + WAIT_MS * FERRY_NS_PER_MS;
+    int64_t begin = ferry_now_ns(), deadline = begin + WAIT_MS * FERRY_NS_PER_MS;
     char status[STATUS_SIZE];
     bool dropped = false;
 
@@ -50,7 +57,8 @@ static int wait_broken(const struct context *c, bool *ret_done, struct ferry_err
         if (*ret_done || is(status, "postcopy-paused")) {
             return 0;
         }
-        if (!dropped && is(status, "postcopy-active")) {
+        if (!dropped && is(status, "postcopy-active") &&
+            ferry_now_ns() - begin >= NOTICE_MS * FERRY_NS_PER_MS) {
             drop_streams(c);
             dropped = true;
         }
@@ -106,15 +114,17 @@ static void knock(const char *path)
 }
 
 /* All out of band and on the connection that was agreed upon before: the main loop may wait for
- * memory that only the recovery brings. */
+ * memory that only the recovery brings. The target is never told to drop its streams
+ * (migrate-pause): QEMU 10.0 crashes when it is about to find out by itself, and the guest with it.
+ */
 static int recover_target(const struct context *c, const char *path, const char *uri,
                           struct ferry_error *err)
 {
     ferry_cleanup_free char *arguments = ferry_asprintf("{\"uri\":\"%s\"}", uri);
     const struct qmp_command command = {
         .name = "migrate-recover", .arguments = arguments, .at_once = true};
-    int64_t deadline = ferry_now_ns() + WAIT_MS * FERRY_NS_PER_MS;
-    bool dropped = false;
+    int64_t begin = ferry_now_ns();
+    bool knocked = false;
 
     for (;;) {
         int rc = kept_execute(c->kept, &command, soon(), NULL, err);
@@ -122,13 +132,13 @@ static int recover_target(const struct context *c, const char *path, const char 
         if (rc == 0 || strstr(err->msg, "triggered already")) {
             return 0;
         }
-        if (rc != -(int)FERRY_CONFLICT || ferry_now_ns() >= deadline) {
+        int64_t waited_ms = (ferry_now_ns() - begin) / FERRY_NS_PER_MS;
+        if (rc != -(int)FERRY_CONFLICT || waited_ms >= WAIT_MS) {
             return rc;
         }
-        if (!dropped) {
-            drop_streams(c);
+        if (!knocked && waited_ms >= NOTICE_MS) {
             knock(path);
-            dropped = true;
+            knocked = true;
         }
         ferry_sleep_ms(STEP_MS);
     }

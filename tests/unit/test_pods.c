@@ -390,7 +390,8 @@ static void command_line(void **state)
     assert_true(has_words(&a, "--bind", "/r/pods/u/state", "/run/ferry-state"));
     assert_true(has_words(&a, "--bind", "/r/pods/u/home", "/run/ferry-home"));
     assert_true(has_words(&a, "--ro-bind", "/g", "/run/ferry-guest"));
-    assert_true(has_words(&a, "--ro-bind-try", "/b/../lib/ferry/gate", "/run/ferry/lib/ferry/gate"));
+    assert_true(
+        has_words(&a, "--ro-bind-try", "/b/../lib/ferry/gate", "/run/ferry/lib/ferry/gate"));
     assert_true(has_words(&a, "--dev-bind", "/dev/ferry/userfaultfd", "/dev/userfaultfd"));
     assert_true(has_words(&a, "--bind", "/h/a", "/run/kubevirt-private/vmi-disks/root"));
     assert_true(has_words(&a, "--ro-bind", "/h/b", "/run/kubevirt-private/vmi-disks/iso"));
