@@ -284,7 +284,28 @@ struct api_table api_lease_table = {.rows = (const struct api_field[]){
 
 /* ---- storage and networks -------------------------------------------------------------------- */
 
-struct api_table api_claim_table = {.rows = (const struct api_field[]){
+/* what is not said is a file system */
+static int finish_claim(const yyjson_val *root, void *out, struct ferry_error *err)
+{
+    struct api_claim *claim = out;
+
+    (void)root;
+    (void)err;
+    claim->volume_mode = claim->volume_mode ? claim->volume_mode : "Filesystem";
+    return 0;
+}
+
+static int finish_volume(const yyjson_val *root, void *out, struct ferry_error *err)
+{
+    struct api_volume *volume = out;
+
+    (void)root;
+    (void)err;
+    volume->volume_mode = volume->volume_mode ? volume->volume_mode : "Filesystem";
+    return 0;
+}
+
+struct api_table api_claim_table = {.finish = finish_claim, .rows = (const struct api_field[]){
     ROW_STR("spec.storageClassName", api_claim, storage_class),
     ROW_STR("spec.volumeMode", api_claim, volume_mode),
     ROW_STR("spec.volumeName", api_claim, volume_name),
@@ -297,7 +318,7 @@ struct api_table api_claim_table = {.rows = (const struct api_field[]){
     ROW_END,
 }};
 
-struct api_table api_volume_table = {.rows = (const struct api_field[]){
+struct api_table api_volume_table = {.finish = finish_volume, .rows = (const struct api_field[]){
     ROW_STR("spec.storageClassName", api_volume, storage_class),
     ROW_STR("spec.volumeMode", api_volume, volume_mode),
     ROW_STR("spec.persistentVolumeReclaimPolicy", api_volume, reclaim_policy),

@@ -138,7 +138,7 @@ struct api_lease {
 
 struct api_claim { /* PersistentVolumeClaim */
     struct api_meta meta;
-    const char *storage_class, *volume_mode, *volume_name; /* volume_mode: "Filesystem" if absent */
+    const char *storage_class, *volume_mode, *volume_name; /* volume_mode: never NULL */
     struct api_strings access_modes;                       /* asked for */
     int64_t request_bytes;
     const char *phase;
@@ -149,7 +149,7 @@ struct api_claim { /* PersistentVolumeClaim */
 
 struct api_volume { /* PersistentVolume */
     struct api_meta meta;
-    const char *storage_class, *volume_mode, *reclaim_policy, *phase;
+    const char *storage_class, *volume_mode, *reclaim_policy, *phase; /* volume_mode: never NULL */
     struct api_strings access_modes;
     int64_t capacity_bytes;
     const char *claim_ns, *claim_name, *claim_uid;

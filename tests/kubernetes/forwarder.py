@@ -10,6 +10,7 @@ class Forwarder:
         self.lock = threading.Lock()
         self.open = True
         self.pairs = set()
+        self.connections = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -33,6 +34,7 @@ class Forwarder:
                 inner.close()
                 return
             self.pairs.add((inner, outer))
+            self.connections += 1
         back = threading.Thread(target=self._copy, args=(outer, inner), daemon=True)
         back.start()
         self._copy(inner, outer)

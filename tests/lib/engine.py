@@ -315,9 +315,18 @@ class Embedded(Engine):
         self.program = os.path.join(os.path.abspath(bin_dir), "ferry-apiserver")
         self.data = os.path.join(self.dir, "data")
 
-    def up(self):
+    def start_apiserver(self):
         self.spawn("apiserver", self.program, "serve", "--root", self.dir, "--data", self.data,
                    "--listen", f"127.0.0.1:{self.port}")
+
+    def restart_apiserver(self):
+        """Kills ferry-apiserver and starts it again: its window of past changes begins anew."""
+        self.end("apiserver")
+        self.start_apiserver()
+        wait_for("ferry-apiserver to be ready again", self.ready, 60)
+
+    def up(self):
+        self.start_apiserver()
         admin = os.path.join(self.data, "admin.kubeconfig")
         wait_for("ferry-apiserver's first kubeconfig", lambda: self.alive("apiserver") and os.path.exists(admin), 30)
         self.configs["admin", None] = admin

@@ -220,6 +220,7 @@ static void storage(void **state)
     assert_int_equal(c->u.claim.request_bytes, 1 << 30);
     assert_string_equal(c->u.claim.phase, "Bound");
     assert_string_equal(v->u.volume.path, "/d");
+    assert_string_equal(v->u.volume.volume_mode, "Filesystem");
     assert_string_equal(v->u.volume.claim_name, "c");
     assert_string_equal(v->u.volume.node_terms[0].fields[0].values.items[0], "n1");
     assert_int_equal(p->u.storage_profile.n_properties, 2);
