@@ -12,7 +12,7 @@ struct cluster {
     struct kube_recorder *recorder;
     struct kube_informer *vms, *vmis, *pods, *migrations, *nodes;
     struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
-    struct kube_informer *claims, *classes, *profiles, *attachments;
+    struct kube_informer *claims, *volumes, *classes, *profiles, *attachments;
     struct migration_settings settings;
     struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */
 };

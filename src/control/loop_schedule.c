@@ -24,7 +24,7 @@ struct assumed {
 
 struct board {
     int64_t made_ns; /* 0 = there is none */
-    struct kube_snapshot nodes, pods;
+    struct kube_snapshot nodes, pods, claims, volumes, classes;
     struct schedule_pod *placed;
     struct schedule_view view;
     struct schedule_index *index;
@@ -73,6 +73,9 @@ static void drop_board(struct loop_schedule *l)
     free(b->placed);
     kube_snapshot_done(&b->nodes);
     kube_snapshot_done(&b->pods);
+    kube_snapshot_done(&b->claims);
+    kube_snapshot_done(&b->volumes);
+    kube_snapshot_done(&b->classes);
     *b = (struct board){0};
 }
 
@@ -108,6 +111,8 @@ static void assume(struct loop_schedule *l, const char *uid, const char *node)
     }
 }
 
+#define OBJECTS(s) (const struct api_object *const *)(s).items
+
 static void make_board(struct loop_schedule *l)
 {
     struct board *b = &l->board;
@@ -116,6 +121,9 @@ static void make_board(struct loop_schedule *l)
     drop_board(l);
     b->nodes = kube_informer_list(l->cluster->nodes);
     b->pods = kube_informer_list(l->cluster->pods);
+    b->claims = kube_informer_list(l->cluster->claims);
+    b->volumes = kube_informer_list(l->cluster->volumes);
+    b->classes = kube_informer_list(l->cluster->classes);
     b->placed = ferry_xcalloc(b->pods.n + 1, sizeof(*b->placed));
     for (size_t i = 0; i < b->pods.n; i++) {
         const struct api_pod *p = &b->pods.items[i]->u.pod;
@@ -136,10 +144,16 @@ static void make_board(struct loop_schedule *l)
     }
     tdestroy(l->assumed, free_assumed);
     l->assumed = still;
-    b->view = (struct schedule_view){.nodes = (const struct api_object *const *)b->nodes.items,
+    b->view = (struct schedule_view){.nodes = OBJECTS(b->nodes),
                                      .n_nodes = b->nodes.n,
                                      .pods = b->placed,
-                                     .n_pods = b->pods.n};
+                                     .n_pods = b->pods.n,
+                                     .claims = OBJECTS(b->claims),
+                                     .n_claims = b->claims.n,
+                                     .volumes = OBJECTS(b->volumes),
+                                     .n_volumes = b->volumes.n,
+                                     .classes = OBJECTS(b->classes),
+                                     .n_classes = b->classes.n};
     b->index = schedule_index_new(&b->view);
     b->view.index = b->index;
     b->made_ns = ferry_now_ns();
@@ -154,11 +168,37 @@ static void pick(struct loop_schedule *l, const struct api_object *pod, struct s
     }
     l->board.view.pod = &pod->u.pod;
     schedule_pick(&l->board.view, ret);
-    if (!ret->node && !old) { /* what is free now was perhaps not then */
+    if ((!ret->node || ret->n_keep > 0) && !old) { /* what is free now was perhaps not then */
         make_board(l);
         l->board.view.pod = &pod->u.pod;
         schedule_pick(&l->board.view, ret);
     }
+}
+
+/* Keeps the volumes for the pod's claims; the API server binds them, and then the pod may go where
+ * they are. The board does not show it: the next choice is made on a new one. */
+static int keep_volumes(struct loop_schedule *l, const struct schedule_answer *answer,
+                        struct ferry_error *err)
+{
+    plan_cleanup struct plan p = {0};
+
+    for (size_t i = 0; i < answer->n_keep; i++) {
+        const struct api_object *volume = answer->keep[i].volume;
+        const struct api_meta *claim = answer->keep[i].claim->meta;
+        struct api_patch *patch = api_patch_new();
+
+        plan_guard(patch, volume);
+        plan_ensure_object(patch, volume, "/spec/claimRef");
+        api_patch_add_str(patch, "/spec/claimRef/apiVersion", "v1");
+        api_patch_add_str(patch, "/spec/claimRef/kind", "PersistentVolumeClaim");
+        api_patch_add_str(patch, "/spec/claimRef/namespace", claim->namespace_);
+        api_patch_add_str(patch, "/spec/claimRef/name", claim->name);
+        api_patch_add_str(patch, "/spec/claimRef/uid", claim->uid);
+        plan_patch(&p, volume, patch);
+    }
+    int rc = plan_apply(&p, l->cluster->client, l->cluster->recorder, err);
+    drop_board(l);
+    return rc;
 }
 
 static int report_unschedulable(struct loop_schedule *l, const struct api_object *pod,
@@ -231,11 +271,12 @@ int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again
     struct schedule_answer answer;
     pick(l, pod, &answer);
     int rc;
-    if (answer.node) {
+    if (answer.node && answer.n_keep == 0) {
         rc = bind_pod(l, pod, answer.node, err);
     } else {
         *again = (struct kube_again){.wanted = true, .after_ns = RETRY_MS * FERRY_NS_PER_MS};
-        rc = report_unschedulable(l, pod, answer.message, err);
+        rc = answer.node ? keep_volumes(l, &answer, err)
+                         : report_unschedulable(l, pod, answer.message, err);
     }
     return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }

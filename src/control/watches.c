@@ -250,6 +250,17 @@ static void on_claim(void *ctx, struct api_object *old, struct api_object *now)
     wake_homeless_pods(c);
 }
 
+static void on_volume(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+
+    (void)old;
+    (void)now;
+    if (c->works) {
+        wake_homeless_pods(c);
+    }
+}
+
 static void on_storage(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -316,6 +327,7 @@ const struct watch watches[] = {
      "evacuation when it has taints"},
     {"", "v1", "persistentvolumeclaims", IN(claims), on_claim, NULL, false,
      "the VMIs that name it, as if they had changed; all pods without a node"},
+    {"", "v1", "persistentvolumes", IN(volumes), on_volume, NULL, false, "all pods without a node"},
     {"storage.k8s.io", "v1", "storageclasses", IN(classes), on_storage, NULL, false,
      "migrations that wait; all pods without a node"},
     {"cdi.kubevirt.io", "v1beta1", "storageprofiles", IN(profiles), on_storage, NULL, true,

@@ -27,6 +27,26 @@ static const char POD[] =
     "'labelSelector':{'matchExpressions':[{'key':'kubevirt.io/created-by','operator':'In',"        \
     "'values':['vmi-1']}]},'topologyKey':'kubernetes.io/hostname'}]}}}}"
 
+#define TAINT(effect) "{'spec':{'taints':[{'key':'gpu','value':'big','effect':'" effect "'}]}}"
+#define ZONE(z) "{'metadata':{'labels':{'zone':'" z "'}}}"
+#define NODE_AFFINITY(e)                                                                           \
+    "{'spec':{'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"      \
+    "'nodeSelectorTerms':[{'matchExpressions':[{" e "}]}]}}}}}"
+#define TOGETHER(key)                                                                              \
+    "{'spec':{'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"      \
+    "'labelSelector':{'matchLabels':{'kubevirt.io/created-by':'vmi-1'}},'topologyKey':'" key       \
+    "'}]}}}}"
+#define SPREAD(skew, when)                                                                         \
+    "{'spec':{'topologySpreadConstraints':[{'maxSkew':" skew                                       \
+    ",'topologyKey':'zone','whenUnsatisfiable':'" when                                             \
+    "','labelSelector':{'matchLabels':{'kubevirt.io/created-by':'vmi-1'}}}]}}"
+#define REQUESTS(r) "{'spec':{'containers':[{'name':'compute','resources':{'requests':{" r "}}}]}}"
+#define USES "{'spec':{'volumes':[{'name':'x','persistentVolumeClaim':{'claimName':'data'}}]}}"
+#define BOUND "{'spec':{'volumeName':'v0'},'status':{'phase':'Bound'}}"
+#define LOCAL(node)                                                                                \
+    "{'spec':{'nodeAffinity':{'required':{'nodeSelectorTerms':[{'matchExpressions':[{'key':"       \
+    "'kubernetes.io/hostname','operator':'In','values':['" node "']}]}]}}}}"
+
 static const struct pick_row {
     const char *name, *pod;
     const char *nodes[3]; /* merges; named a, b, c */
@@ -34,6 +54,9 @@ static const struct pick_row {
         const char *node, *merge;
     } others[4]; /* pods that are there */
     const char *want, *message;
+    const char *claim, *class; /* merges; NULL = none */
+    const char *volumes[2];    /* merges; named v0, v1 */
+    const char *keeps;         /* volume to be kept for the claim */
 } picks[] = {
     {"an empty node", "{}", {"{}"}, .want = "a"},
     {"no node at all", "{}", {NULL}, .message = "no nodes available to schedule pods"},
@@ -115,7 +138,8 @@ static const struct pick_row {
      .message = "0/2 nodes are available: 1 Insufficient memory, 1 node(s) didn't match pod "
                 "anti-affinity rules."},
     {"rules it does not know are not ignored",
-     "{'spec':{'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{}}}}}",
+     "{'spec':{'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+     "'labelSelector':{},'namespaceSelector':{},'topologyKey':'x'}]}}}}",
      {"{}"},
      .message = "0/1 nodes are available: 1 node(s) refused affinity rules that this scheduler "
                 "does not know."},
@@ -130,7 +154,203 @@ static const struct pick_row {
      "}",
      {"{}"},
      .want = "a"},
+
+    {"taint",
+     "{}",
+     {TAINT("NoSchedule")},
+     .message = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."},
+    {"taint that is tolerated",
+     "{'spec':{'tolerations':[{'key':'gpu','value':'big'}]}}",
+     {TAINT("NoExecute")},
+     .want = "a"},
+    {"taint that is tolerated whatever its value",
+     "{'spec':{'tolerations':[{'key':'gpu','operator':'Exists','effect':'NoSchedule'}]}}",
+     {TAINT("NoSchedule")},
+     .want = "a"},
+    {"toleration of another effect",
+     "{'spec':{'tolerations':[{'key':'gpu','operator':'Exists','effect':'NoExecute'}]}}",
+     {TAINT("NoSchedule")},
+     .message = "0/1 nodes are available: 1 node(s) had untolerated taint(s)."},
+    {"toleration of everything",
+     "{'spec':{'tolerations':[{'operator':'Exists'}]}}",
+     {TAINT("NoSchedule")},
+     .want = "a"},
+    {"a taint that only would rather not", "{}", {TAINT("PreferNoSchedule"), "{}"}, .want = "b"},
+    {"a taint that only would rather not, and nothing else",
+     "{}",
+     {TAINT("PreferNoSchedule")},
+     .want = "a"},
+
+    {"node affinity: In",
+     NODE_AFFINITY("'key':'zone','operator':'In','values':['2','3']"),
+     {ZONE("1"), ZONE("2")},
+     .want = "b"},
+    {"node affinity: NotIn",
+     NODE_AFFINITY("'key':'zone','operator':'NotIn','values':['1']"),
+     {ZONE("1"), "{}"},
+     .want = "b"},
+    {"node affinity: Exists",
+     NODE_AFFINITY("'key':'zone','operator':'Exists'"),
+     {"{}", ZONE("1")},
+     .want = "b"},
+    {"node affinity: DoesNotExist",
+     NODE_AFFINITY("'key':'zone','operator':'DoesNotExist'"),
+     {ZONE("1")},
+     .message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."},
+    {"node affinity: Gt",
+     NODE_AFFINITY("'key':'zone','operator':'Gt','values':['1']"),
+     {ZONE("1"), ZONE("2")},
+     .want = "b"},
+    {"node affinity: Lt of no number",
+     NODE_AFFINITY("'key':'zone','operator':'Lt','values':['9']"),
+     {ZONE("x")},
+     .message = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."},
+    {"node affinity: by name",
+     "{'spec':{'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
+     "'nodeSelectorTerms':[{'matchFields':[{'key':'metadata.name','operator':'In','values':['b']}]}"
+     "]}}}}}",
+     {"{}", "{}"},
+     .want = "b"},
+    {"node affinity: preferred",
+     "{'spec':{'affinity':{'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{"
+     "'weight':5,'preference':{'matchExpressions':[{'key':'zone','operator':'In','values':['1']}]}}"
+     "]}}}}",
+     {"{}", ZONE("1")},
+     {{"b", "{}"}},
+     .want = "b"},
+
+    {"affinity: where the other is",
+     TOGETHER("kubernetes.io/hostname"),
+     {"{}", "{}"},
+     {{"b", "{}"}},
+     .want = "b"},
+    {"affinity: in its zone",
+     TOGETHER("zone"),
+     {ZONE("1"), ZONE("2"), ZONE("2")},
+     {{"b", "{}"}, {"b", "{}"}},
+     .want = "c"},
+    {"affinity: nobody there yet, but it is one itself",
+     TOGETHER("zone"),
+     {ZONE("1")},
+     .want = "a"},
+    {"affinity: nobody there, and it is none itself",
+     "{'metadata':{'labels':{'kubevirt.io/created-by':'vmi-2'}},'spec':{'affinity':{'podAffinity':{"
+     "'requiredDuringSchedulingIgnoredDuringExecution':[{'labelSelector':{'matchLabels':{"
+     "'kubevirt.io/created-by':'vmi-1'}},'topologyKey':'zone'}]}}}}",
+     {ZONE("1")},
+     .message = "0/1 nodes are available: 1 node(s) didn't match pod affinity rules."},
+    {"anti-affinity of those that are there", "{}", {"{}", "{}"}, {{"a", APART}}, .want = "b"},
+    {"anti-affinity of those that are there, everywhere",
+     "{}",
+     {"{}"},
+     {{"a", APART}},
+     .message = "0/1 nodes are available: 1 node(s) didn't satisfy existing pods anti-affinity "
+                "rules."},
+
+    {"spread: to the emptier zone",
+     SPREAD("1", "DoNotSchedule"),
+     {ZONE("1"), ZONE("2")},
+     {{"a", "{}"}},
+     .want = "b"},
+    {"spread: not beyond the skew",
+     SPREAD("1", "DoNotSchedule"),
+     {ZONE("1"), "{'metadata':{'labels':{'zone':'2'}},'status':{'allocatable':{'memory':'1Mi'}}}"},
+     {{"a", "{}"}},
+     .message = "0/2 nodes are available: 1 Insufficient memory, 1 node(s) didn't match pod "
+                "topology spread constraints."},
+    {"spread: a skew of two may be",
+     SPREAD("2", "DoNotSchedule"),
+     {ZONE("1"), "{'metadata':{'labels':{'zone':'2'}},'status':{'allocatable':{'memory':'1Mi'}}}"},
+     {{"a", "{}"}},
+     .want = "a"},
+    {"spread: a node without the label",
+     SPREAD("1", "DoNotSchedule"),
+     {"{}"},
+     .message = "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints "
+                "(missing required label)."},
+    {"spread: only preferred",
+     SPREAD("1", "ScheduleAnyway"),
+     {"{'metadata':{'labels':{'zone':'1'}},'status':{'allocatable':{'memory':'64Gi'}}}", ZONE("2")},
+     {{"a", "{}"}},
+     .want = "b"},
+
+    {"huge pages",
+     REQUESTS("'hugepages-2Mi':'4Mi'"),
+     {"{}", "{'status':{'allocatable':{'hugepages-2Mi':'8Mi'}}}"},
+     .want = "b"},
+    {"huge pages in use",
+     REQUESTS("'hugepages-2Mi':'4Mi'"),
+     {"{'status':{'allocatable':{'hugepages-2Mi':'6Mi'}}}"},
+     {{"a", REQUESTS("'hugepages-2Mi':'4Mi'")}},
+     .message = "0/1 nodes are available: 1 Insufficient hugepages-2Mi."},
+    {"devices",
+     REQUESTS("'v.com/gpu':'1'"),
+     {"{}", "{'status':{'allocatable':{'v.com/gpu':'1'}}}"},
+     .want = "b"},
+    {"devices in use",
+     REQUESTS("'v.com/gpu':'1'"),
+     {"{'status':{'allocatable':{'v.com/gpu':'1'}}}"},
+     {{"a", REQUESTS("'v.com/gpu':'1'")}},
+     .message = "0/1 nodes are available: 1 Insufficient v.com/gpu."},
+
+    {"volume: no such claim",
+     USES,
+     {"{}"},
+     .message = "0/1 nodes are available: persistentvolumeclaim \"data\" not found."},
+    {"volume: not bound",
+     USES,
+     {"{}"},
+     .claim = "{}",
+     .message = "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."},
+    {"volume: on one node",
+     USES,
+     {"{}", "{}"},
+     .claim = BOUND,
+     .volumes = {LOCAL("b")},
+     .want = "b"},
+    {"volume: everywhere", USES, {"{}", "{}"}, .claim = BOUND, .volumes = {"{}"}, .want = "a"},
+    {"volume: on another node",
+     USES,
+     {"{}"},
+     .claim = BOUND,
+     .volumes = {LOCAL("b")},
+     .message = "0/1 nodes are available: 1 node(s) didn't match PersistentVolume's node "
+                "affinity."},
+    {"volume: bound with the pod, where there is one",
+     USES,
+     {"{}", "{}"},
+     .claim = "{}",
+     .class = "{}",
+     .volumes = {LOCAL("b")},
+     .want = "b",
+     .keeps = "v0"},
+    {"volume: the smallest that fits",
+     USES,
+     {"{}"},
+     .claim = "{}",
+     .class = "{}",
+     .volumes = {"{'spec':{'capacity':{'storage':'9Gi'}}}", "{}"},
+     .want = "a",
+     .keeps = "v1"},
+    {"volume: none that is free",
+     USES,
+     {"{}"},
+     .claim = "{}",
+     .class = "{}",
+     .volumes = {"{'spec':{'claimRef':{'name':'x','namespace':'ns'}}}"},
+     .message = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to "
+                "bind."},
 };
+
+static const char CLAIM[] =
+    "{'metadata':{'name':'data','namespace':'ns','uid':'c1','resourceVersion':'1'},'spec':{"
+    "'storageClassName':'slow','accessModes':['ReadWriteOnce'],'resources':{'requests':{'storage':"
+    "'1Gi'}}},'status':{'phase':'Pending'}}";
+static const char VOLUME[] =
+    "{'metadata':{'name':'v','resourceVersion':'1'},'spec':{'storageClassName':'slow',"
+    "'accessModes':['ReadWriteOnce'],'capacity':{'storage':'2Gi'}},'status':{'phase':'Available'}}";
+static const char CLASS[] = "{'metadata':{'name':'slow'},'provisioner':'x','volumeBindingMode':"
+                            "'WaitForFirstConsumer'}";
 
 static void test_picks(void **state)
 {
@@ -164,7 +384,33 @@ static void test_picks(void **state)
             pods[k] = make_object(API_KIND_POD, uid, r->others[k].merge);
             placed[k] = (struct schedule_pod){&pods[k]->u.pod, r->others[k].node};
         }
+        api_cleanup_object struct api_object *claim =
+            r->claim ? make_object(API_KIND_CLAIM, CLAIM, r->claim) : NULL;
+        api_cleanup_object struct api_object *class =
+            r->class ? make_object(API_KIND_STORAGE_CLASS, CLASS, r->class) : NULL;
+        struct api_object *volumes[2] = {0};
+
+        for (size_t k = 0; k < 2 && r->volumes[k]; k++) {
+            ferry_cleanup_free char *rename = ferry_asprintf(
+                "[{\"op\":\"add\",\"path\":\"/metadata/name\",\"value\":\"v%zu\"}]", k);
+            api_cleanup_object struct api_object *v =
+                make_object(API_KIND_VOLUME, VOLUME, r->volumes[k]);
+
+            volumes[k] = patched_object(v, rename, false);
+            view.n_volumes++;
+        }
+        view.claims = (const struct api_object *const *)&claim;
+        view.n_claims = claim != NULL;
+        view.classes = (const struct api_object *const *)&class;
+        view.n_classes = class != NULL;
+        view.volumes = (const struct api_object *const *)volumes;
         schedule_pick(&view, &answer);
+        if (answer.n_keep != (r->keeps != NULL) ||
+            (r->keeps && !ferry_streq(answer.keep[0].volume->meta->name, r->keeps))) {
+            fail_msg("%s: keeps %zu volumes", r->name, answer.n_keep);
+        }
+        api_object_unref(volumes[0]);
+        api_object_unref(volumes[1]);
         if (!ferry_streq(answer.node ? answer.node->meta.name : NULL, r->want) ||
             (r->message && strcmp(answer.message, r->message) != 0)) {
             fail_msg("%s: node %s, '%s'", r->name, answer.node ? answer.node->meta.name : "none",
