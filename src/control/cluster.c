@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "control/names.h"
 
-static void storage_done(struct cluster_storage *s)
+void cluster_storage_done(struct cluster_storage *s)
 {
     kube_snapshot_done(&s->claims);
     kube_snapshot_done(&s->classes);
@@ -25,13 +25,16 @@ static void add_claim(struct cluster *c, struct cluster_storage *s, const char *
     }
 }
 
-static struct cluster_storage storage_of(struct cluster *c, const struct api_object *vmi)
+struct cluster_storage cluster_storage(struct cluster *c, const char *ns,
+                                       const struct api_machine *m, const struct api_machine *other)
 {
     struct cluster_storage s = {0};
-    const struct api_machine *m = &vmi->u.vmi.machine;
 
-    for (size_t i = 0; i < m->n_volumes; i++) {
-        add_claim(c, &s, vmi->meta->namespace_, storage_claim_name(&m->volumes[i]));
+    for (size_t i = 0; m && i < m->n_volumes; i++) {
+        add_claim(c, &s, ns, storage_claim_name(&m->volumes[i]));
+    }
+    for (size_t i = 0; other && i < other->n_volumes; i++) {
+        add_claim(c, &s, ns, storage_claim_name(&other->volumes[i]));
     }
     if (s.claims.n > 0) {
         s.classes = kube_informer_list(c->classes);
@@ -54,7 +57,7 @@ void cluster_family_done(struct cluster_family *f)
     kube_snapshot_done(&f->pods);
     kube_snapshot_done(&f->migrations);
     api_object_unref(f->node);
-    storage_done(&f->storage);
+    cluster_storage_done(&f->storage);
     *f = (struct cluster_family){0};
 }
 
@@ -91,7 +94,7 @@ static void look_around_vmi(struct cluster *c, struct cluster_family *f)
         const char *node = f->vmi->u.vmi.node_name;
 
         f->node = ferry_str_empty(node) ? NULL : kube_informer_get(c->nodes, NULL, node);
-        f->storage = storage_of(c, f->vmi);
+        f->storage = cluster_storage(c, f->vmi->meta->namespace_, &f->vmi->u.vmi.machine, NULL);
     }
 }
 

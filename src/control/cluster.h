@@ -23,6 +23,12 @@ struct cluster_storage {
     struct kube_snapshot claims, classes, profiles;
 };
 
+/* From the caches; either machine may be NULL. */
+struct cluster_storage cluster_storage(struct cluster *c, const char *ns,
+                                       const struct api_machine *m,
+                                       const struct api_machine *other);
+void cluster_storage_done(struct cluster_storage *s);
+
 /* All that hangs together by one VMI name. Referenced objects; free with cluster_family_done(). */
 struct cluster_family {
     struct api_object *vmi;          /* or NULL */

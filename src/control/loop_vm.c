@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/auto_move.h"
 #include "control/loops.h"
 #include "control/plan_apply.h"
 #include "control/vm_decide.h"
@@ -34,10 +35,23 @@ static int look_live(struct cluster *c, const char *ns, const char *name, struct
     return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
 
-static void decide(const struct pair *o, struct plan *ret)
+static void decide(struct cluster *c, const struct pair *o, struct plan *ret)
 {
+    const struct api_meta *m = o->vm->meta;
+    ferry_cleanup_free char *key = cluster_key(m->namespace_, m->name);
+    kube_cleanup_snapshot struct kube_snapshot moves = kube_informer_find(c->migrations, key);
+    struct cluster_storage storage =
+        o->vmi ? cluster_storage(c, m->namespace_, &o->vm->u.vm.machine, &o->vmi->u.vmi.machine)
+               : (struct cluster_storage){0};
+
     plan_done(ret);
-    vm_decide(&(struct vm_view){.vm = o->vm, .vmi = o->vmi}, ferry_now_unix_ms(), ret);
+    vm_decide(&(struct vm_view){.vm = o->vm,
+                                .vmi = o->vmi,
+                                .storage = storage.view,
+                                .moves_open = auto_move_is_open(
+                                    (const struct api_object *const *)moves.items, moves.n)},
+              ferry_now_unix_ms(), ret);
+    cluster_storage_done(&storage);
 }
 
 /* An instance that the API does not take is said in the VM's status; others are tried again. */
@@ -56,7 +70,7 @@ static int reconcile(struct cluster *c, const char *ns, const char *name, struct
 {
     plan_cleanup struct plan p = {0};
 
-    decide(o, &p);
+    decide(c, o, &p);
     if (p.confirm) {
         pair_done(o);
         int rc = look_live(c, ns, name, o, err);
@@ -64,7 +78,7 @@ static int reconcile(struct cluster *c, const char *ns, const char *name, struct
         if (rc < 0 || !o->vm) {
             return rc;
         }
-        decide(o, &p);
+        decide(c, o, &p);
     }
     int rc = plan_apply(&p, c->client, c->recorder, err);
     if (rc == 0 && plan_find(&p, PLAN_CREATE, API_KIND_VMI)) {

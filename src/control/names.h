@@ -62,6 +62,7 @@
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"
 #define CONDITION_POD_SCHEDULED "PodScheduled"
 #define CONDITION_LIVE_MIGRATABLE "LiveMigratable"
+#define CONDITION_VOLUMES_CHANGE "VolumesChange"
 #define CONDITION_SYNCHRONIZED "Synchronized"
 #define CONDITION_RESTART_REQUIRED "RestartRequired"
 #define CONDITION_MANUAL_RECOVERY "ManualRecoveryRequired"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "control/vm_decide.h"
+#include "control/volume_decide.h"
 
 enum vm_action { VM_NOTHING, VM_START, VM_STOP, VM_SET_ALWAYS };
 
@@ -13,11 +14,14 @@ struct vm_case {
     size_t requests_done;      /* of stateChangeRequests, from the first */
     bool add_start;            /* a start is to follow the stop */
     bool backing_off;
+    struct volume_verdict volumes;
     enum vm_action action;
     int64_t now_ms;
     struct plan *plan;
 };
 
+/* Volumes were being copied when the instance ended: which copy is good, only a person can tell. */
+bool vm_needs_recovery(const struct vm_case *d);
 /* The instance was Running at some time. */
 bool vm_has_run(const struct api_vmi *vmi);
 /* When the next start may be tried after failed ones; 0 = at once. */

@@ -8,6 +8,8 @@
 #include "control/vm_case.h"
 #include "control/vm_render.h"
 
+enum { VOLUMES_RETRY_MS = 10000 };
+
 /* ---- requests: what "start", "stop" and "restart" leave in the status ------------------------
  */
 
@@ -123,7 +125,7 @@ static void start(struct vm_case *d)
 {
     const struct api_object *vm = d->view->vm;
 
-    if (api_condition_true(&d->vm->conditions, CONDITION_MANUAL_RECOVERY)) {
+    if (vm_needs_recovery(d)) {
         d->action = VM_NOTHING;
         return;
     }
@@ -232,6 +234,18 @@ static bool rule_strategy(struct vm_case *d)
     skip_done_requests(d);
     d->action = follow_strategy(d);
     d->plan = &actions;
+    if (d->vmi && !d->vmi->meta.deleted_ms && !phase_is_final(d->vmi->phase)) {
+        const struct volume_view v = {.vm = d->view->vm,
+                                      .vmi = d->view->vmi,
+                                      .storage = &d->view->storage,
+                                      .moves_open = d->view->moves_open};
+
+        d->volumes = volume_judge(&v);
+        volume_decide(&v, &d->volumes, d->now_ms, &actions);
+        if (d->volumes.answer != VOLUMES_SAME) {
+            plan_again(&actions, VOLUMES_RETRY_MS); /* a claim may appear, a move may end */
+        }
+    }
     act(d);
     d->plan = whole;
     vm_write_status(d);

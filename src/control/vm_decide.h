@@ -4,10 +4,13 @@
 
 #include "api/object.h"
 #include "control/plan.h"
+#include "control/storage.h"
 
 struct vm_view {
     const struct api_object *vm;
     const struct api_object *vmi; /* of the VM's name, whoever owns it; NULL = none */
+    struct storage_view storage;  /* claims that either of them names */
+    bool moves_open;              /* a migration of the VMI is not over */
 };
 
 void vm_decide(const struct vm_view *view, int64_t now_ms, struct plan *ret);

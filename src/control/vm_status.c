@@ -203,11 +203,63 @@ static struct plan_condition restart_condition(const struct vm_case *d)
         d->vmi ? api_map_get(&d->vmi->meta.annotations, ANNOTATION_VM_TEMPLATE) : NULL;
     char tag[VM_TEMPLATE_TAG];
 
+    if (d->volumes.answer == VOLUMES_REFUSED) {
+        return (struct plan_condition){CONDITION_RESTART_REQUIRED, "True", "RestartRequired",
+                                       d->volumes.message};
+    }
     if (!made_from || ferry_streq(made_from, vm_template_tag(d->vm, tag))) {
         return (struct plan_condition){.type = CONDITION_RESTART_REQUIRED};
     }
     return (struct plan_condition){CONDITION_RESTART_REQUIRED, "True", "RestartRequired",
                                    "the template was changed in a way that needs a restart"};
+}
+
+/* What was being copied when the instance was last seen, and is not back at its source since. */
+bool vm_needs_recovery(const struct vm_case *d)
+{
+    bool over = !d->vmi || phase_is_final(d->vmi->phase);
+
+    for (size_t i = 0; over && i < d->vm->n_migrated_volumes; i++) {
+        const struct api_migrated_volume *m = &d->vm->migrated_volumes[i];
+
+        for (size_t k = 0; k < d->vm->machine.n_volumes; k++) {
+            const struct api_vmi_volume *v = &d->vm->machine.volumes[k];
+
+            if (ferry_streq(v->name, m->volume) &&
+                !ferry_streq(storage_claim_name(v), m->source.claim)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static struct plan_condition recovery_condition(const struct vm_case *d)
+{
+    if (!vm_needs_recovery(d)) {
+        return (struct plan_condition){.type = CONDITION_MANUAL_RECOVERY};
+    }
+    return (struct plan_condition){
+        CONDITION_MANUAL_RECOVERY, "True", "VolumeMigrationUnfinished",
+        "the VM ended while its volumes were being migrated: set them back to their sources"};
+}
+
+/* The VM remembers what is being copied, also when its instance is gone. */
+static void set_volume_update(struct vm_case *d, struct api_patch *p)
+{
+    yyjson_val *list =
+        d->vmi ? yyjson_obj_get((yyjson_val *)d->vmi->status, "migratedVolumes") : NULL;
+    bool lives = d->vmi && !phase_is_final(d->vmi->phase);
+
+    if (yyjson_arr_size(list) > 0) {
+        ferry_cleanup_free char *text = yyjson_val_write(list, 0, NULL);
+        ferry_cleanup_free char *json =
+            ferry_asprintf("{\"volumeMigrationState\":{\"migratedVolumes\":%s}}", text);
+
+        plan_set_value(p, d->view->vm, "/status/volumeUpdateState", json);
+    } else if (lives || !vm_needs_recovery(d)) {
+        plan_set_value(p, d->view->vm, "/status/volumeUpdateState", NULL);
+    }
 }
 
 static void set_conditions(struct vm_case *d, struct api_patch *p)
@@ -217,6 +269,7 @@ static void set_conditions(struct vm_case *d, struct api_patch *p)
         mirrored(d, "Paused"),
         mirrored(d, CONDITION_LIVE_MIGRATABLE),
         restart_condition(d),
+        recovery_condition(d),
         {"Failure", d->refusal ? "True" : NULL, "FailedCreate", d->refusal},
     };
     /* What kept it from starting stands until it starts. */
@@ -257,6 +310,7 @@ void vm_write_status(struct vm_case *d)
     plan_set_value(p, d->view->vm, "/status/observedGeneration", generation);
     set_requests(d, p);
     set_start_failure(d, p);
+    set_volume_update(d, p);
     set_conditions(d, p);
     if (!api_patch_empty(p)) {
         plan_guard(p, d->view->vm);

@@ -150,6 +150,7 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
             c->cluster.vmis, m->meta->namespace_, text_of(m->u.migration.vmi_name));
 
         wake_evacuation(c, vmi);
+        wake(c->queues[QUEUE_VM], m->meta->namespace_, m->u.migration.vmi_name, 0);
         wake_next_migrations(c);
     }
 }
@@ -321,7 +322,8 @@ const struct watch watches[] = {
      "without a node when it ends"},
     {"kubevirt.io", "v1", "virtualmachineinstancemigrations", IN(migrations), on_migration,
      cluster_index_migration, false,
-     "itself; its VMI; when it ends, those that may take its place, the VMI's node, the updater"},
+     "itself; its VMI; when it ends, its VM, those that may take its place, the VMI's node, the "
+     "updater"},
     {"", "v1", "nodes", IN(nodes), on_node, NULL, false,
      "itself; all pods without a node; its moves when it falls silent, is back or is removed; its "
      "evacuation when it has taints"},

@@ -122,4 +122,75 @@ def test_why_no_node(bin_dir):
         p.wait_move("short", "Succeeded")
 
 
+MERGE = "application/merge-patch+json"
+UPDATER = {"metadata": {"name": "kubevirt"}, "spec": {"workloadUpdateStrategy": {
+    "workloadUpdateMethods": ["LiveMigrate"]}}}
+
+
+def vm_with_claim(p, name):
+    """A VM on a claim of one node alone, and another claim that it can go to."""
+    storage_class(p, "shared")
+    for claim_name in ("old", "new"):
+        volume(p, "v-" + claim_name, modes=("ReadWriteOnce",))
+        claim(p, claim_name, modes=("ReadWriteOnce",))
+    post(p, "/apis/kubevirt.io/v1/namespaces/default/kubevirts", UPDATER)
+    p.api.create("virtualmachines", {"metadata": {"name": name}, "spec": {
+        "runStrategy": "Always", "updateVolumesStrategy": "Migration", "template": {"spec": {
+            "terminationGracePeriodSeconds": 0, "domain": {"memory": {"guest": "64Mi"}}, **disk("data", "old")}}}})
+    return wait_for("it to run", lambda: (v := p.api.vmi(name)) and phase(v) == "Running" and v, 60)
+
+
+def set_claim(p, name, claim_name):
+    status, answer = p.api.call("PATCH", p.api.path("virtualmachines", name), {"spec": {"template": {"spec": disk(
+        "data", claim_name)}}}, MERGE)
+    assert status == 200, answer
+
+
+def claim_of(vmi):
+    return vmi["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+
+
+def test_volume_migration(bin_dir):
+    """468, 470: A changed claim of a running VM goes with a move, which is made for it."""
+    with Plane(bin_dir) as p:
+        source = vm_with_claim(p, "web")["status"]["nodeName"]
+        set_claim(p, "web", "new")
+        vmi = wait_for("the move", lambda: (v := p.api.vmi("web"))["status"]["nodeName"] != source and v)
+        equal(claim_of(vmi), "new")
+        wait_for("the change to be over", lambda: "migratedVolumes" not in p.api.vmi("web")["status"])
+        vmi = p.api.vmi("web")
+        equal(condition(vmi, "VolumesChange"), {})
+        [pod] = wait_for("one pod", lambda: len(o := p.pods_of("web")) == 1 and o)
+        equal(pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"], "new")
+        wait_for("the VM to know", lambda: "volumeUpdateState" not in p.api.get("virtualmachines", "web")["status"])
+
+
+def test_volume_migration_called_off(bin_dir):
+    """466: Setting the volumes back ends the move, and the VM stays as it was."""
+    with Plane(bin_dir) as p:
+        source = vm_with_claim(p, "web")["status"]["nodeName"]
+        p.agent.hold = {"finish"}
+        set_claim(p, "web", "new")
+        wait_for("the move to run", lambda: [m for m in p.api.list("virtualmachineinstancemigrations")
+                                             if phase(m) == "Running"])
+        equal(p.api.vmi("web")["status"]["migratedVolumes"][0]["sourcePVCInfo"]["claimName"], "old")
+        set_claim(p, "web", "old")
+        vmi = wait_for("the old claim", lambda: claim_of(v := p.api.vmi("web")) == "old" and v)
+        equal((phase(vmi), vmi["status"]["nodeName"]), ("Running", source))
+        assert "migratedVolumes" not in vmi["status"], vmi["status"]
+        assert vmi["status"]["migrationState"]["failed"]
+        wait_for("one pod", lambda: len(p.pods_of("web")) == 1)
+
+
+def test_volume_change_that_needs_a_restart(bin_dir):
+    """465: A claim that does not exist is said in the VM's status; nothing moves."""
+    with Plane(bin_dir) as p:
+        vm_with_claim(p, "web")
+        set_claim(p, "web", "nowhere")
+        wait_for("the reason", lambda: "does not exist" in condition(
+            p.api.get("virtualmachines", "web"), "RestartRequired").get("message", ""))
+        equal(p.api.list("virtualmachineinstancemigrations"), [])
+        equal(claim_of(p.api.vmi("web")), "old")
+
+
 scenario.main(globals())

@@ -154,9 +154,11 @@ static const struct row {
      "{'metadata':{'annotations':{'ferry.io/vm-template':'another'}}}", .rule = "strategy",
      .printable = "Running", .patch = "RestartRequired"},
     {"recovery by hand comes first",
-     "{'spec':{'runStrategy':'Always'},'status':{'conditions':[{'type':'ManualRecoveryRequired',"
-     "'status':'True'}]}}",
-     NULL, .rule = "strategy", .printable = "Stopped"},
+     "{'spec':{'runStrategy':'Always','template':{'spec':{'volumes':[{'name':'d',"
+     "'persistentVolumeClaim':{'claimName':'new'}}]}}},'status':{'volumeUpdateState':{"
+     "'volumeMigrationState':{'migratedVolumes':[{'volumeName':'d','sourcePVCInfo':{'claimName':"
+     "'old'}}]}}}}",
+     NULL, .rule = "strategy", .printable = "Stopped", .patch = "ManualRecoveryRequired"},
     {"an instance of somebody else", STRATEGY("Always"), "{'metadata':{'ownerReferences':null}}",
      .rule = "foreign", .printable = "Stopped", .patch = "not the VM's"},
 
