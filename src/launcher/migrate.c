@@ -293,6 +293,15 @@ static void keep_monitor(struct migrate *m)
     }
 }
 
+/* A device of the host: QEMU cannot fetch its memory after the guest. */
+static bool has_host_device(const struct context *c)
+{
+    virt_cleanup_domain virDomainPtr d = virt_domain(c->virt, NULL);
+    ferry_cleanup_free char *xml = d ? virDomainGetXMLDesc(d, 0) : NULL;
+
+    return xml && strstr(xml, "<hostdev");
+}
+
 static void *run_migration(void *ctx)
 {
     struct migrate *m = ctx;
@@ -307,6 +316,7 @@ static void *run_migration(void *ctx)
         request_make(&(struct request){.c = m->c,
                                        .options = &m->options,
                                        .paused = m->paused,
+                                       .vfio = has_host_device(m->c),
                                        .disks = &m->disks,
                                        .target_disks = &m->target_disks,
                                        .record = m->record},
@@ -351,15 +361,6 @@ static void note_start(struct migrate *m)
         m->plan = NULL;
     }
     context_publish_migration(m->c, &none);
-}
-
-/* A device of the host: QEMU cannot fetch its memory after the guest. */
-static bool has_host_device(const struct context *c)
-{
-    virt_cleanup_domain virDomainPtr d = virt_domain(c->virt, NULL);
-    ferry_cleanup_free char *xml = d ? virDomainGetXMLDesc(d, 0) : NULL;
-
-    return xml && strstr(xml, "<hostdev");
 }
 
 /* Called with m->lock held and m->busy set; the state file says "running". */

@@ -24,14 +24,14 @@ static unsigned long long mib_per_s(int64_t bytes)
     return bytes < MIB ? 1 : (unsigned long long)((bytes + MIB / 2) / MIB);
 }
 
-static unsigned flags_of(const struct migrate_options *o, bool paused)
+static unsigned flags_of(const struct migrate_options *o, const struct migrate_call_input *in)
 {
     unsigned flags = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER | VIR_MIGRATE_PERSIST_DEST;
 
     flags |= o->unsafe ? VIR_MIGRATE_UNSAFE : 0;
     flags |= o->allow_auto_converge ? VIR_MIGRATE_AUTO_CONVERGE : 0;
-    flags |= o->allow_post_copy ? VIR_MIGRATE_POSTCOPY : 0;
-    flags |= paused ? VIR_MIGRATE_PAUSED : 0;
+    flags |= o->allow_post_copy && !in->vfio ? VIR_MIGRATE_POSTCOPY : 0;
+    flags |= in->paused ? VIR_MIGRATE_PAUSED : 0;
     return flags;
 }
 
@@ -43,13 +43,16 @@ void migrate_call_make(const struct migrate_options *o, const struct migrate_cal
     ferry_cleanup_free char *memory = migrate_socket_path(in->dir, in->key, MIGRATE_CHANNEL_MEMORY);
 
     *ret = (struct migrate_call){
-        .flags = flags_of(o, in->paused),
+        .flags = flags_of(o, in),
         .destination_uri =
             ferry_asprintf("qemu+unix:///%s?socket=%s", in->system ? "system" : "session", control),
         .memory_uri = ferry_asprintf("unix://%s", memory),
         .bandwidth_mib_per_s = mib_per_s(o->bandwidth_bytes_per_s),
         .switchover_mib_per_s = mib_per_s(o->path_bytes_per_s),
     };
+    if (o->allow_post_copy && in->vfio) {
+        ret->note = "post-copy is left out: a device of the host is attached to the guest";
+    }
     if (in->copies_disks) {
         ferry_cleanup_free char *disks =
             migrate_socket_path(in->dir, in->key, MIGRATE_CHANNEL_DISKS);
@@ -61,7 +64,7 @@ void migrate_call_make(const struct migrate_options *o, const struct migrate_cal
         return;
     }
     /* One of the two: a guest that may not converge is worse off than one that moves slower. */
-    if (o->allow_post_copy && in->qemu_version < MULTIFD_WITH_POSTCOPY) {
+    if (ret->flags & VIR_MIGRATE_POSTCOPY && in->qemu_version < MULTIFD_WITH_POSTCOPY) {
         ret->note = "parallel connections are left out: this QEMU cannot combine them with "
                     "post-copy, which is allowed";
         return;

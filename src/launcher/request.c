@@ -68,6 +68,7 @@ static int prepare_call(const struct request *r, struct migrate_call *ret)
                       &(struct migrate_call_input){.dir = r->c->migration_dir,
                                                    .key = r->c->uid,
                                                    .paused = r->paused,
+                                                   .vfio = r->vfio,
                                                    .system = r->c->system,
                                                    .copies_disks = copies_disks(r),
                                                    .qemu_version = version},

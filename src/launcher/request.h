@@ -10,6 +10,7 @@ struct request {
     const struct context *c;
     const struct migrate_options *options;
     bool paused; /* the guest is paused by its user and must stay so */
+    bool vfio;   /* a device of the host is attached */
     const struct disks *disks;
     const struct disks_sizes *target_disks; /* images at the destination; empty = not known */
     struct record *record;

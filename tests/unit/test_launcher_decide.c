@@ -707,6 +707,18 @@ static void options_and_calls(void **state)
         &both, &(struct migrate_call_input){.dir = "/d", .key = "k", .qemu_version = 10001000}, &c);
     assert_int_equal(c.flags, always | VIR_MIGRATE_PARALLEL | VIR_MIGRATE_POSTCOPY); /* 205 */
     migrate_call_done(&c);
+    migrate_call_make(&both,
+                      &(struct migrate_call_input){
+                          .dir = "/d", .key = "k", .vfio = true, .qemu_version = 10000002},
+                      &c);
+    assert_int_equal(c.flags, always | VIR_MIGRATE_PARALLEL); /* nothing to choose between */
+    assert_string_equal(c.note,
+                        "post-copy is left out: a device of the host is attached to the guest");
+    migrate_call_done(&c);
+    migrate_call_make(&(struct migrate_options){0},
+                      &(struct migrate_call_input){.dir = "/d", .key = "k", .system = true}, &c);
+    assert_string_equal(c.destination_uri, "qemu+unix:///system?socket=/d/k-source.sock");
+    migrate_call_done(&c);
     migrate_call_make(&(struct migrate_options){0},
                       &(struct migrate_call_input){.dir = "/d", .key = "k", .copies_disks = true},
                       &c); /* 206; 207 are the others */
