@@ -145,6 +145,41 @@ static void delete_vm(struct control *c, struct http_exchange *x, const char *ui
     }
 }
 
+static void add_sizes(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct disks_sizes *sizes)
+{
+    for (size_t i = 0; i < sizes->n; i++) {
+        yyjson_mut_val *d = yyjson_mut_arr_add_obj(doc, list);
+
+        yyjson_mut_obj_add_strcpy(doc, d, "name", sizes->list[i].name);
+        yyjson_mut_obj_add_int(doc, d, "bytes", sizes->list[i].bytes);
+    }
+}
+
+/* Which images a move would copy, and how large they are. */
+static void post_disks(struct control *c, struct http_exchange *x, const char *uid)
+{
+    cleanup_body struct body b = {0};
+    struct disks disks;
+    struct disks_sizes sizes;
+    struct ferry_error err;
+    int rc = read_body(x, true, &b, &err);
+
+    (void)uid;
+    if (rc < 0 || (rc = disks_decode(&b.vmi->u.vmi, &disks, &err)) < 0 ||
+        (rc = disk_image_sizes(&disks, c->parts.context->domain.disk_dir, true, &sizes, &err)) <
+            0) {
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc_set_root(doc, o);
+    add_sizes(doc, yyjson_mut_obj_add_arr(doc, o, "disks"), &sizes);
+    ferry_cleanup_free char *text = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    http_answer_json(x, 200, text);
+}
+
 /* The answer to PUT /v1/target/UID: where the sockets are, and how large the images. */
 static int target_text(const struct context *ctx, const struct api_vmi *vmi, char **ret,
                        struct ferry_error *err)
@@ -166,12 +201,7 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
     yyjson_mut_obj_add_str(doc, o, "controlSocket", ctx->libvirt_socket);
     yyjson_mut_obj_add_str(doc, o, "memorySocket", memory);
     yyjson_mut_obj_add_bool(doc, o, "postCopy", target_can_post_copy());
-    for (size_t i = 0; i < sizes.n; i++) {
-        yyjson_mut_val *d = yyjson_mut_arr_add_obj(doc, list);
-
-        yyjson_mut_obj_add_str(doc, d, "name", sizes.list[i].name);
-        yyjson_mut_obj_add_int(doc, d, "bytes", sizes.list[i].bytes);
-    }
+    add_sizes(doc, list, &sizes);
     if (sizes.n) {
         yyjson_mut_obj_add_str(doc, o, "diskSocket", socket);
         yyjson_mut_obj_add_val(doc, o, "disks", list);
@@ -181,10 +211,11 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
     return 0;
 }
 
-/* The optional member "targetDisks" of a request: what the target answered as "disks". */
-static int read_target_disks(const struct body *b, struct disks_sizes *ret, struct ferry_error *err)
+/* An optional member of a request, as the other side answered it as "disks". */
+static int read_disks(const struct body *b, const char *member, struct disks_sizes *ret,
+                      struct ferry_error *err)
 {
-    yyjson_val *list = yyjson_obj_get((yyjson_val *)(uintptr_t)b->root, "targetDisks"), *item;
+    yyjson_val *list = yyjson_obj_get((yyjson_val *)(uintptr_t)b->root, member), *item;
     yyjson_arr_iter it = yyjson_arr_iter_with(list);
 
     *ret = (struct disks_sizes){0};
@@ -192,7 +223,7 @@ static int read_target_disks(const struct body *b, struct disks_sizes *ret, stru
         const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
 
         if (ret->n == DISKS_MAX || ferry_str_empty(name) || strlen(name) >= DISKS_NAME_SIZE) {
-            return ferry_fail(err, FERRY_INVALID, "targetDisks: each needs a name, at most %d",
+            return ferry_fail(err, FERRY_INVALID, "%s: each needs a name, at most %d", member,
                               DISKS_MAX);
         }
         snprintf(ret->list[ret->n].name, DISKS_NAME_SIZE, "%s", name);
@@ -206,10 +237,11 @@ static void put_target(struct control *c, struct http_exchange *x, const char *u
     const struct context *ctx = c->parts.context;
     cleanup_body struct body b = {0};
     struct migrate_options options;
+    struct disks_sizes disks;
     struct ferry_error err;
     int rc = read_body(x, true, &b, &err);
 
-    if (rc == 0) {
+    if (rc == 0 && (rc = read_disks(&b, "sourceDisks", &disks, &err)) == 0) {
         rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
                                     &options, &err);
     }
@@ -224,7 +256,7 @@ static void put_target(struct control *c, struct http_exchange *x, const char *u
                         "(/dev/userfaultfd is not accessible)");
     }
     if (rc == 0) {
-        rc = target_prepare(c->parts.target, uid, &b.vmi->u.vmi, &err);
+        rc = target_prepare(c->parts.target, uid, &b.vmi->u.vmi, &disks, &err);
     }
     ferry_cleanup_free char *text = NULL;
     if (rc < 0 || target_text(ctx, &b.vmi->u.vmi, &text, &err) < 0) {
@@ -242,7 +274,7 @@ static void put_migration(struct control *c, struct http_exchange *x, const char
     struct ferry_error err;
     int rc = read_body(x, true, &b, &err);
 
-    if (rc == 0 && (rc = read_target_disks(&b, &disks, &err)) == 0) {
+    if (rc == 0 && (rc = read_disks(&b, "targetDisks", &disks, &err)) == 0) {
         rc = migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)b.root, "options"),
                                     &options, &err);
     }
@@ -467,6 +499,7 @@ static const struct route {
     {"GET", "/v1/events", NULL, get_events},
     {"GET", "/metrics", NULL, get_metrics},
     {"POST", "/v1/plan", NULL, post_plan},
+    {"POST", "/v1/disks", NULL, post_disks},
     {"PUT", "/v1/target/", "", put_target},
     {"PUT", "/v1/migrations/", "", put_migration},
     {"POST", "/v1/migrations/", "/cancel", post_cancel},

@@ -379,6 +379,7 @@ int launcher_run(const struct launcher_config *cfg, struct ferry_error *err)
     }
     if (rc == 0) {
         loop(&l);
+        target_leave(l.target);
         if (l.daemon) {
             libvirtd_stop(l.daemon);
         }

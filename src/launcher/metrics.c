@@ -35,6 +35,10 @@ static void write_job(const struct metrics_input *in, struct ferry_buf *b)
          "Memory dirtied by the guest per second.", s->dirty_bytes_per_s},
         {"kubevirt_vmi_migration_memory_transfer_rate_bytes", "Memory sent per second.",
          s->bytes_per_s},
+        {"ferry_migration_volumes_bytes", "Size of the volumes that are copied.",
+         s->disk_total_bytes},
+        {"ferry_migration_volumes_remaining_bytes", "Data of volumes that still has to be copied.",
+         s->disk_remaining_bytes},
         {"ferry_migration_iteration", "Round of memory copying.", s->iteration},
         {"ferry_migration_throttle_percent", "Time that auto-converge takes from the guest.",
          s->throttle_percent},
@@ -59,6 +63,8 @@ static void write_result(const struct metrics_input *in, struct ferry_buf *b)
 
     line(b, in, "kubevirt_vmi_migration_start_time_seconds", "When the last migration began.", "",
          (double)m->start_ms / 1000);
+    line(b, in, "ferry_migration_mode", "0: pre-copy, 1: paused, 2: post-copy.", "",
+         (double)m->mode);
     line(b, in, "ferry_migration_postcopy", "The migration switched to post-copy.", "",
          m->mode == STRATEGY_POSTCOPY);
     line(b, in, "ferry_migration_paused", "The guest was paused so that the migration ends.", "",

@@ -44,6 +44,8 @@ void sample_decode(int job_type, virTypedParameterPtr params, int n_params, stru
         .total_bytes = or_zero(total),
         .processed_bytes = or_zero(number(params, n_params, VIR_DOMAIN_JOB_DATA_PROCESSED)),
         .remaining_bytes = or_zero(number(params, n_params, VIR_DOMAIN_JOB_DATA_REMAINING)),
+        .disk_total_bytes = or_zero(number(params, n_params, VIR_DOMAIN_JOB_DISK_TOTAL)),
+        .disk_remaining_bytes = or_zero(number(params, n_params, VIR_DOMAIN_JOB_DISK_REMAINING)),
         .bytes_per_s = or_zero(number(params, n_params, VIR_DOMAIN_JOB_MEMORY_BPS)),
         /* libvirt counts pages; without the page size it is x86's */
         .dirty_bytes_per_s = or_zero(dirty_pages) * (page > 0 ? page : 4096),
@@ -70,5 +72,9 @@ yyjson_mut_val *sample_json(yyjson_mut_doc *doc, const struct sample *s)
         yyjson_mut_obj_add_int(doc, o, "expectedDowntimeMs", s->downtime_ms);
     }
     yyjson_mut_obj_add_int(doc, o, "throttlePercent", s->throttle_percent);
+    if (s->disk_total_bytes > 0) {
+        yyjson_mut_obj_add_int(doc, o, "diskTotalBytes", s->disk_total_bytes);
+        yyjson_mut_obj_add_int(doc, o, "diskRemainingBytes", s->disk_remaining_bytes);
+    }
     return o;
 }

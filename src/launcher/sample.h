@@ -11,6 +11,7 @@ struct sample {
     bool active;  /* an unfinished outgoing migration */
     int64_t elapsed_ms;
     int64_t total_bytes, processed_bytes, remaining_bytes; /* memory and disks */
+    int64_t disk_total_bytes, disk_remaining_bytes;        /* of these, disks */
     int64_t bytes_per_s, dirty_bytes_per_s;
     int64_t iteration, postcopy_requests;
     int64_t downtime_ms; /* expected while active, real afterwards; -1 when not known */

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/disk_made.h"
 #include "launcher/gate.h"
 #include "launcher/incoming.h"
 #include "launcher/kept.h"
@@ -127,6 +128,9 @@ static bool apply(struct target *t, const struct incoming *in)
     if (in->phase == STATE_PHASE_FAILED) {
         remove_sockets(t);
         undefine(t);
+    }
+    if (in->phase == STATE_PHASE_FAILED || in->phase == STATE_PHASE_SUCCEEDED) {
+        disk_made_settle(t->c->domain.disk_dir, in->phase == STATE_PHASE_SUCCEEDED);
     }
     context_publish_migration(t->c, &none);
     return in->phase == STATE_PHASE_SUCCEEDED || in->phase == STATE_PHASE_FAILED;
@@ -285,22 +289,38 @@ static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,
 }
 
 int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
-                   struct ferry_error *err)
+                   const struct disks_sizes *source_disks, struct ferry_error *err)
 {
     ferry_cleanup_free char *xml = NULL;
+    struct disks disks;
+    struct disks_sizes made = {0};
     int rc = context_check_vmi(t->c, vmi, err);
 
-    /* Refuse here, before a byte moves, what could not be run here. */
-    if (rc < 0 || (rc = context_domain(t->c, vmi, &xml, err)) < 0) {
+    if (rc < 0 || (rc = disks_decode(vmi, &disks, err)) < 0) {
         return rc;
     }
     pthread_mutex_lock(&t->lock);
-    rc = begin(t, uid, vmi, err);
-    if (rc == 0) {
+    rc = disk_made_create(&disks, t->c->domain.disk_dir, source_disks, &made, err);
+    /* Refuse here, before a byte moves, what could not be run here. */
+    if (rc == 0 && (rc = context_domain(t->c, vmi, &xml, err)) == 0 &&
+        (rc = begin(t, uid, vmi, err)) == 0) {
         rc = start_watching_locked(t, err);
+    }
+    if (rc < 0) {
+        disk_made_undo(t->c->domain.disk_dir, &made);
     }
     pthread_mutex_unlock(&t->lock);
     return rc;
+}
+
+void target_leave(struct target *t)
+{
+    struct state_values v;
+
+    state_get(t->c->state, &v);
+    if (v.migration.role == STATE_ROLE_TARGET && v.migration.phase != STATE_PHASE_SUCCEEDED) {
+        disk_made_settle(t->c->domain.disk_dir, false);
+    }
 }
 
 int target_finalize(struct target *t, const char *uid, struct ferry_error *err)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "launcher/context.h"
+#include "launcher/disks.h"
 
 struct target;
 
@@ -12,7 +13,9 @@ void target_free(struct target *t); /* ends the watching thread; takes NULL */
 /* Prepares for migration `uid`; idempotent. CONFLICT when a guest lives here or another migration
  * is on its way. */
 int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
-                   struct ferry_error *err);
+                   const struct disks_sizes *source_disks, struct ferry_error *err);
+/* The launcher leaves for good: what was made for a move that never came goes, too. */
+void target_leave(struct target *t);
 /* After success: this launcher is an ordinary one now. Idempotent. */
 int target_finalize(struct target *t, const char *uid, struct ferry_error *err);
 /* Whether QEMU could take a guest by post-copy here: it needs userfaultfd. */

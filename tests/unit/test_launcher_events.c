@@ -126,6 +126,8 @@ static void metrics(void **state)
         OF("kubevirt_vmi_migration_data_remaining_bytes") "5\n",
         OF("kubevirt_vmi_migration_start_time_seconds") "1700000000.5\n",
         OF("ferry_migration_postcopy") "1\n",
+        OF("ferry_migration_mode") "2\n",
+        OF("ferry_migration_volumes_remaining_bytes") "0\n",
         OF("ferry_migration_expected_downtime_seconds") "0.25\n",
         "# TYPE ferry_migration_iteration gauge\n",
     };

@@ -372,14 +372,17 @@ class Node:
 class Move:
     """What the two handlers do around one migration, up to its start."""
 
-    def __init__(self, lab, guest, source, target, options=None, tls="raw"):
+    def __init__(self, lab, guest, source, target, options=None, tls="raw", make_disks=False):
         self.tls = tls
         self.uid = str(uuid.uuid4())
         self.key = guest["metadata"]["uid"]
         self.source, self.target = source, target
         self.guest = guest
         lab.moves.append(self)
-        self.sockets = target.ok("PUT", f"/v1/target/{self.uid}", {"vmi": guest, "options": options or {}})
+        body = {"vmi": guest, "options": options or {}}
+        if make_disks:
+            body["sourceDisks"] = source.ok("POST", "/v1/disks", {"vmi": guest})["disks"]
+        self.sockets = target.ok("PUT", f"/v1/target/{self.uid}", body)
         assert self.sockets["postCopy"], "userfaultfd is not accessible in the pod"
         self.connect(1)
         source.ok("PUT", f"/v1/migrations/{self.uid}", {

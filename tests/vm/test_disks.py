@@ -12,8 +12,8 @@ import scenario  # noqa: E402
 MIB = 1 << 20
 
 
-def guest_with(*volumes, qcow2=""):
-    guest = labs.new_guest()
+def guest_with(*volumes, qcow2="", **kwargs):
+    guest = labs.new_guest(**kwargs)
     guest["spec"]["domain"]["devices"]["disks"] = [{"name": name} for name in volumes]
     guest["spec"]["volumes"] = [{"name": name, "hostDisk": {"path": f"/srv/{name}.img", "type": "Disk"}}
                                 for name in volumes]
@@ -81,6 +81,60 @@ def test_qcow2_disk(bin_dir):
         m.close()
         source.end()
         target.end()
+
+
+WRITES = {"args": "ws=8 rate=4 hb=50 fill=rand disk=2 drate=200"}
+
+
+def test_guest_writes_its_disks(bin_dir):
+    """The guest rewrites a pattern on both disks while they are copied, and checks it afterwards. The images are made for
+    the move."""
+    with labs.lab(bin_dir) as lab:
+        empty = qcow2(os.path.join(lab.root, "empty.qcow2"), 8 * MIB)
+        guest = guest_with("root", "data", qcow2="data", **WRITES)
+        _, source = labs.start_guest(lab, guest, {"root": 6 * MIB, "data": empty})
+        target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+        lab.nodes[0].shape(160)
+        m = labs.Move(lab, guest, source, target, make_disks=True)
+        assert sorted(m.sockets["disks"], key=str) == [{"name": "data", "bytes": 8 * MIB}, {"name": "root", "bytes": 6 * MIB}]
+        assert m.wait_end() == ("succeeded", "succeeded"), source.migration()
+        assert lab.check_guest(target) > 1024, "the disks were not checked"
+        labs.wait_for("the mark to go", lambda: os.listdir(os.path.dirname(target.image("root"))) == ["disk.img"])
+        with open(target.image("root"), "r+b") as f:  # and it would have noticed
+            f.seek(MIB)
+            f.write(b"x" * 4096)
+        assert lab.monitor.verify()[1] + lab.monitor.bad_pages() > 0, "a changed block was not noticed"
+        m.close()
+        source.end()
+        target.end(0)
+
+
+def test_made_images_go(bin_dir):
+    """A move that is cancelled, one that never comes: nothing stays. An image that was there does."""
+    with labs.lab(bin_dir) as lab:
+        guest = guest_with("root", "data", **WRITES)
+        _, source = labs.start_guest(lab, guest, {"root": 6 * MIB, "data": 4 * MIB})
+        lab.nodes[0].shape(16)
+        for reached in (True, False):
+            target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest, {"root": 6 * MIB})
+            if reached:
+                m = labs.Move(lab, guest, source, target, make_disks=True)
+                labs.wait_for("disks to be copied", lambda: m.phase(target) == "running")
+                source.ok("POST", f"/v1/migrations/{m.uid}/cancel")
+                assert m.wait_end(60) == ("failed", "failed"), source.migration()
+                m.close()
+                assert os.path.exists(target.image("root")) and not os.path.exists(target.image("data"))
+            else:
+                sizes = source.ok("POST", "/v1/disks", {"vmi": guest})["disks"]
+                target.ok("PUT", "/v1/target/u7", {"vmi": guest, "sourceDisks": sizes})
+                assert os.path.getsize(target.image("data")) == 4 * MIB
+            disks = os.path.dirname(os.path.dirname(target.image("root")))
+            target.ok("DELETE", "/v1/vm", {"graceS": 0})
+            labs.wait_for("the end of the sandbox", lambda t=target: not t.alive())
+            assert os.listdir(disks) == ["root"], os.listdir(disks)
+            target.remove()
+        lab.check_guest(source)
+        source.end(0)
 
 
 def test_wrong_sizes(bin_dir):
