@@ -272,13 +272,15 @@ int ferry_unix_peer(int fd, struct ferry_peer *ret, struct ferry_error *err)
     return 0;
 }
 
+enum { LISTEN_FDS_MAX = 1 << 16 }; /* a descriptor store may keep many */
+
 int ferry_listen_fds(void)
 {
     const char *fds = getenv("LISTEN_FDS");
     const char *pid = getenv("LISTEN_PID");
     long long n = 0, owner = 0;
 
-    if (!fds || ferry_parse_int(fds, 0, 64, &n, NULL) < 0) {
+    if (!fds || ferry_parse_int(fds, 0, LISTEN_FDS_MAX, &n, NULL) < 0) {
         return 0;
     }
     if (pid && (ferry_parse_int(pid, 1, INT32_MAX, &owner, NULL) < 0 || owner != getpid())) {

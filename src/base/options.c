@@ -154,9 +154,14 @@ int ferry_log_options_apply(const char *program, const struct ferry_log_options 
     return 0;
 }
 
+static int extra_signal; /* set before the first thread */
+
 static void stop_signals(sigset_t *set)
 {
     sigemptyset(set);
+    if (extra_signal) {
+        sigaddset(set, extra_signal);
+    }
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);
     sigaddset(set, SIGHUP);
@@ -169,6 +174,12 @@ void ferry_signals_block(void)
     stop_signals(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
+}
+
+void ferry_signals_block_also(int sig)
+{
+    extra_signal = sig;
+    ferry_signals_block();
 }
 
 int ferry_signals_wait(int64_t deadline_ns)

@@ -61,6 +61,8 @@ int ferry_log_options_apply(const char *program, const struct ferry_log_options 
 
 /* Blocks SIGTERM, SIGINT and SIGHUP, ignores SIGPIPE. Call before the first thread. */
 void ferry_signals_block(void);
+/* And one more. */
+void ferry_signals_block_also(int sig);
 /* Waits for one of the blocked signals; returns its number, or 0 when `deadline_ns` passed. */
 int ferry_signals_wait(int64_t deadline_ns);
 

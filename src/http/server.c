@@ -30,7 +30,8 @@ enum {
     IDLE_TIMEOUT_S = 300,
     MAX_HEADERS = 8,
     DROP_FACTOR = 8,
-    RETIRED_MAX = 8
+    RETIRED_MAX = 8,
+    QUIET_MS = 30,
 };
 
 /* libmicrohttpd reads certificates once: a new one is a new daemon on the same listening socket.
@@ -56,10 +57,12 @@ struct http_server {
     void (*refuse)(struct http_exchange *x, int status, const struct ferry_error *err);
     void *ctx;
     atomic_bool stopping;
+    atomic_int unserved; /* connections that wait for their first answer, or for another one */
 };
 
 struct connection_state {
     bool known;
+    bool unserved;
     struct http_peer peer;
 };
 
@@ -206,14 +209,31 @@ static void find_peer(struct http_server *s, struct MHD_Connection *c, struct ht
     }
 }
 
+/* On the connection's own thread. */
+static void set_unserved(struct http_server *s, struct connection_state *state, bool unserved)
+{
+    if (state && state->unserved != unserved) {
+        state->unserved = unserved;
+        atomic_fetch_add(&s->unserved, unserved ? 1 : -1);
+    }
+}
+
+static struct connection_state *state_of(struct MHD_Connection *c)
+{
+    return connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT).socket_context;
+}
+
 static void on_connection(void *cls, struct MHD_Connection *c, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    (void)cls;
+    struct http_server *s = cls;
+
     (void)c;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_context = ferry_xcalloc(1, sizeof(struct connection_state));
+        set_unserved(s, *socket_context, true);
     } else {
+        set_unserved(s, *socket_context, false);
         free(*socket_context);
         *socket_context = NULL;
     }
@@ -221,8 +241,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **socket_con
 
 static void load_peer(struct http_exchange *x)
 {
-    struct connection_state *state =
-        connection_info(x->connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT).socket_context;
+    struct connection_state *state = state_of(x->connection);
 
     if (!state) {
         find_peer(x->server, x->connection, &x->peer);
@@ -525,6 +544,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
         x->server = s;
         x->connection = c;
         x->begin_ns = ferry_now_ns();
+        set_unserved(s, state_of(c), true);
         x->method = ferry_strdup(method);
         x->path = ferry_strdup(url);
         *request_state = x;
@@ -562,9 +582,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 static void on_completed(void *cls, struct MHD_Connection *c, void **request_state,
                          enum MHD_RequestTerminationCode code)
 {
-    (void)cls;
-    (void)c;
     (void)code;
+    set_unserved(cls, state_of(c), false);
     if (*request_state) {
         exchange_free(*request_state);
         *request_state = NULL;
@@ -687,6 +706,21 @@ int http_server_renew(struct http_server *s, const char *cert_pem, const char *k
     s->daemon = fresh;
     s->listen_fd = ferry_take_fd(&fd);
     return 0;
+}
+
+int http_server_leave(struct http_server *s, int64_t deadline_ns)
+{
+    int fd = MHD_quiesce_daemon(s->daemon);
+
+    /* A connection that was being accepted just now shows a moment later. */
+    for (int quiet = 0; quiet < QUIET_MS && ferry_ms_left(deadline_ns) > 0; quiet++) {
+        if (atomic_load(&s->unserved) > 0) {
+            quiet = 0;
+        }
+        ferry_sleep_ms(1);
+    }
+    http_server_stop(s);
+    return fd;
 }
 
 void http_server_stop(struct http_server *s)

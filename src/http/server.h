@@ -55,6 +55,10 @@ int http_server_renew(struct http_server *s, const char *cert_pem, const char *k
                       struct ferry_error *err);
 /* Stops listening, ends streams (their `read` sees http_server_stopping), waits for handlers. */
 void http_server_stop(struct http_server *s);
+/* As http_server_stop(), but whoever has connected is still answered, until `deadline_ns` at the
+ * latest, and the listening socket stays open: it is returned, for another server to go on with.
+ * Who connects meanwhile waits. */
+int http_server_leave(struct http_server *s, int64_t deadline_ns);
 bool http_server_stopping(const struct http_server *s);
 
 /* The request. Strings live as long as the exchange. */

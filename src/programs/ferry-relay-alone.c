@@ -2,6 +2,7 @@
 #include "programs/ferry-relay-alone.h"
 
 #include <net/if.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,7 +20,7 @@ static const char program[] = "ferry-relay";
 struct alone_options {
     const char *listen, *connect, *ca, *cert, *key, *node, *peer_node, *peer_cn, *move, *protocol,
         *peer_address, *rate, *interface;
-    int channel, resume_window;
+    int channel, resume_window, fd_store;
     bool plain;
     struct ferry_log_options log;
 };
@@ -146,7 +147,8 @@ static int make_spec(const struct alone_options *o, bool source, struct relay_sp
 /* ---- running ----------------------------------------------------------------------------------
  */
 
-static int run(const struct alone_options *o, bool source, struct relay_spec *spec_take)
+static int run(const struct alone_options *o, bool source, struct relay_spec *spec_take,
+               const struct relay_self *self)
 {
     const struct tls_credentials_files files = {.ca = o->ca,
                                                 .cert = o->cert,
@@ -160,19 +162,19 @@ static int run(const struct alone_options *o, bool source, struct relay_spec *sp
     int rc = 0;
 
     umask(0); /* the mode of each file is given where it is made */
-    ferry_signals_block();
+    ferry_signals_block_also(SIGUSR2);
     if (!o->plain) {
         rc = tls_credentials_new(&files, &credentials, &err);
         rc = rc < 0 ? rc : tls_credentials_load(credentials, &err);
     }
     if (rc == 0) {
-        rc = relay_alone_run(ferry_take_ptr(spec), credentials, &err);
+        rc = relay_alone_run(ferry_take_ptr(spec), credentials, self, (size_t)o->fd_store, &err);
     }
     tls_credentials_free(credentials);
     return rc < 0 ? ferry_die(program, FERRY_EXIT_FAILED, &err) : FERRY_EXIT_OK;
 }
 
-int ferry_relay_alone(bool source, int argc, char **argv)
+int ferry_relay_alone(bool source, int argc, char **argv, const struct relay_self *self)
 {
     struct alone_options o = {.protocol = "ferry", .channel = RELAY_MEMORY, .resume_window = 240};
     const struct ferry_option options[] = {
@@ -200,6 +202,8 @@ int ferry_relay_alone(bool source, int argc, char **argv)
         {"rate", 0, FERRY_OPTION_STRING, &o.rate, "BYTES", "per second at most (K, M, G)"},
         {"resume-window", 0, FERRY_OPTION_INT, &o.resume_window, "SECONDS",
          "how long a stream is held without a connection (240)"},
+        {"fd-store", 0, FERRY_OPTION_INT, &o.fd_store, "N",
+         "room in systemd's descriptor store (FileDescriptorStoreMax=); none"},
         FERRY_LOG_OPTION_ROWS(&o.log),
         {0},
     };
@@ -212,7 +216,7 @@ int ferry_relay_alone(bool source, int argc, char **argv)
         .options = options,
         .epilogue =
             "The first line printed is 'listening' and the address. SIGTERM ends it when no\n"
-            "stream is left, a second one at once.",
+            "stream is left, a second one at once. SIGUSR2 hands over to a new process.",
     };
     struct relay_spec *spec = ferry_xcalloc(1, sizeof(*spec));
     struct ferry_error err;
@@ -226,5 +230,5 @@ int ferry_relay_alone(bool source, int argc, char **argv)
         relay_spec_free(spec);
         return ferry_die(program, FERRY_EXIT_USAGE, &err);
     }
-    return run(&o, source, spec);
+    return run(&o, source, spec, self);
 }

@@ -19,7 +19,9 @@
 #include "programs/ferry-relay-alone.h"
 #include "relay/control.h"
 #include "relay/endpoint.h"
+#include "relay/life.h"
 #include "relay/manager.h"
+#include "relay/takeover.h"
 #include "tls/credentials.h"
 #include "tls/pki.h"
 
@@ -30,6 +32,8 @@ static const char default_user[] = "ferry-relay";
 struct serve_options {
     const char *root, *node, *control, *ca, *cert, *key, *client_cert, *client_key, *user, *rate;
     uint64_t bytes_per_s;
+    int fd_store;
+    const struct relay_self *self;
     struct ferry_log_options log;
 };
 
@@ -132,50 +136,45 @@ static int open_control(const char *path, const struct identity *id, struct ferr
     return ferry_take_fd(&fd);
 }
 
-/* Until a signal; then until no stream is left, or a second signal. */
-static void serve_until_told(struct relay_manager *m)
+/* The manager with what another process left, and the control socket that goes with it. */
+static int take_over(struct relay_takeover *t, struct relay_manager *m, int *control_fd,
+                     struct ferry_error *err)
 {
-    int64_t for_ever = INT64_MAX;
-    int sig;
+    int rc;
 
-    do {
-        sig = ferry_signals_wait(for_ever);
-    } while (sig == SIGHUP || sig == 0); /* credentials are re-read without being told */
-    relay_manager_drain(m);
-    ferry_info("draining: no new moves", F_UINT("streams", relay_manager_stream_count(m)));
-    while (relay_manager_stream_count(m) > 0) {
-        sig = ferry_signals_wait(ferry_now_ns() + 100 * FERRY_NS_PER_MS);
-        if (sig != 0 && sig != SIGHUP) {
-            ferry_warn("stopped by a second signal",
-                       F_UINT("streams", relay_manager_stream_count(m)));
-            return;
-        }
+    if (t->from == RELAY_FROM_NOBODY) {
+        return 0;
     }
+    if ((rc = relay_takeover_restore(t, false, m, control_fd, err)) < 0 ||
+        (rc = relay_takeover_commit(t, m, err)) < 0) {
+        return rc;
+    }
+    relay_manager_resume(m);
+    return 0;
 }
 
 static int serve_with(struct tls_credentials *credentials, struct tls_credentials *client,
-                      int control_fd, const struct serve_options *o, const struct identity *id,
-                      struct ferry_error *err)
+                      int control_fd, struct relay_takeover *t, const struct serve_options *o,
+                      const struct identity *id, struct ferry_error *err)
 {
-    struct relay_manager *m = NULL;
-    struct http_server *server = NULL;
+    struct relay_life life = {.self = o->self, .fd_store = (size_t)o->fd_store};
     ferry_cleanup_fd int fd = control_fd;
     int rc;
 
     if ((rc = drop_privileges(id, err)) < 0 || (rc = tls_credentials_load(credentials, err)) < 0 ||
         (client != credentials && (rc = tls_credentials_load(client, err)) < 0) ||
-        (rc = relay_manager_new(credentials, client, o->bytes_per_s, &m, err)) < 0) {
+        (rc = relay_manager_new(credentials, client, o->bytes_per_s, &life.manager, err)) < 0) {
         return rc;
     }
-    rc = relay_control_start(ferry_take_fd(&fd), m, &server, err);
-    if (rc == 0) {
+    if ((rc = take_over(t, life.manager, &fd, err)) == 0 &&
+        (rc = relay_control_start(ferry_take_fd(&fd), life.manager, &life.server, err)) == 0) {
         ferry_info("serving", F_STR("node", o->node), F_STR("control", o->control),
                    F_UINT("uid", getuid()));
         ferry_pages_forget();
-        serve_until_told(m);
-        http_server_stop(server);
+        relay_life_run(&life);
+        http_server_stop(life.server);
     }
-    relay_manager_free(m);
+    relay_manager_free(life.manager);
     return rc;
 }
 
@@ -198,23 +197,29 @@ static int serve_run(struct serve_options *o)
     struct tls_credentials *credentials = NULL, *client = NULL;
     struct ferry_error err;
     struct identity id = {0};
+    struct relay_takeover t;
 
     o->control = o->control ? o->control + strlen("unix:") : control;
     if (parse_user(o->user, &id, &err) < 0) {
         return usage_error(&err);
     }
     umask(0); /* the mode of each file is given where it is made */
-    ferry_signals_block();
+    ferry_signals_block_also(SIGUSR2);
     raise_descriptor_limit();
+    relay_takeover_look(&t);
     int rc = tls_credentials_new(&files, &credentials, &err);
     if (rc == 0 && o->client_cert) {
         rc = tls_credentials_new(&client_files, &client, &err);
     }
     if (rc == 0) {
-        int fd = open_control(o->control, &id, &err);
+        bool anew = t.from == RELAY_FROM_NOBODY;
+        int fd = anew ? open_control(o->control, &id, &err) : -1;
 
-        rc = fd < 0 ? fd : serve_with(credentials, client ? client : credentials, fd, o, &id, &err);
+        rc = anew && fd < 0
+                 ? fd
+                 : serve_with(credentials, client ? client : credentials, fd, &t, o, &id, &err);
     }
+    relay_takeover_done(&t);
     tls_credentials_free(credentials);
     tls_credentials_free(client);
     if (rc < 0) {
@@ -224,9 +229,9 @@ static int serve_run(struct serve_options *o)
     return FERRY_EXIT_OK;
 }
 
-static int serve(int argc, char **argv)
+static int serve(int argc, char **argv, const struct relay_self *self)
 {
-    struct serve_options o = {.root = ""};
+    struct serve_options o = {.root = "", .self = self};
     const struct ferry_option options[] = {
         {"root", 0, FERRY_OPTION_STRING, &o.root, "DIR", "prefix of all default paths"},
         {"node", 0, FERRY_OPTION_STRING, &o.node, "NAME", "name of this node (required)"},
@@ -243,6 +248,8 @@ static int serve(int argc, char **argv)
          "limit per second of all moves together (K, M, G); none"},
         {"user", 0, FERRY_OPTION_STRING, &o.user, "USER",
          "name or UID:GID to run as when started as root"},
+        {"fd-store", 0, FERRY_OPTION_INT, &o.fd_store, "N",
+         "room in systemd's descriptor store (FileDescriptorStoreMax=); none"},
         FERRY_LOG_OPTION_ROWS(&o.log),
         {0},
     };
@@ -375,6 +382,19 @@ static int pki(int argc, char **argv)
 /* ---- main -------------------------------------------------------------------------------------
  */
 
+/* A verb that relays, with the whole call for a successor. */
+static int relay(int argc, char **argv, int whole_argc, char **whole_argv)
+{
+    struct relay_self self;
+
+    relay_self_init(&self, whole_argc, whole_argv);
+    int code = ferry_streq(argv[0], "serve")
+                   ? serve(argc, argv, &self)
+                   : ferry_relay_alone(ferry_streq(argv[0], "source"), argc, argv, &self);
+    relay_self_done(&self);
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     const struct ferry_option none[] = {{0}};
@@ -391,11 +411,9 @@ int main(int argc, char **argv)
     };
     struct ferry_error err;
 
-    if (argc > 1 && ferry_streq(argv[1], "serve")) {
-        return serve(argc - 1, argv + 1);
-    }
-    if (argc > 1 && (ferry_streq(argv[1], "source") || ferry_streq(argv[1], "target"))) {
-        return ferry_relay_alone(ferry_streq(argv[1], "source"), argc - 1, argv + 1);
+    if (argc > 1 && (ferry_streq(argv[1], "serve") || ferry_streq(argv[1], "source") ||
+                     ferry_streq(argv[1], "target"))) {
+        return relay(argc - 1, argv + 1, argc, argv);
     }
     if (argc > 1 && ferry_streq(argv[1], "pki")) {
         return pki(argc - 1, argv + 1);

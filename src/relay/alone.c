@@ -1,16 +1,12 @@
 #include "relay/alone.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "base/options.h"
 #include "base/pages.h"
 #include "relay/group.h"
+#include "relay/takeover.h"
 
 static void print_listening(const struct relay_group *g)
 {
@@ -25,43 +21,40 @@ static void print_listening(const struct relay_group *g)
     fflush(stdout);
 }
 
-static bool told_to_end(int sig)
+static int go_on(struct relay_takeover *t, struct relay_manager *m, struct ferry_error *err)
 {
-    return sig != 0 && sig != SIGHUP; /* credentials are re-read without being told */
-}
+    int control = -1, rc;
 
-static void serve(struct relay_group *g)
-{
-    while (!told_to_end(ferry_signals_wait(INT64_MAX))) {
+    if ((rc = relay_takeover_restore(t, true, m, &control, err)) < 0 ||
+        (rc = relay_takeover_commit(t, m, err)) < 0) {
+        return rc;
     }
-    ferry_info("ends when no stream is left", F_UINT("streams", relay_group_stream_count(g)));
-    while (relay_group_stream_count(g) > 0) {
-        if (told_to_end(ferry_signals_wait(ferry_now_ns() + 100 * FERRY_NS_PER_MS))) {
-            ferry_warn("stopped by a second signal",
-                       F_UINT("streams", relay_group_stream_count(g)));
-            return;
-        }
-    }
+    relay_manager_resume(m);
+    return 0;
 }
 
 int relay_alone_run(struct relay_spec *spec_take, struct tls_credentials *credentials,
-                    struct ferry_error *err)
+                    const struct relay_self *self, size_t fd_store, struct ferry_error *err)
 {
-    struct relay_env env = {.server = credentials, .client = credentials};
-    struct relay_group *g = NULL;
+    ferry_cleanup(relay_spec_freep) struct relay_spec *spec = spec_take;
+    struct relay_life life = {.self = self, .fd_store = fd_store};
+    struct relay_takeover t;
 
-    if (getrandom(env.instance, sizeof(env.instance), 0) != (ssize_t)sizeof(env.instance)) {
-        relay_spec_free(spec_take);
-        return ferry_fail_errno(err, errno, "reading random bytes");
+    relay_takeover_look(&t);
+    int rc = relay_manager_new(credentials, credentials, 0, &life.manager, err);
+    if (rc == 0 && t.from != RELAY_FROM_NOBODY) {
+        rc = go_on(&t, life.manager, err);
+    } else if (rc == 0) {
+        rc = relay_manager_add(life.manager, ferry_take_ptr(spec), err);
+        if (rc == 0) {
+            print_listening(relay_manager_first(life.manager));
+        }
     }
-    env.rate = relay_rate_new(NULL, 0);
-    int rc = relay_group_start(spec_take, &env, &g, err);
+    relay_takeover_done(&t);
     if (rc == 0) {
-        print_listening(g);
         ferry_pages_forget();
-        serve(g);
+        relay_life_run(&life);
     }
-    relay_group_stop(g);
-    relay_rate_free(env.rate);
+    relay_manager_free(life.manager);
     return rc;
 }

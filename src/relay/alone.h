@@ -2,11 +2,12 @@
 #pragma once
 
 #include "base/error.h"
+#include "relay/life.h"
 #include "relay/spec.h"
 #include "tls/credentials.h"
 
-/* Takes `spec`, also on failure. Prints "listening ADDRESS:PORT" or "listening unix:PATH" as a
- * line, then relays until a signal, and goes on until no stream is left or a second one.
+/* Takes `spec`, also on failure. Prints "listening ADDRESS:PORT" or "listening unix:PATH" as a line
+ * (not when it goes on where another process stopped), then relays as relay/life says.
  * `credentials` may be NULL for plain TCP. Signals must be blocked. */
 int relay_alone_run(struct relay_spec *spec_take, struct tls_credentials *credentials,
-                    struct ferry_error *err);
+                    const struct relay_self *self, size_t fd_store, struct ferry_error *err);

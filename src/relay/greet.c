@@ -56,29 +56,43 @@ static void refuse(const struct relay_stream *s, struct relay_arrival *a,
     relay_arrival_answer(a, answer, n);
 }
 
-static void run_target(const struct relay_stream *s, struct relay_arrival *a,
-                       struct relay_live *live, bool has_slot)
+/* Paused while the unix socket was being dialled: nothing was answered yet, so the source asks
+ * again and it begins anew, here or in a successor. */
+static enum relay_leave begin_anew(struct session *x)
 {
-    struct protocol_config config;
-    struct ferry_error err;
-    struct session x;
-
-    session_init(&x, s);
-    x.live = live;
-    x.has_slot = has_slot;
-    session_config(s, &config);
-    x.p = protocol_new_target(&config, &a->hello, ferry_now_ns());
-    relay_link_adopt(&x.link, a->fd, a->tls);
-    x.unix_fd = relay_local_dial(s->channel->unix_path, s->stop_fd, &err);
-    if (x.unix_fd < 0) {
-        protocol_unix_refused(x.p, err.msg, ferry_now_ns());
-    } else {
-        protocol_unix_connected(x.p, ferry_now_ns());
-    }
-    session_run(&x);
+    relay_local_leave_slot(x->s->slot, &x->has_slot);
+    relay_session_abandon(x);
+    return RELAY_OVER;
 }
 
-void relay_session_run_target(const struct relay_stream *s, int fd)
+static enum relay_leave run_target(const struct relay_stream *s, struct relay_arrival *a,
+                                   struct relay_live *live, bool has_slot, struct session **ret)
+{
+    struct session *x = session_new(s);
+    struct protocol_config config;
+    struct ferry_error err;
+
+    x->live = live;
+    x->has_slot = has_slot;
+    session_config(s, &config);
+    x->p = protocol_new_target(&config, &a->hello, ferry_now_ns());
+    relay_link_adopt(&x->link, a->fd, a->tls);
+    int fd = relay_local_dial(s->channel->unix_path, s->stop_fd, &err);
+    if (fd == -FERRY_CANCELLED && atomic_load(s->pausing)) {
+        return begin_anew(x);
+    }
+    if (fd < 0) {
+        protocol_unix_refused(x->p, err.msg, ferry_now_ns());
+    } else {
+        x->unix_fd = fd;
+        protocol_unix_connected(x->p, ferry_now_ns());
+    }
+    *ret = x;
+    return relay_session_go_on(ret);
+}
+
+enum relay_leave relay_session_run_target(const struct relay_stream *s, int fd,
+                                          struct session **ret)
 {
     struct relay_arrival a = {.fd = fd};
     struct hello_facts facts = {.peer_is_source = true, .accepting = true};
@@ -93,14 +107,16 @@ void relay_session_run_target(const struct relay_stream *s, int fd)
     relay_net_peer_name(fd, a.peer);
     int rc = greet(s, &a, &refusal, &err);
     if (rc < 0) {
-        session_not_opened(s, &err);
+        if (rc != -FERRY_CANCELLED || !atomic_load(s->pausing)) {
+            session_not_opened(s, &err);
+        }
         tls_conn_free(a.tls);
         close(fd);
-        return;
+        return RELAY_OVER;
     }
     if (rc > 0) {
         refuse(s, &a, &refusal, answer, hello_put_refused(answer, &refusal));
-        return;
+        return RELAY_OVER;
     }
     facts.move_known = ferry_streq(a.hello.move, s->spec->move);
     facts.channel_open = a.hello.channel == (uint32_t)s->channel->logical;
@@ -109,8 +125,7 @@ void relay_session_run_target(const struct relay_stream *s, int fd)
     enum hello_verdict verdict = relay_registry_greet(s->registry, &a, &facts, s->env->instance,
                                                       &live, &refusal, answer, &n);
     if (verdict == HELLO_START) {
-        run_target(s, &a, live, has_slot);
-        return;
+        return run_target(s, &a, live, has_slot, ret);
     }
     relay_local_leave_slot(s->slot, &has_slot);
     if (verdict == HELLO_REFUSE) {
@@ -118,4 +133,5 @@ void relay_session_run_target(const struct relay_stream *s, int fd)
     } else if (verdict == HELLO_FINISHED) {
         relay_arrival_answer(&a, answer, n);
     }
+    return RELAY_OVER;
 }

@@ -3,14 +3,13 @@
  * All that is fixed at the start (spec, listeners, ports, descriptors) is read without a lock. The
  * list of streams is under `lock`. A stream's thread marks its entry as finished and wakes the
  * accepting thread, which joins it and frees the entry; relay_group_stop() joins what is left. One
- * event descriptor, never read, tells all threads of the group to end. */
-#include "relay/group.h"
+ * event descriptor tells all streams of the group to end, or to leave their threads so that they
+ * can go on elsewhere (group_handover.c); another one tells the accepting thread. */
+#include "relay/group_priv.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,7 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "relay/stream.h"
+#include "relay/session.h"
 
 enum {
     /* multifd takes up to 255 connections and one; then there are disks and control. */
@@ -34,35 +33,10 @@ enum {
     PAUSE_MS = 100,
 };
 
-struct entry {
-    struct relay_stream stream;
-    struct relay_stream_stats stats;
-    struct relay_group *group;
-    struct entry *next;
-    pthread_t thread;
-    int fd;
-    bool finished; /* under the group's lock: the thread is done with everything */
-};
-
-struct relay_group {
-    struct relay_spec *spec;
-    const struct relay_env *env;
-    struct relay_registry *registry;
-    struct relay_rate *rate;
-    int stop_fd, finished_fd, dirfd;
-    int listeners[RELAY_CHANNELS_MAX], ports[RELAY_CHANNELS_MAX];
-    atomic_bool control_busy;
-    pthread_t acceptor;
-    bool accepting;
-    pthread_mutex_t lock; /* over the rest */
-    struct entry *streams;
-    size_t n_streams; /* that are not finished */
-};
-
 /* ---- streams ----------------------------------------------------------------------------------
  */
 
-static void list_add(struct relay_group *g, struct entry *e)
+static void list_add(struct relay_group *g, struct group_entry *e)
 {
     pthread_mutex_lock(&g->lock);
     e->next = g->streams;
@@ -72,14 +46,14 @@ static void list_add(struct relay_group *g, struct entry *e)
 }
 
 /* Takes the first entry off the list that is finished, or any; NULL when there is none. */
-static struct entry *list_take(struct relay_group *g, bool finished_only)
+static struct group_entry *list_take(struct relay_group *g, bool finished_only)
 {
     pthread_mutex_lock(&g->lock);
-    struct entry **at = &g->streams;
+    struct group_entry **at = &g->streams;
     while (*at && finished_only && !(*at)->finished) {
         at = &(*at)->next;
     }
-    struct entry *e = *at;
+    struct group_entry *e = *at;
     if (e) {
         *at = e->next;
     }
@@ -89,15 +63,22 @@ static struct entry *list_take(struct relay_group *g, bool finished_only)
 
 static void join_streams(struct relay_group *g, bool finished_only)
 {
-    struct entry *e;
+    struct group_entry *e;
 
     while ((e = list_take(g, finished_only))) {
-        pthread_join(e->thread, NULL);
+        if (e->started) {
+            pthread_join(e->thread, NULL);
+        }
+        if (e->session) {
+            relay_session_cancel(e->session);
+        } else if (!e->started) {
+            close(e->fd);
+        }
         free(e);
     }
 }
 
-static void add_to_totals(const struct entry *e)
+static void add_to_totals(const struct group_entry *e)
 {
     const struct relay_group *g = e->group;
     struct relay_totals *t = g->env->totals ? &g->env->totals[g->spec->role] : NULL;
@@ -113,10 +94,12 @@ static void add_to_totals(const struct entry *e)
 
 static void *stream_thread(void *arg)
 {
-    struct entry *e = arg;
+    struct group_entry *e = arg;
     struct relay_group *g = e->group;
 
-    relay_stream_run(&e->stream, e->fd);
+    if (relay_stream_run(&e->stream, e->fd, &e->session) != RELAY_OVER) {
+        return NULL; /* to be gone on with */
+    }
     pthread_mutex_lock(&g->lock);
     add_to_totals(e);
     e->finished = true;
@@ -126,7 +109,7 @@ static void *stream_thread(void *arg)
     return NULL;
 }
 
-static int start_thread(struct entry *e)
+int group_start_thread(struct group_entry *e)
 {
     pthread_attr_t attr;
 
@@ -134,7 +117,21 @@ static int start_thread(struct entry *e)
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     int rc = pthread_create(&e->thread, &attr, stream_thread, e);
     pthread_attr_destroy(&attr);
+    e->started = rc == 0;
     return rc;
+}
+
+void group_drop_entry(struct relay_group *g, struct group_entry *e)
+{
+    pthread_mutex_lock(&g->lock);
+    struct group_entry **at = &g->streams;
+    while (*at != e) {
+        at = &(*at)->next;
+    }
+    *at = e->next;
+    g->n_streams -= e->finished ? 0 : 1;
+    pthread_mutex_unlock(&g->lock);
+    free(e);
 }
 
 static void name_local(const struct relay_group *g, const struct relay_channel *channel,
@@ -150,10 +147,10 @@ static void name_local(const struct relay_group *g, const struct relay_channel *
     }
 }
 
-static void add_stream(struct relay_group *g, size_t index, int fd)
+struct group_entry *group_add_entry(struct relay_group *g, size_t index, int fd)
 {
     const struct relay_channel *channel = &g->spec->channels[index];
-    struct entry *e = ferry_xcalloc(1, sizeof(*e));
+    struct group_entry *e = ferry_xcalloc(1, sizeof(*e));
 
     e->group = g;
     e->fd = fd;
@@ -173,20 +170,24 @@ static void add_stream(struct relay_group *g, size_t index, int fd)
         .registry = g->registry,
         .rate = g->spec->role == RELAY_SOURCE ? g->rate : NULL,
         .stop_fd = g->stop_fd,
+        .pausing = &g->pausing,
         .slot = channel->logical == RELAY_CONTROL ? &g->control_busy : NULL,
         .stats = &e->stats,
     };
     list_add(g, e);
-    int rc = start_thread(e);
+    return e;
+}
+
+static void add_stream(struct relay_group *g, size_t index, int fd)
+{
+    struct group_entry *e = group_add_entry(g, index, fd);
+    int rc = group_start_thread(e);
+
     if (rc != 0) {
         ferry_warn("connection turned away: no thread for it", F_STR("key", g->spec->key),
                    F_STR("peer", e->stats.peer), F_STR("error", strerror(rc)));
         close(fd);
-        pthread_mutex_lock(&g->lock);
-        g->streams = e->next; /* only this thread adds: it is still the first */
-        g->n_streams--;
-        pthread_mutex_unlock(&g->lock);
-        free(e);
+        group_drop_entry(g, e);
     }
 }
 
@@ -237,7 +238,7 @@ static void *accept_thread(void *arg)
         for (size_t i = 0; i < n; i++) {
             p[i] = (struct pollfd){.fd = g->listeners[i], .events = POLLIN};
         }
-        p[n] = (struct pollfd){.fd = g->stop_fd, .events = POLLIN};
+        p[n] = (struct pollfd){.fd = g->quiet_fd, .events = POLLIN};
         p[n + 1] = (struct pollfd){.fd = g->finished_fd, .events = POLLIN};
         if (poll(p, n + 2, -1) < 0) {
             continue; /* EINTR */
@@ -257,7 +258,7 @@ static void *accept_thread(void *arg)
                       F_UINT("streams", relay_group_stream_count(g)));
             paused = !good;
         }
-        if (!good && relay_net_wait(-1, 0, g->stop_fd, ferry_now_ns() + PAUSE_MS * FERRY_NS_PER_MS,
+        if (!good && relay_net_wait(-1, 0, g->quiet_fd, ferry_now_ns() + PAUSE_MS * FERRY_NS_PER_MS,
                                     NULL) == -FERRY_CANCELLED) {
             return NULL;
         }
@@ -311,13 +312,13 @@ static int listen_all(struct relay_group *g, struct ferry_error *err)
     return 0;
 }
 
-static void close_listeners(struct relay_group *g)
+void group_close_listeners(struct relay_group *g)
 {
     for (size_t i = 0; i < g->spec->n_channels; i++) {
         if (g->listeners[i] < 0) {
             continue;
         }
-        if (g->spec->role == RELAY_SOURCE) {
+        if (g->spec->role == RELAY_SOURCE && !g->handed_over) {
             char name[RELAY_SOCKET_NAME];
 
             const struct relay_channel *c = &g->spec->channels[i];
@@ -337,14 +338,15 @@ void relay_group_stop(struct relay_group *g)
     if (!g) {
         return;
     }
-    if (g->accepting) {
+    if (g->stop_fd >= 0) {
         eventfd_write(g->stop_fd, 1);
-        pthread_join(g->acceptor, NULL);
     }
-    close_listeners(g);
+    group_stop_accepting(g);
+    group_close_listeners(g);
     join_streams(g, false);
     ferry_closep(&g->dirfd);
     ferry_closep(&g->stop_fd);
+    ferry_closep(&g->quiet_fd);
     ferry_closep(&g->finished_fd);
     pthread_mutex_destroy(&g->lock);
     relay_registry_free(g->registry);
@@ -354,40 +356,73 @@ void relay_group_stop(struct relay_group *g)
 }
 FERRY_DEFINE_CLEANUP(struct relay_group *, relay_group_stop)
 
-int relay_group_start(struct relay_spec *spec_take, const struct relay_env *env,
-                      struct relay_group **ret, struct ferry_error *err)
+struct relay_group *group_new(struct relay_spec *spec_take, const struct relay_env *env)
 {
-    ferry_cleanup(relay_group_stopp) struct relay_group *g = ferry_xcalloc(1, sizeof(*g));
+    struct relay_group *g = ferry_xcalloc(1, sizeof(*g));
 
     g->spec = spec_take;
     g->env = env;
     g->registry = relay_registry_new();
     g->rate = relay_rate_new(env->rate, spec_take->rate);
-    g->dirfd = -1;
+    g->dirfd = g->stop_fd = g->quiet_fd = g->finished_fd = -1;
     for (size_t i = 0; i < RELAY_CHANNELS_MAX; i++) {
         g->listeners[i] = -1;
     }
     pthread_mutex_init(&g->lock, NULL);
-    g->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    g->finished_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (g->stop_fd < 0 || g->finished_fd < 0) {
-        return ferry_fail_errno(err, errno, "making an event descriptor");
+    return g;
+}
+
+int group_open_events(struct relay_group *g, struct ferry_error *err)
+{
+    int *const fds[] = {&g->stop_fd, &g->quiet_fd, &g->finished_fd};
+
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        *fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (*fds[i] < 0) {
+            return ferry_fail_errno(err, errno, "making an event descriptor");
+        }
     }
+    return 0;
+}
+
+int group_start_accepting(struct relay_group *g, struct ferry_error *err)
+{
+    int e = pthread_create(&g->acceptor, NULL, accept_thread, g);
+
+    if (e != 0) {
+        return ferry_fail_errno(err, e, "starting a thread");
+    }
+    g->accepting = true;
+    return 0;
+}
+
+void group_stop_accepting(struct relay_group *g)
+{
+    eventfd_t ignored;
+
+    if (g->accepting) {
+        eventfd_write(g->quiet_fd, 1);
+        pthread_join(g->acceptor, NULL);
+        (void)eventfd_read(g->quiet_fd, &ignored);
+        g->accepting = false;
+    }
+}
+
+int relay_group_start(struct relay_spec *spec_take, const struct relay_env *env,
+                      struct relay_group **ret, struct ferry_error *err)
+{
+    ferry_cleanup(relay_group_stopp) struct relay_group *g = group_new(spec_take, env);
+    int rc = group_open_events(g, err);
+
     if (g->spec->mode == RELAY_PLAIN) {
         ferry_warn(
             "without TLS: whoever can read or forge packets on this path can read and change "
             "the guest's memory",
             F_STR("key", g->spec->key), F_STR("address", g->spec->address));
     }
-    int rc = listen_all(g, err);
-    if (rc < 0) {
+    if (rc < 0 || (rc = listen_all(g, err)) < 0 || (rc = group_start_accepting(g, err)) < 0) {
         return rc;
     }
-    int e = pthread_create(&g->acceptor, NULL, accept_thread, g);
-    if (e != 0) {
-        return ferry_fail_errno(err, e, "starting a thread");
-    }
-    g->accepting = true;
     *ret = ferry_take_ptr(g);
     return 0;
 }
@@ -422,7 +457,7 @@ void relay_group_set_rate(struct relay_group *g, uint64_t bytes_per_s)
 void relay_group_sum(struct relay_group *g, struct relay_group_sums *sums)
 {
     pthread_mutex_lock(&g->lock);
-    for (const struct entry *e = g->streams; e; e = e->next) {
+    for (const struct group_entry *e = g->streams; e; e = e->next) {
         const struct relay_stream_stats *st = &e->stats;
         int state = atomic_load(&st->state);
         int64_t rtt = atomic_load(&st->rtt_us), away = atomic_load(&st->away_ns);
@@ -494,7 +529,7 @@ void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut
 void relay_group_describe_streams(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut_val *list)
 {
     pthread_mutex_lock(&g->lock);
-    for (struct entry *e = g->streams; e; e = e->next) {
+    for (struct group_entry *e = g->streams; e; e = e->next) {
         if (e->finished) {
             continue;
         }

@@ -8,7 +8,9 @@
 
 #include "base/error.h"
 #include "relay/env.h"
+#include "relay/fds.h"
 #include "relay/spec.h"
+#include "relay/state.h"
 
 struct relay_group;
 
@@ -18,6 +20,22 @@ int relay_group_start(struct relay_spec *spec_take, const struct relay_env *env,
                       struct relay_group **ret, struct ferry_error *err);
 /* Stops accepting, removes the socket files, ends every stream, waits for their threads, frees. */
 void relay_group_stop(struct relay_group *g);
+
+/* ---- changing the process (group_handover.c). Not to be called by two threads at once. ---- */
+
+/* Accepts no more; streams over ferry/1 stand still, others go on. */
+void relay_group_pause(struct relay_group *g);
+/* Goes on as if nothing had been; also begins the life of a restored group. */
+void relay_group_resume(struct relay_group *g);
+/* While paused; spec and protocols are borrowed, descriptors are added to `fds`. */
+void relay_group_save(struct relay_group *g, struct relay_state_group *ret, struct relay_fds *fds);
+/* Takes what it needs out of `from` and `fds`. The group is paused. */
+int relay_group_restore(struct relay_state_group *from, struct relay_fds *fds,
+                        const struct relay_env *env, struct relay_group **ret,
+                        struct ferry_error *err);
+/* Somebody else has what was saved: forgets it, leaves socket files alone. Streams that were not
+ * saved (raw, plain) go on; relay_group_stop() ends them. */
+void relay_group_abandon(struct relay_group *g);
 
 const struct relay_spec *relay_group_spec(const struct relay_group *g);
 size_t relay_group_stream_count(struct relay_group *g);

@@ -1,32 +1,16 @@
-#include "relay/manager.h"
+#include "relay/manager_priv.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <yyjson.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "relay/group.h"
-
-struct node {
-    struct relay_group *group;
-    struct node *next;
-};
-
-struct relay_manager {
-    struct relay_env env;
-    char instance[2 * FRAME_ID + 1]; /* tells a caller that the relay was started anew */
-    pthread_mutex_t lock;            /* over the rest; held while a group starts or stops */
-    struct node *groups;
-    bool draining;
-    struct relay_totals totals[2];
-    struct relay_figures shown[2]; /* by the last metrics */
-};
 
 /* ---- JSON -------------------------------------------------------------------------------------
  */
@@ -72,9 +56,10 @@ static char *describe(const struct relay_manager *m, struct relay_group *g)
  */
 
 /* The link that points to the node, or to NULL at the end. */
-static struct node **find_locked(struct relay_manager *m, enum relay_role role, const char *key)
+static struct manager_node **find_locked(struct relay_manager *m, enum relay_role role,
+                                         const char *key)
 {
-    struct node **at = &m->groups;
+    struct manager_node **at = &m->groups;
 
     while (*at) {
         const struct relay_spec *s = relay_group_spec((*at)->group);
@@ -87,42 +72,44 @@ static struct node **find_locked(struct relay_manager *m, enum relay_role role, 
     return at;
 }
 
-static void remove_locked(struct node **at)
+static void remove_locked(struct relay_manager *m, struct manager_node **at)
 {
-    struct node *n = *at;
+    struct manager_node *n = *at;
+    const struct relay_spec *s = relay_group_spec(n->group);
 
     *at = n->next;
+    manager_remnants_end(m, s->role, s->key);
     relay_group_stop(n->group);
     free(n);
 }
 
-static void add_locked(struct relay_manager *m, struct relay_group *g)
+void manager_add(struct relay_manager *m, struct relay_group *g)
 {
-    struct node *n = ferry_xcalloc(1, sizeof(*n));
+    struct manager_node *n = ferry_xcalloc(1, sizeof(*n));
 
     n->group = g;
     n->next = m->groups;
     m->groups = n;
 }
 
-static int start_locked(struct relay_manager *m, struct relay_spec *spec_take, struct node **old,
-                        char **ret_json, struct ferry_error *err)
+static int start_locked(struct relay_manager *m, struct relay_spec *spec_take,
+                        struct manager_node **old, char **ret_json, struct ferry_error *err)
 {
     bool source = spec_take->role == RELAY_SOURCE;
     const char *what = *old ? "replaced" : "set";
     struct relay_group *g = NULL;
 
     if (*old && source) {
-        remove_locked(old);
+        remove_locked(m, old);
     }
     int rc = relay_group_start(spec_take, &m->env, &g, err);
     if (rc < 0) {
         return rc;
     }
     if (*old && !source) {
-        remove_locked(old);
+        remove_locked(m, old);
     }
-    add_locked(m, g);
+    manager_add(m, g);
     *ret_json = describe(m, g);
     ferry_info(source ? "source set up" : "target set up", F_STR("key", relay_group_spec(g)->key),
                F_STR("move", relay_group_spec(g)->move), F_STR("change", what),
@@ -139,7 +126,7 @@ int relay_manager_put(struct relay_manager *m, struct relay_spec *spec_take, cha
     int rc = 0;
 
     pthread_mutex_lock(&m->lock);
-    struct node **at = find_locked(m, spec->role, spec->key);
+    struct manager_node **at = find_locked(m, spec->role, spec->key);
     struct relay_group *old = *at ? (*at)->group : NULL;
     switch (relay_spec_decide(old ? relay_group_spec(old) : NULL, spec, m->draining)) {
     case RELAY_REFUSE:
@@ -161,13 +148,27 @@ int relay_manager_put(struct relay_manager *m, struct relay_spec *spec_take, cha
     return rc;
 }
 
+int relay_manager_add(struct relay_manager *m, struct relay_spec *spec_take,
+                      struct ferry_error *err)
+{
+    struct relay_group *g = NULL;
+    int rc = relay_group_start(spec_take, &m->env, &g, err);
+
+    if (rc == 0) {
+        pthread_mutex_lock(&m->lock);
+        manager_add(m, g);
+        pthread_mutex_unlock(&m->lock);
+    }
+    return rc;
+}
+
 int relay_manager_get(struct relay_manager *m, enum relay_role role, const char *key,
                       char **ret_json, struct ferry_error *err)
 {
     int rc = 0;
 
     pthread_mutex_lock(&m->lock);
-    struct node *n = *find_locked(m, role, key);
+    struct manager_node *n = *find_locked(m, role, key);
     if (n) {
         *ret_json = describe(m, n->group);
     } else {
@@ -180,10 +181,10 @@ int relay_manager_get(struct relay_manager *m, enum relay_role role, const char 
 bool relay_manager_delete(struct relay_manager *m, enum relay_role role, const char *key)
 {
     pthread_mutex_lock(&m->lock);
-    struct node **at = find_locked(m, role, key);
+    struct manager_node **at = find_locked(m, role, key);
     bool found = *at != NULL;
     if (found) {
-        remove_locked(at);
+        remove_locked(m, at);
         ferry_info(role == RELAY_SOURCE ? "source removed" : "target removed", F_STR("key", key));
     }
     pthread_mutex_unlock(&m->lock);
@@ -201,7 +202,7 @@ char *relay_manager_list(struct relay_manager *m, enum relay_role role)
 
     pthread_mutex_lock(&m->lock);
     yyjson_mut_obj_add_strcpy(r.doc, r.root, "instance", m->instance);
-    for (struct node *n = m->groups; n; n = n->next) {
+    for (struct manager_node *n = m->groups; n; n = n->next) {
         if (relay_group_spec(n->group)->role == role) {
             relay_group_describe(n->group, r.doc, yyjson_mut_arr_add_obj(r.doc, list));
         }
@@ -216,7 +217,7 @@ char *relay_manager_streams(struct relay_manager *m)
     yyjson_mut_val *list = yyjson_mut_obj_add_arr(r.doc, r.root, "streams");
 
     pthread_mutex_lock(&m->lock);
-    for (struct node *n = m->groups; n; n = n->next) {
+    for (struct manager_node *n = m->groups; n; n = n->next) {
         relay_group_describe_streams(n->group, r.doc, list);
     }
     pthread_mutex_unlock(&m->lock);
@@ -229,7 +230,7 @@ char *relay_manager_health(struct relay_manager *m)
     size_t counts[2] = {0, 0}, streams = 0;
 
     pthread_mutex_lock(&m->lock);
-    for (struct node *n = m->groups; n; n = n->next) {
+    for (struct manager_node *n = m->groups; n; n = n->next) {
         counts[relay_group_spec(n->group)->role]++;
         streams += relay_group_stream_count(n->group);
     }
@@ -239,6 +240,7 @@ char *relay_manager_health(struct relay_manager *m)
     yyjson_mut_obj_add_uint(r.doc, r.root, "targets", counts[RELAY_TARGET]);
     yyjson_mut_obj_add_uint(r.doc, r.root, "sources", counts[RELAY_SOURCE]);
     yyjson_mut_obj_add_uint(r.doc, r.root, "streams", streams);
+    yyjson_mut_obj_add_int(r.doc, r.root, "pid", getpid()); /* an upgrade changes it */
     return reply_text(&r);
 }
 
@@ -250,7 +252,7 @@ char *relay_manager_path(struct relay_manager *m, const char *node)
     int64_t last_rtt = 0, since_s = 0;
 
     pthread_mutex_lock(&m->lock);
-    for (struct node *n = m->groups; n; n = n->next) {
+    for (struct manager_node *n = m->groups; n; n = n->next) {
         if (ferry_streq(relay_group_spec(n->group)->peer_node, node)) {
             relay_group_sum(n->group, &sums);
         }
@@ -283,7 +285,7 @@ static struct relay_figures figures_of_locked(struct relay_manager *m, enum rela
     };
     struct relay_group_sums sums = {0};
 
-    for (struct node *n = m->groups; n; n = n->next) {
+    for (struct manager_node *n = m->groups; n; n = n->next) {
         if (relay_group_spec(n->group)->role == role) {
             f.moves++;
             relay_group_sum(n->group, &sums);
@@ -344,7 +346,7 @@ size_t relay_manager_stream_count(struct relay_manager *m)
     size_t streams = 0;
 
     pthread_mutex_lock(&m->lock);
-    for (struct node *n = m->groups; n; n = n->next) {
+    for (struct manager_node *n = m->groups; n; n = n->next) {
         streams += relay_group_stream_count(n->group);
     }
     pthread_mutex_unlock(&m->lock);
@@ -353,6 +355,13 @@ size_t relay_manager_stream_count(struct relay_manager *m)
 
 /* ---- life -------------------------------------------------------------------------------------
  */
+
+void manager_name_instance(struct relay_manager *m)
+{
+    for (size_t i = 0; i < FRAME_ID; i++) {
+        snprintf(m->instance + 2 * i, 3, "%02x", m->env.instance[i]);
+    }
+}
 
 int relay_manager_new(struct tls_credentials *server, struct tls_credentials *client, uint64_t rate,
                       struct relay_manager **ret, struct ferry_error *err)
@@ -366,9 +375,7 @@ int relay_manager_new(struct tls_credentials *server, struct tls_credentials *cl
         free(m);
         return ferry_fail_errno(err, errno, "reading random bytes");
     }
-    for (size_t i = 0; i < FRAME_ID; i++) {
-        snprintf(m->instance + 2 * i, 3, "%02x", m->env.instance[i]);
-    }
+    manager_name_instance(m);
     m->env.rate = relay_rate_new(NULL, rate);
     m->env.paths = relay_paths_new();
     pthread_mutex_init(&m->lock, NULL);
@@ -383,9 +390,10 @@ void relay_manager_free(struct relay_manager *m)
     }
     pthread_mutex_lock(&m->lock);
     while (m->groups) {
-        remove_locked(&m->groups);
+        remove_locked(m, &m->groups);
     }
     pthread_mutex_unlock(&m->lock);
+    manager_remnants_done(m);
     pthread_mutex_destroy(&m->lock);
     relay_rate_free(m->env.rate);
     relay_paths_free(m->env.paths);

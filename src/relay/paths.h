@@ -2,12 +2,20 @@
  * Any thread. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include "relay/state.h"
 
 struct relay_paths;
 
 struct relay_paths *relay_paths_new(void);
 void relay_paths_free(struct relay_paths *p);
+
+/* For another process; `*ret` is the caller's, the names in it are borrowed until the next call
+ * here. Returns how many there are. */
+size_t relay_paths_save(struct relay_paths *p, struct relay_state_path **ret);
+void relay_paths_restore(struct relay_paths *p, const struct relay_state_path *from);
 
 /* A stream to `node` carried so many bytes per second lately, with this round trip (0 = unknown).
  * Rates of streams that have little to say are left out. */

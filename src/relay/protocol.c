@@ -513,6 +513,16 @@ const char *protocol_state_name(enum protocol_state state)
     return (unsigned)state < PROTOCOL_STATE_COUNT ? state_names[state] : "unknown";
 }
 
+bool protocol_belongs(const struct protocol *p, bool target, const char *move, uint32_t channel)
+{
+    return p->target == target && p->config.channel == channel && strcmp(p->config.move, move) == 0;
+}
+
+const uint8_t *protocol_id(const struct protocol *p)
+{
+    return p->config.id;
+}
+
 const struct protocol_outcome *protocol_outcome(const struct protocol *p)
 {
     return &p->outcome;

@@ -139,6 +139,10 @@ void protocol_export(const struct protocol *p, int64_t now, struct pack *k);
 /* Refuses what protocol_export() cannot have written. A source dials at once. */
 int protocol_import(struct unpack *u, int64_t now, struct protocol **ret, struct ferry_error *err);
 
+/* Whether it is that end of a stream of that move and channel. */
+bool protocol_belongs(const struct protocol *p, bool target, const char *move, uint32_t channel);
+const uint8_t *protocol_id(const struct protocol *p); /* FRAME_ID bytes */
+
 /* The connection. */
 int64_t protocol_dial_at(const struct protocol *p); /* PROTOCOL_NEVER: none is wanted */
 void protocol_dialling(struct protocol *p);         /* one is under way: ask for no other */

@@ -1,6 +1,7 @@
 #include "relay/registry.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -23,15 +24,10 @@ struct relay_live {
     struct relay_arrival arrival;
 };
 
-struct tomb {
-    struct hello_tombstone stone;
-    int64_t until_ns;
-};
-
 struct relay_registry {
     pthread_mutex_t lock; /* over all, and over the lives */
     struct relay_live *lives;
-    struct tomb *tombs; /* the oldest first */
+    struct relay_state_tomb *tombs; /* the oldest first */
     size_t n_tombs;
 };
 
@@ -95,7 +91,7 @@ static void bury(struct relay_registry *r, const struct hello_tombstone *t, int6
         memmove(r->tombs, r->tombs + 1, (--r->n_tombs) * sizeof(*r->tombs));
     }
     r->tombs = ferry_xrealloc(r->tombs, r->n_tombs + 1, sizeof(*r->tombs));
-    r->tombs[r->n_tombs++] = (struct tomb){.stone = *t, .until_ns = until_ns};
+    r->tombs[r->n_tombs++] = (struct relay_state_tomb){.stone = *t, .until_ns = until_ns};
 }
 
 /* ---- greeting ---------------------------------------------------------------------------------
@@ -214,15 +210,21 @@ void relay_live_attached(struct relay_live *l, uint64_t epoch)
     pthread_mutex_unlock(&l->registry->lock);
 }
 
-void relay_registry_leave(struct relay_registry *r, struct relay_live *l,
-                          const struct hello_tombstone *t, int64_t until_ns)
+static void remove_live(struct relay_registry *r, const struct relay_live *l)
 {
-    pthread_mutex_lock(&r->lock);
     struct relay_live **at = &r->lives;
+
     while (*at != l) {
         at = &(*at)->next;
     }
     *at = l->next;
+}
+
+void relay_registry_leave(struct relay_registry *r, struct relay_live *l,
+                          const struct hello_tombstone *t, int64_t until_ns)
+{
+    pthread_mutex_lock(&r->lock);
+    remove_live(r, l);
     bury(r, t, until_ns);
     pthread_mutex_unlock(&r->lock);
     if (l->arrived) {
@@ -230,6 +232,55 @@ void relay_registry_leave(struct relay_registry *r, struct relay_live *l,
     }
     close(l->wake_fd);
     free(l);
+}
+
+void relay_registry_abandon(struct relay_registry *r, struct relay_live *l)
+{
+    pthread_mutex_lock(&r->lock);
+    remove_live(r, l);
+    pthread_mutex_unlock(&r->lock);
+    if (l->arrived) {
+        tls_conn_free(l->arrival.tls);
+        close(l->arrival.fd);
+    }
+    close(l->wake_fd);
+    free(l);
+}
+
+/* ---- to and from another process --------------------------------------------------------------
+ */
+
+struct relay_live *relay_registry_restore(struct relay_registry *r, const uint8_t id[FRAME_ID],
+                                          const char *move, uint32_t channel, uint64_t epoch)
+{
+    struct hello h = {.channel = channel, .epoch = epoch};
+
+    memcpy(h.id, id, FRAME_ID);
+    snprintf(h.move, sizeof(h.move), "%s", move);
+    pthread_mutex_lock(&r->lock);
+    struct relay_live *l = add_live(r, &h);
+    pthread_mutex_unlock(&r->lock);
+    return l;
+}
+
+size_t relay_registry_tombs(struct relay_registry *r, struct relay_state_tomb **ret)
+{
+    pthread_mutex_lock(&r->lock);
+    forget_old(r, ferry_now_ns());
+    size_t n = r->n_tombs;
+    *ret = ferry_xcalloc(n + 1, sizeof(**ret));
+    if (n > 0) {
+        memcpy(*ret, r->tombs, n * sizeof(**ret));
+    }
+    pthread_mutex_unlock(&r->lock);
+    return n;
+}
+
+void relay_registry_bury(struct relay_registry *r, const struct relay_state_tomb *t)
+{
+    pthread_mutex_lock(&r->lock);
+    bury(r, &t->stone, t->until_ns);
+    pthread_mutex_unlock(&r->lock);
 }
 
 void relay_arrival_answer(struct relay_arrival *a, const uint8_t *answer, size_t n)

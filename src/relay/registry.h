@@ -9,6 +9,7 @@
 
 #include "relay/hello.h"
 #include "relay/net.h"
+#include "relay/state.h"
 #include "tls/conn.h"
 
 struct relay_registry;
@@ -34,6 +35,15 @@ enum hello_verdict relay_registry_greet(struct relay_registry *r, struct relay_a
                                         struct relay_live **ret_live,
                                         struct hello_refusal *ret_refusal,
                                         uint8_t answer[HELLO_ANSWER_MAX], size_t *ret_length);
+
+/* A place for a stream that was taken over from another process. NULL: no descriptor left. */
+struct relay_live *relay_registry_restore(struct relay_registry *r, const uint8_t id[FRAME_ID],
+                                          const char *move, uint32_t channel, uint64_t epoch);
+/* Gives a place up without leaving a trace: as if its stream had never been. */
+void relay_registry_abandon(struct relay_registry *r, struct relay_live *l);
+/* What remains of streams that are over; `*ret` is the caller's. Returns how many there are. */
+size_t relay_registry_tombs(struct relay_registry *r, struct relay_state_tomb **ret);
+void relay_registry_bury(struct relay_registry *r, const struct relay_state_tomb *t);
 
 /* Readable when a connection has arrived. */
 int relay_live_fd(const struct relay_live *l);

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "relay/local.h"
 
 enum {
@@ -36,6 +37,7 @@ enum {
 /* After small messages the next one, an answer mostly, comes soon: going to sleep and being woken
  * would take longer than it does. Bulk gains nothing by this. */
 #define LINGER_NS (50 * 1000)
+#define PARK_NS (500 * FERRY_NS_PER_MS) /* for a stream that is over to say its last word */
 /* Nothing listens at the target's port: its relay is gone, and with it the stream. But a firewall
  * that is being reloaded says the same for a moment. */
 #define REFUSED_OPENING_NS (3 * FERRY_NS_PER_S)
@@ -390,7 +392,7 @@ static int64_t sleep_until(const struct session *x)
     bool step = x->link.state != RELAY_LINK_NONE && x->link.state != RELAY_LINK_UP;
 
     at = step && x->link.deadline_ns < at ? x->link.deadline_ns : at;
-    at = x->stopping && x->leave_ns < at ? x->leave_ns : at;
+    at = (x->stopping || x->parking) && x->leave_ns < at ? x->leave_ns : at;
     return x->readable && x->rate_ns > 0 && x->rate_ns < at ? x->rate_ns : at;
 }
 
@@ -451,10 +453,22 @@ static int wait_for_events(struct session *x, struct pollfd *p, nfds_t count, bo
     return n != 0 ? n : poll(p, count, timeout_ms(x, at_once));
 }
 
+static void told_to_leave(struct session *x, int64_t now)
+{
+    if (atomic_load(x->s->pausing)) {
+        x->parking = true;
+        x->leave_ns = now + PARK_NS;
+    } else {
+        x->stopping = true;
+        x->leave_ns = now + LEAVE_NS;
+        protocol_cancel(x->p, "ended by its node agent or operator", now);
+    }
+}
+
 static void wait_for_more(struct session *x, bool at_once)
 {
     struct pollfd p[4] = {
-        {.fd = x->stopping ? -1 : x->s->stop_fd, .events = POLLIN},
+        {.fd = x->stopping || x->parking ? -1 : x->s->stop_fd, .events = POLLIN},
         {.fd = x->live ? relay_live_fd(x->live) : -1, .events = POLLIN},
         watch_unix(x),
         watch_link(x),
@@ -468,9 +482,7 @@ static void wait_for_more(struct session *x, bool at_once)
         return;
     }
     if (p[0].revents) {
-        x->stopping = true;
-        x->leave_ns = ferry_now_ns() + LEAVE_NS;
-        protocol_cancel(x->p, "ended by its node agent or operator", ferry_now_ns());
+        told_to_leave(x, ferry_now_ns());
     }
     x->woken |= p[1].revents != 0;
     x->readable |= (p[2].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
@@ -487,6 +499,9 @@ static bool over(const struct session *x, int64_t now)
     bool gone = x->link.state == RELAY_LINK_NONE;
 
     if (x->stopping && (gone || now >= x->leave_ns)) {
+        return true;
+    }
+    if (x->parking && (protocol_state(x->p) != PROTOCOL_CLOSED || now >= x->leave_ns)) {
         return true;
     }
     return protocol_state(x->p) == PROTOCOL_CLOSED && gone && x->unix_fd < 0;
@@ -507,7 +522,7 @@ static void loop(struct session *x)
     }
 }
 
-static void finish(struct session *x)
+void session_finish(struct session *x)
 {
     struct hello_tombstone stone;
 
@@ -523,10 +538,17 @@ static void finish(struct session *x)
     protocol_free(x->p);
 }
 
-void session_run(struct session *x)
+enum relay_leave relay_session_go_on(struct session **x)
 {
-    loop(x);
-    finish(x);
+    (*x)->parking = false;
+    loop(*x);
+    if ((*x)->parking && protocol_state((*x)->p) != PROTOCOL_CLOSED) {
+        return RELAY_PARKED;
+    }
+    session_finish(*x);
+    free(*x);
+    *x = NULL;
+    return RELAY_OVER;
 }
 
 void session_config(const struct relay_stream *s, struct protocol_config *ret)
@@ -538,8 +560,9 @@ void session_config(const struct relay_stream *s, struct protocol_config *ret)
     memcpy(ret->instance, s->env->instance, sizeof(ret->instance));
 }
 
-void session_init(struct session *x, const struct relay_stream *s)
+struct session *session_new(const struct relay_stream *s)
 {
+    struct session *x = ferry_xcalloc(1, sizeof(*x));
     int64_t now = ferry_now_ns();
 
     *x = (struct session){.s = s,
@@ -549,6 +572,7 @@ void session_init(struct session *x, const struct relay_stream *s)
                           .writable = true,
                           .born_ns = now,
                           .stats_ns = now};
+    return x;
 }
 
 static int start_source(struct session *x, struct ferry_error *err)
@@ -570,18 +594,24 @@ static int start_source(struct session *x, struct ferry_error *err)
     return 0;
 }
 
-void relay_session_run_source(const struct relay_stream *s, int unix_fd)
+enum relay_leave relay_session_run_source(const struct relay_stream *s, int unix_fd,
+                                          struct session **ret)
 {
+    struct session *x = session_new(s);
     struct ferry_error err;
-    struct session x;
 
-    session_init(&x, s);
-    x.unix_fd = unix_fd;
-    if (start_source(&x, &err) == 0) {
-        session_run(&x);
-        return;
+    x->unix_fd = unix_fd;
+    int rc = start_source(x, &err);
+    if (rc == 0) {
+        *ret = x;
+        return relay_session_go_on(ret);
+    }
+    relay_local_leave_slot(s->slot, &x->has_slot);
+    free(x);
+    if (rc == -FERRY_CANCELLED && atomic_load(s->pausing)) {
+        return RELAY_FRESH;
     }
     session_not_opened(s, &err);
-    relay_local_leave_slot(s->slot, &x.has_slot);
     close(unix_fd);
+    return RELAY_OVER;
 }

@@ -46,6 +46,16 @@ static void update_stats(struct session *x, int64_t now)
     }
 }
 
+void session_tell_restored(struct session *x)
+{
+    struct protocol_stats st;
+
+    protocol_stats(x->p, &st);
+    update_stats(x, ferry_now_ns());
+    atomic_store(&x->s->stats->state, (int)relay_stream_state_of(x->state));
+    atomic_store(&x->s->stats->away_ns, x->state == PROTOCOL_AWAY ? st.away_since : 0);
+}
+
 void session_tell_changes(struct session *x, int64_t now)
 {
     enum protocol_state state = protocol_state(x->p);

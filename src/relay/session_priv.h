@@ -23,8 +23,8 @@ struct session {
     bool eof;                /* read from the unix side */
     bool deaf;               /* the unix side takes no more */
     bool hup;                /* it has left */
-    bool stopping, opened;
-    int64_t leave_ns; /* at the latest, once stopping */
+    bool stopping, parking, opened;
+    int64_t leave_ns; /* at the latest, once stopping or parking */
     int64_t born_ns, refused_ns, stats_ns;
     int64_t rate_ns; /* not to be read before */
     uint64_t dropped, stats_in, stats_out, resumes;
@@ -32,12 +32,13 @@ struct session {
 };
 
 /* session.c */
-void session_init(struct session *x, const struct relay_stream *s);
+struct session *session_new(const struct relay_stream *s);
+/* Gives everything up that is in `x`. */
+void session_finish(struct session *x);
 void session_config(const struct relay_stream *s, struct protocol_config *ret);
-/* Until the stream is over; then everything in `x` is given up. */
-void session_run(struct session *x);
 
 /* session_log.c */
 void session_not_opened(const struct relay_stream *s, const struct ferry_error *err);
+void session_tell_restored(struct session *x); /* from here on it is told as before */
 void session_tell_changes(struct session *x, int64_t now);
 void session_tell_end(struct session *x);

@@ -197,13 +197,15 @@ static void run_raw(const struct relay_stream *s, int fd)
     ferry_closep(&e.tcp_fd);
 }
 
-void relay_stream_run(const struct relay_stream *s, int fd)
+enum relay_leave relay_stream_run(const struct relay_stream *s, int fd, struct session **session)
 {
     if (s->spec->mode != RELAY_FERRY) {
         run_raw(s, fd);
-    } else if (s->spec->role == RELAY_SOURCE) {
-        relay_session_run_source(s, fd);
-    } else {
-        relay_session_run_target(s, fd);
+        return RELAY_OVER;
     }
+    if (*session) {
+        return relay_session_go_on(session);
+    }
+    return s->spec->role == RELAY_SOURCE ? relay_session_run_source(s, fd, session)
+                                         : relay_session_run_target(s, fd, session);
 }

@@ -39,13 +39,24 @@ struct relay_stream {
     const struct relay_env *env;
     struct relay_registry *registry; /* of the group */
     struct relay_rate *rate;         /* of the move */
-    int stop_fd;                     /* readable = end at once */
+    int stop_fd;                     /* readable = end at once, or pause: */
+    const atomic_bool *pausing;      /* leave, so that it can go on elsewhere (ferry/1 only) */
     atomic_bool *slot; /* taken while this connection holds its channel; NULL = any number may */
     struct relay_stream_stats *stats;
 };
 
-/* Takes `fd`, the accepted connection: unix on a source, TCP on a target. Logs what happened. */
-void relay_stream_run(const struct relay_stream *s, int fd);
+/* How a stream's thread came to its end. */
+enum relay_leave {
+    RELAY_OVER,
+    RELAY_FRESH,  /* paused before anything was done: `fd` is the caller's again */
+    RELAY_PARKED, /* paused: to be gone on with from `session` */
+};
+
+struct session; /* relay/session.h */
+
+/* Takes `fd`, the accepted connection: unix on a source, TCP on a target; or, with `*session`, goes
+ * on with one that was parked. Logs what happened. */
+enum relay_leave relay_stream_run(const struct relay_stream *s, int fd, struct session **session);
 
 enum relay_stream_state relay_stream_state_of(enum protocol_state state);
 const char *relay_stream_state_name(int state);

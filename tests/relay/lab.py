@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -40,6 +41,15 @@ def wait_for(what, condition, deadline_s=DEADLINE_S):
         if time.monotonic() > end:
             raise AssertionError(f"not within {deadline_s} s: {what}")
         time.sleep(0.02)
+
+
+def running(pid):
+    """Whether it is there, and not merely waiting for its parent."""
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def run(*argv, **kw):
@@ -95,7 +105,7 @@ class Pki:
 class Relay:
     """A ferry-relay of one node, in that node's network namespace."""
 
-    def __init__(self, lab, node, netns, cert, key, extra=(), prefix=()):
+    def __init__(self, lab, node, netns, cert, key, extra=(), prefix=(), program=RELAY, env=None):
         self.lab, self.node = lab, node
         self.root = os.path.join(lab.dir, f"root-{node}-{len(lab.relays)}")
         self.control = os.path.join(self.root, "run/ferry/relay.sock")
@@ -103,9 +113,10 @@ class Relay:
         self.log_file = open(self.log_path, "wb")
         enter = ["nsenter", f"--net=/run/netns/{netns}"] if netns else []
         self.process = subprocess.Popen(
-            [*enter, *prefix, RELAY, "serve", "--root", self.root, "--node", node,
+            [*enter, *prefix, program, "serve", "--root", self.root, "--node", node,
              "--ca", lab.pki.path("ca.crt"), "--cert", cert, "--key", key, *extra],
-            stdin=subprocess.DEVNULL, stdout=self.log_file, stderr=self.log_file)
+            stdin=subprocess.DEVNULL, stdout=self.log_file, stderr=self.log_file, env=env)
+        self.pids = {self.process.pid}
         lab.relays.append(self)
 
     def ready(self):
@@ -113,11 +124,11 @@ class Relay:
         return self
 
     def answers(self):
-        if self.process.poll() is not None:
-            raise AssertionError(f"relay {self.node} ended with {self.process.returncode}:\n{self.log()}")
         try:
-            return self.call("GET", "/healthz")[0] == 200
+            return self.pid() > 0
         except OSError:
+            if not self.alive():
+                raise AssertionError(f"relay {self.node} ended with {self.process.returncode}:\n{self.log()}") from None
             return False
 
     def log(self):
@@ -157,18 +168,45 @@ class Relay:
             wait_for(f"{n} streams at {self.node}, first {now()}", lambda: len(now()) == n)
         return now()
 
+    def text(self, path):
+        c = UnixHTTP(self.control)
+        try:
+            c.request("GET", path)
+            return c.getresponse().read().decode()
+        finally:
+            c.close()
+
+    def pid(self):
+        """Of the process that answers now; it may be a successor."""
+        pid = self.must("GET", "/healthz")["pid"]
+        self.pids.add(pid)
+        return pid
+
+    def alive(self):
+        """Those of its processes that still run."""
+        self.process.poll()
+        return [p for p in self.pids if running(p)]
+
     def kill(self):
-        self.process.kill()
+        for pid in self.alive():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         self.process.wait(DEADLINE_S)
 
     def stop(self):
         """As an operator in a hurry does; what a sanitizer had to say about it is an error."""
         end = time.monotonic() + DEADLINE_S
-        while self.process.poll() is None:
+        while self.alive():
             if time.monotonic() > end:
                 self.kill()
                 raise AssertionError(f"relay {self.node} did not stop:\n{self.log()}")
-            self.process.terminate()
+            for pid in self.alive():
+                try:
+                    os.kill(pid, signal.SIGTERM)
+                except ProcessLookupError:
+                    pass
             time.sleep(0.1)
         self.log_file.close()
         if any(word in self.log() for word in ("Sanitizer", "runtime error:")):
@@ -345,6 +383,13 @@ def read_all(s):
         if not b:
             return b"".join(parts)
         parts.append(b)
+
+
+def read_exactly(s, n):
+    parts = b""
+    while len(parts) < n and (b := s.recv(n - len(parts))):
+        parts += b
+    return parts
 
 
 def ended(s):

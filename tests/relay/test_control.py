@@ -284,7 +284,7 @@ class Control(unittest.TestCase):
     def test_health(self):
         reply = self.a.must("GET", "/healthz")
         self.assertEqual(reply["status"], "ok")
-        self.assertEqual(set(reply), {"status", "instance", "targets", "sources", "streams"})
+        self.assertEqual(set(reply), {"status", "instance", "targets", "sources", "streams", "pid"})
 
     def test_callers_of_another_uid(self):
         self.assertEqual(os.stat(self.a.control).st_mode & 0o777, 0o600)
