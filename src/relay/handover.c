@@ -16,9 +16,7 @@
 #include "relay/state.h"
 
 #define READY_NS (30 * FERRY_NS_PER_S)
-#define PREPARED_NS                                                                                \
-    (20 * FERRY_NS_PER_S) /* its peers wait meanwhile: less than a resume window                   \
-                           */
+#define PREPARED_NS (20 * FERRY_NS_PER_S) /* its peers wait meanwhile */
 #define TAKEN_NS (10 * FERRY_NS_PER_S)
 #define END_NS (10 * FERRY_NS_PER_S)
 enum { WORD_MAX = 64, BATCH = 250 /* the kernel takes 253 descriptors at once */ };

@@ -174,16 +174,22 @@ static bool upgrade(struct relay_life *l)
 /* ---- the descriptor store ---------------------------------------------------------------------
  */
 
-/* Streams without ferry/1 end, or their time. */
+/* Streams that cannot be kept, here or in remnants: a service manager ends those with this process.
+ */
+static size_t bound(struct relay_life *l)
+{
+    return relay_manager_bound_count(l->manager) + relay_manager_remnant_count(l->manager);
+}
+
 static void wait_for_bound(struct relay_life *l)
 {
     int64_t deadline = ferry_now_ns() + BOUND_NS;
 
-    if (relay_manager_bound_count(l->manager) > 0) {
+    if (bound(l) > 0) {
         ferry_info("streams without ferry/1 cannot be kept: waiting for their end",
-                   F_UINT("streams", relay_manager_bound_count(l->manager)));
+                   F_UINT("streams", bound(l)));
     }
-    while (relay_manager_bound_count(l->manager) > 0 && ferry_ms_left(deadline) > 0 &&
+    while (bound(l) > 0 && ferry_ms_left(deadline) > 0 &&
            !told_to_end(ferry_signals_wait(ferry_now_ns() + LOOK_NS))) {
     }
 }
