@@ -6,9 +6,11 @@
  * group stops, or the protocol's next deadline has come. What is known not to be ready is not
  * tried: a short read or write means that poll() will tell.
  *
- * The unix side. A process that closes its socket ends both directions. What it sent before is
- * delivered first, whatever time that takes; what still comes for it is thrown away; then the
- * stream is reset, with words by which both logs know that this was no failure. */
+ * The unix side. A process that closes its socket ends both directions, and that is watched for
+ * also while nothing is to be read or written: before the stream has opened, or while it is away.
+ * What it sent before is delivered first, whatever time that takes; what still comes for it is
+ * thrown away; then the stream is reset, with words by which both logs know that this was no
+ * failure. */
 #include "relay/session_priv.h"
 
 #include <errno.h>
@@ -17,6 +19,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -188,7 +191,12 @@ static bool write_link(struct session *x, int64_t now)
 static bool hang_up(struct session *x, int64_t now)
 {
     struct iovec parts[2];
+    bool dialling = x->link.state == RELAY_LINK_CONNECTING || x->link.state == RELAY_LINK_PROVING;
 
+    if (dialling && protocol_state(x->p) == PROTOCOL_CLOSED) {
+        relay_link_close(&x->link); /* nobody needs it any more */
+        return true;
+    }
     if (x->link.state != RELAY_LINK_UP) {
         return false;
     }
@@ -343,6 +351,26 @@ static bool read_unix(struct session *x, int64_t now)
     return false;
 }
 
+/* The process has left while nothing moved. What it wrote before is still to be delivered; without
+ * that a stream that has not opened need not. */
+static bool notice_left(struct session *x, int64_t now)
+{
+    enum protocol_state state = protocol_state(x->p);
+    int unread = 0;
+
+    if (!x->hup || x->left || x->eof) {
+        return false;
+    }
+    x->left = true;
+    (void)ioctl(x->unix_fd, FIONREAD, &unread);
+    if (state == PROTOCOL_OPENING && unread == 0) {
+        protocol_unix_failed(x->p, SESSION_LEFT, now);
+    } else if (state == PROTOCOL_OPENING || state == PROTOCOL_AWAY) {
+        session_tell_left(x);
+    }
+    return true;
+}
+
 static bool unix_pass(struct session *x, int64_t now)
 {
     struct protocol_stats st;
@@ -353,6 +381,7 @@ static bool unix_pass(struct session *x, int64_t now)
     bool moved = write_unix(x, now);
     moved |= pass_on_end(x, now);
     moved |= read_unix(x, now);
+    moved |= notice_left(x, now);
     if ((x->hup || x->deaf) && x->eof) {
         protocol_stats(x->p, &st);
         if (st.acked == st.read) {
@@ -396,8 +425,8 @@ static int64_t sleep_until(const struct session *x)
     return x->readable && x->rate_ns > 0 && x->rate_ns < at ? x->rate_ns : at;
 }
 
-/* What to ask poll() about the unix socket. Without a wish it would only report a hang-up, and that
- * for ever, so it is watched for that only while it is news. */
+/* What to ask poll() about the unix socket. Without a wish it reports only a hang-up, and that for
+ * ever, so it is watched for that only while it is news. */
 static struct pollfd watch_unix(struct session *x)
 {
     struct iovec one;
@@ -413,7 +442,7 @@ static struct pollfd watch_unix(struct session *x)
     if (!x->writable && !x->deaf && protocol_write_vec(x->p, &one, 1) > 0) {
         events |= POLLOUT;
     }
-    bool news = x->eof && !x->hup && !x->deaf;
+    bool news = !x->hup && !x->deaf;
     return (struct pollfd){.fd = events || news ? x->unix_fd : -1, .events = events};
 }
 
@@ -487,7 +516,7 @@ static void wait_for_more(struct session *x, bool at_once)
     x->woken |= p[1].revents != 0;
     x->readable |= (p[2].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
     x->writable |= (p[2].revents & (POLLOUT | POLLHUP | POLLERR)) != 0;
-    x->hup |= x->eof && (p[2].revents & POLLHUP);
+    x->hup |= (p[2].revents & POLLHUP) != 0;
     x->link.readable |= (p[3].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
     if (p[3].revents & POLLOUT && x->link.state == RELAY_LINK_UP) {
         flush(x, ferry_now_ns());

@@ -46,6 +46,14 @@ static void update_stats(struct session *x, int64_t now)
     }
 }
 
+void session_tell_left(struct session *x)
+{
+    ferry_info(protocol_state(x->p) == PROTOCOL_AWAY
+                   ? "the process at the unix socket has left while its stream is away"
+                   : "the process at the unix socket has left before its stream opened",
+               RELAY_STREAM_FIELDS(x->s), F_STR("local", x->s->stats->local));
+}
+
 void session_tell_restored(struct session *x)
 {
     struct protocol_stats st;

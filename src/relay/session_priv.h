@@ -23,6 +23,7 @@ struct session {
     bool eof;                /* read from the unix side */
     bool deaf;               /* the unix side takes no more */
     bool hup;                /* it has left */
+    bool left;               /* and that was looked at */
     bool stopping, parking, opened;
     int64_t leave_ns; /* at the latest, once stopping or parking */
     int64_t born_ns, refused_ns, stats_ns;
@@ -39,6 +40,7 @@ void session_config(const struct relay_stream *s, struct protocol_config *ret);
 
 /* session_log.c */
 void session_not_opened(const struct relay_stream *s, const struct ferry_error *err);
+void session_tell_left(struct session *x);     /* the process, while the stream is away or opens */
 void session_tell_restored(struct session *x); /* from here on it is told as before */
 void session_tell_changes(struct session *x, int64_t now);
 void session_tell_end(struct session *x);

@@ -56,7 +56,9 @@ class Flow(threading.Thread):
             raise AssertionError(f"{len(self.got)} of {self.sent} bytes, or others")
 
 
-class Resume(unittest.TestCase):
+class Pair(unittest.TestCase):
+    """Two relays and a link between them that can be cut."""
+
     @classmethod
     def setUpClass(cls):
         cls.lab = Lab()
@@ -83,6 +85,8 @@ class Resume(unittest.TestCase):
         before = [len(f.got) for f in flows]
         wait_for("bytes flow both ways", lambda: all(len(f.got) > n + (1 << 20) for f, n in zip(flows, before)))
 
+
+class Resume(Pair):
     def test_link_down_for_five_seconds(self):
         for family in (0, 1):
             with self.subTest(family=family):
@@ -217,6 +221,90 @@ class Resume(unittest.TestCase):
                 self.a.wait_log("stream not opened", f"key={move.key}", at_source)
                 self.b.wait_log("stream not opened", f"key={move.key}", at_target)
                 self.assertTrue(move.nothing_arrives())
+
+
+class Leaving(Pair):
+    """A process closes its socket while its stream opens or is away: that is seen at once, not at some deadline."""
+
+    def away(self):
+        move = Move(self.lab, self.a, self.b)
+        near, far = move.connect()
+        near.sendall(b"x")
+        self.assertEqual(far.recv(1), b"x")
+        far.sendall(b"y")  # and with it the acknowledgement of what came
+        self.assertEqual(near.recv(1), b"y")
+        time.sleep(0.2)  # and of this
+        self.link("down")
+        self.addCleanup(self.link, "up")
+        wait_for("away", lambda: self.stream(self.a, move)["state"] == "away", 60)
+        wait_for("away at the target too", lambda: self.stream(self.b, move)["state"] == "away", 60)
+        return move, near, far
+
+    def test_while_opening(self):
+        move = Move(self.lab, self.a, self.b)
+        self.link("down")
+        self.addCleanup(self.link, "up")
+        near = self.lab.connect(move.file(49152))
+        wait_for("connecting", lambda: self.stream(self.a, move)["state"] == "connecting")
+        begun = time.monotonic()
+        near.close()
+        self.a.streams(0, key=move.key)
+        self.assertLess(time.monotonic() - begun, 10)  # opening alone takes 30 s to give up
+        self.a.wait_log("stream not opened", f"key={move.key}", " info ", "local side closed")
+
+    def test_while_opening_with_bytes(self):
+        """What it wrote before it left still arrives."""
+        move = Move(self.lab, self.a, self.b)
+        self.link("down")
+        self.addCleanup(self.link, "up")
+        near = self.lab.connect(move.file(49152))
+        wait_for("connecting", lambda: self.stream(self.a, move)["state"] == "connecting")
+        near.sendall(b"last words")
+        near.close()
+        self.a.wait_log("has left before its stream opened", f"key={move.key}")
+        self.link("up")
+        far, _ = move.listeners[49152].accept()
+        far.settimeout(DEADLINE_S)
+        self.lab.sockets.append(far)
+        self.assertEqual(far.recv(64), b"last words")
+        self.assertTrue(ended(far))
+        self.a.streams(0, key=move.key)
+
+    def test_source_while_away(self):
+        move, near, far = self.away()
+        near.close()
+        wait_for("closing", lambda: self.stream(self.a, move)["state"] == "closing")
+        self.link("up")
+        self.assertTrue(ended(far))
+        self.b.wait_log("stream closed", f"key={move.key}", " info ", "peer closed")
+
+    def test_source_while_away_with_a_full_window(self):
+        """It is not read any more, and seen to leave all the same; every byte arrives."""
+        move, near, far = self.away()
+        near.setblocking(False)
+        sent, quiet = 0, 0
+        while quiet < 20:  # until neither the window nor the socket takes more
+            try:
+                sent += near.send(b"y" * 65536)
+                quiet = 0
+            except BlockingIOError:
+                quiet += 1
+                time.sleep(0.05)
+        near.close()
+        self.a.wait_log("has left while its stream is away", f"key={move.key}")
+        self.link("up")
+        got = 0
+        while b := far.recv(1 << 16):
+            got += len(b)
+        self.assertEqual(got, sent)
+
+    def test_target_while_away(self):
+        move, near, far = self.away()
+        far.close()
+        wait_for("closing", lambda: self.stream(self.b, move)["state"] == "closing")
+        self.link("up")
+        self.assertTrue(ended(near))
+        self.a.wait_log("stream closed", f"key={move.key}", " info ", "peer closed")
 
 
 class TargetGone(unittest.TestCase):
