@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "relay/frame.h"
+#include "relay/hush.h"
 #include "relay/metrics.h"
 #include "relay/paths.h"
 #include "relay/rate.h"
@@ -11,8 +12,9 @@
 
 struct relay_env {
     struct tls_credentials *server, *client; /* may be one; NULL for plain TCP alone */
-    uint8_t instance[FRAME_ID];              /* random, of this process */
+    uint8_t instance[FRAME_ID];              /* random, of this process and its successors */
     struct relay_rate *rate;
     struct relay_paths *paths;   /* or NULL */
     struct relay_totals *totals; /* two, by role; or NULL */
+    struct relay_hush *hush;
 };

@@ -108,7 +108,7 @@ enum relay_leave relay_session_run_target(const struct relay_stream *s, int fd,
     int rc = greet(s, &a, &refusal, &err);
     if (rc < 0) {
         if (rc != -FERRY_CANCELLED || !atomic_load(s->pausing)) {
-            session_not_opened(s, &err);
+            relay_stream_not_opened(s, &err);
         }
         tls_conn_free(a.tls);
         close(fd);

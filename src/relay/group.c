@@ -147,6 +147,11 @@ static void name_local(const struct relay_group *g, const struct relay_channel *
     }
 }
 
+static void name_address(char ret[RELAY_NET_NAME], const char *address, int port)
+{
+    snprintf(ret, RELAY_NET_NAME, strchr(address, ':') ? "[%s]:%d" : "%s:%d", address, port);
+}
+
 struct group_entry *group_add_entry(struct relay_group *g, size_t index, int fd)
 {
     const struct relay_channel *channel = &g->spec->channels[index];
@@ -157,10 +162,9 @@ struct group_entry *group_add_entry(struct relay_group *g, size_t index, int fd)
     e->stats.since_ms = ferry_now_unix_ms();
     if (g->spec->role == RELAY_TARGET) {
         relay_net_peer_name(fd, e->stats.peer);
+        name_address(e->stats.listener, g->spec->address, g->ports[index]);
     } else {
-        snprintf(e->stats.peer, sizeof(e->stats.peer),
-                 strchr(g->spec->address, ':') ? "[%s]:%d" : "%s:%d", g->spec->address,
-                 channel->port);
+        name_address(e->stats.peer, g->spec->address, channel->port);
     }
     name_local(g, channel, e->stats.local);
     e->stream = (struct relay_stream){

@@ -378,6 +378,7 @@ int relay_manager_new(struct tls_credentials *server, struct tls_credentials *cl
     manager_name_instance(m);
     m->env.rate = relay_rate_new(NULL, rate);
     m->env.paths = relay_paths_new();
+    m->env.hush = relay_hush_new();
     pthread_mutex_init(&m->lock, NULL);
     *ret = m;
     return 0;
@@ -397,5 +398,6 @@ void relay_manager_free(struct relay_manager *m)
     pthread_mutex_destroy(&m->lock);
     relay_rate_free(m->env.rate);
     relay_paths_free(m->env.paths);
+    relay_hush_free(m->env.hush);
     free(m);
 }

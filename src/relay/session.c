@@ -640,7 +640,7 @@ enum relay_leave relay_session_run_source(const struct relay_stream *s, int unix
     if (rc == -FERRY_CANCELLED && atomic_load(s->pausing)) {
         return RELAY_FRESH;
     }
-    session_not_opened(s, &err);
+    relay_stream_not_opened(s, &err);
     close(unix_fd);
     return RELAY_OVER;
 }

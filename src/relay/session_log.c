@@ -10,12 +10,6 @@
 
 #define STATS_NS (500 * FERRY_NS_PER_MS)
 
-void session_not_opened(const struct relay_stream *s, const struct ferry_error *err)
-{
-    FERRY_LOG(err->cls == FERRY_CANCELLED ? FERRY_LOG_INFO : FERRY_LOG_WARN, "stream not opened",
-              RELAY_STREAM_FIELDS(s), F_ERR(err));
-}
-
 static void update_stats(struct session *x, int64_t now)
 {
     struct relay_stream_stats *out = x->s->stats;
@@ -51,7 +45,7 @@ void session_tell_left(struct session *x)
     ferry_info(protocol_state(x->p) == PROTOCOL_AWAY
                    ? "the process at the unix socket has left while its stream is away"
                    : "the process at the unix socket has left before its stream opened",
-               RELAY_STREAM_FIELDS(x->s), F_STR("local", x->s->stats->local));
+               RELAY_STREAM_FIELDS(x->s), RELAY_STREAM_WAY(x->s));
 }
 
 void session_tell_restored(struct session *x)
@@ -76,7 +70,7 @@ void session_tell_changes(struct session *x, int64_t now)
     }
     if (state == PROTOCOL_OPEN && !x->opened) {
         x->opened = true;
-        ferry_info("stream opened", RELAY_STREAM_FIELDS(x->s));
+        ferry_info("stream opened", RELAY_STREAM_FIELDS(x->s), RELAY_STREAM_WAY(x->s));
     } else if (st.resumes != x->resumes) {
         ferry_info("stream resumed", RELAY_STREAM_FIELDS(x->s), F_UINT("resumes", st.resumes),
                    F_INT("awayMs",
@@ -127,6 +121,6 @@ void session_tell_end(struct session *x)
               RELAY_STREAM_FIELDS(x->s), F_UINT("bytesIn", atomic_load(&st->bytes.in)),
               F_UINT("bytesOut", atomic_load(&st->bytes.out)), F_UINT("dropped", x->dropped),
               F_UINT("resumes", x->resumes), F_UINT("replayed", atomic_load(&st->replayed)),
-              F_INT("ms", (ferry_now_ns() - x->born_ns) / FERRY_NS_PER_MS),
-              F_STR("local", st->local), F_STR("reason", reason));
+              F_INT("ms", (ferry_now_ns() - x->born_ns) / FERRY_NS_PER_MS), RELAY_STREAM_WAY(x->s),
+              F_STR("reason", reason));
 }

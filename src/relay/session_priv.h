@@ -39,7 +39,6 @@ void session_finish(struct session *x);
 void session_config(const struct relay_stream *s, struct protocol_config *ret);
 
 /* session_log.c */
-void session_not_opened(const struct relay_stream *s, const struct ferry_error *err);
 void session_tell_left(struct session *x);     /* the process, while the stream is away or opens */
 void session_tell_restored(struct session *x); /* from here on it is told as before */
 void session_tell_changes(struct session *x, int64_t now);

@@ -127,12 +127,22 @@ static int open_target(const struct relay_stream *s, struct ends *e, struct ferr
 /* ---- the whole --------------------------------------------------------------------------------
  */
 
-static void log_not_opened(const struct relay_stream *s, const struct ferry_error *err)
+void relay_stream_not_opened(const struct relay_stream *s, const struct ferry_error *err)
 {
-    if (err->cls == FERRY_CANCELLED) {
-        ferry_info("stream ended before it opened", RELAY_STREAM_FIELDS(s), F_ERR(err));
+    enum ferry_log_level level = err->cls == FERRY_CANCELLED ? FERRY_LOG_INFO : FERRY_LOG_WARN;
+    int64_t silent = 0;
+
+    if (s->spec->role == RELAY_TARGET) {
+        silent = relay_hush_ask(s->env->hush, s->stats->peer, err->msg, ferry_now_ns());
+    }
+    if (silent < 0) {
+        return;
+    }
+    if (silent > 0) {
+        FERRY_LOG(level, "stream not opened", RELAY_STREAM_FIELDS(s), F_ERR(err),
+                  F_INT("alikeNotLogged", silent));
     } else {
-        ferry_warn("stream not opened", RELAY_STREAM_FIELDS(s), F_ERR(err));
+        FERRY_LOG(level, "stream not opened", RELAY_STREAM_FIELDS(s), F_ERR(err));
     }
 }
 
@@ -143,8 +153,8 @@ static void log_closed(const struct relay_stream *s, int64_t opened_ns, const ch
               F_UINT("bytesIn", atomic_load(&s->stats->bytes.in)),
               F_UINT("bytesOut", atomic_load(&s->stats->bytes.out)),
               F_UINT("dropped", atomic_load(&s->stats->bytes.dropped)),
-              F_INT("ms", (ferry_now_ns() - opened_ns) / FERRY_NS_PER_MS),
-              F_STR("local", s->stats->local), F_STR("reason", reason));
+              F_INT("ms", (ferry_now_ns() - opened_ns) / FERRY_NS_PER_MS), RELAY_STREAM_WAY(s),
+              F_STR("reason", reason));
 }
 
 static void close_unix(struct ends *e)
@@ -166,7 +176,7 @@ static void run_open(const struct relay_stream *s, struct ends *e)
     struct ferry_error err;
 
     atomic_store(&s->stats->state, RELAY_STREAM_OPEN);
-    ferry_info("stream opened", RELAY_STREAM_FIELDS(s));
+    ferry_info("stream opened", RELAY_STREAM_FIELDS(s), RELAY_STREAM_WAY(s));
     int end = relay_pump_run(&pump, &err);
     atomic_store(&s->stats->state, RELAY_STREAM_CLOSING);
     /* The local side first: it must not wait for what happens on the network. */
@@ -187,7 +197,7 @@ static void run_raw(const struct relay_stream *s, int fd)
     int rc = source ? open_source(s, &e, &err) : open_target(s, &e, &err);
 
     if (rc < 0) {
-        log_not_opened(s, &err);
+        relay_stream_not_opened(s, &err);
     } else {
         run_open(s, &e);
     }

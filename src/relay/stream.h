@@ -28,9 +28,10 @@ struct relay_stream_stats {
     atomic_int_fast64_t rtt_us;             /* 0 = not known */
     atomic_uint_fast64_t rate_in, rate_out; /* bytes per second, of the last second or so */
     atomic_uint_fast32_t window;            /* bytes that the peer may have under way */
-    int64_t since_ms;             /* wall clock; set before the stream runs, as are those below */
-    char peer[RELAY_NET_NAME];    /* network address of the other relay */
-    char local[RELAY_LOCAL_NAME]; /* what was listened on (source) or is dialled (target) */
+    int64_t since_ms;              /* wall clock; set before the stream runs, as are those below */
+    char peer[RELAY_NET_NAME];     /* network address of the other relay */
+    char local[RELAY_LOCAL_NAME];  /* unix socket that was listened on (source) or is dialled */
+    char listener[RELAY_NET_NAME]; /* target: the address that was listened on */
 };
 
 struct relay_stream {
@@ -65,3 +66,13 @@ const char *relay_stream_state_name(int state);
     F_STR("role", relay_role_name((s)->spec->role)), F_STR("key", (s)->spec->key),                 \
         F_STR("move", (s)->spec->move), F_INT("channel", (s)->channel->logical),                   \
         F_STR("node", relay_spec_peer((s)->spec)), F_STR("peer", (s)->stats->peer)
+
+/* Where it came in and where it leads. */
+#define RELAY_STREAM_WAY(s)                                                                        \
+    F_STR("listening",                                                                             \
+          (s)->spec->role == RELAY_SOURCE ? (s)->stats->local : (s)->stats->listener),             \
+        F_STR("outbound", (s)->spec->role == RELAY_SOURCE ? (s)->stats->peer : (s)->stats->local)
+
+/* A connection that became no stream, and why. Of strangers that come again and again not every one
+ * is logged (relay/hush.h). */
+void relay_stream_not_opened(const struct relay_stream *s, const struct ferry_error *err);

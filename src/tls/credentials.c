@@ -11,6 +11,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
@@ -152,6 +153,9 @@ static int use_ca(SSL_CTX *ctx, const char *pem, const char *path, struct ferry_
         if (!x) {
             break;
         }
+        /* What OpenSSL derives from a certificate when it first needs it: now, by one thread, not
+         * by all that verify against it at once. */
+        (void)X509_check_purpose(x, -1, 0);
         if (!X509_STORE_add_cert(SSL_CTX_get_cert_store(ctx), x)) {
             return sslerr_fail(err, FERRY_INVALID, "using the CA in %s", path);
         }

@@ -33,6 +33,30 @@ class AtTheTarget(unittest.TestCase):
     def tearDownClass(cls):
         cls.lab.close()
 
+    def test_a_scanner_does_not_fill_the_log(self):
+        """Connections that never prove themselves: some lines, then silence."""
+        move = Move(self.lab, None, self.b)
+        before = len(self.b.log().splitlines())
+
+        def knock():
+            s = socket.create_connection((ADDRESSES["b"][0], move.port_of[49152]), timeout=DEADLINE_S)
+            s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            while s.recv(1000):
+                pass
+            s.close()
+
+        def many():
+            for _ in range(60):
+                try:
+                    knock()
+                except ConnectionResetError:
+                    pass
+        self.lab.in_netns("a", many)
+        self.b.streams(0, key=move.key)
+        lines = [l for l in self.b.log().splitlines()[before:] if "stream not opened" in l]
+        self.assertGreater(len(lines), 0)
+        self.assertLessEqual(len(lines), 10, lines[:12])
+
     def test_each(self):
         for name, (papers, reason) in self.papers.items():
             with self.subTest(name):

@@ -347,15 +347,22 @@ class Failures(Upgrades):
             # Stopped it cannot become the relay while this looks; before it does, it says so.
             if child is not True:
                 time.sleep(0.02 * i)
-                os.kill(child, signal.SIGSTOP)
-                ours = "takes over" not in self.a.log()[mark:]
-                os.kill(child, signal.SIGKILL if ours else signal.SIGCONT)
-                killed += ours
+                killed += self.kill_early(child, mark)
             wait_for("a relay answers", self.a.answers, PATIENCE_S)
             self.carries(flows, 1 << 16)
         for f in flows:
             f.finish()
         self.assertGreater(killed, 0)
+
+    def kill_early(self, child, mark):
+        """Whether it was killed; a successor that has the say already lives."""
+        try:
+            os.kill(child, signal.SIGSTOP)
+            early = "takes over" not in self.a.log()[mark:]
+            os.kill(child, signal.SIGKILL if early else signal.SIGCONT)
+            return early
+        except ProcessLookupError:
+            return False
 
     @staticmethod
     def child_of(pid):
