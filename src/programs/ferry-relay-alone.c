@@ -19,8 +19,9 @@ static const char program[] = "ferry-relay";
 
 struct alone_options {
     const char *listen, *connect, *ca, *cert, *key, *node, *peer_node, *peer_cn, *move, *protocol,
-        *peer_address, *rate, *interface;
+        *peer_address, *rate, *interface, *memory;
     int channel, resume_window, fd_store;
+    uint64_t held_bytes;
     bool plain;
     struct ferry_log_options log;
 };
@@ -168,7 +169,11 @@ static int run(const struct alone_options *o, bool source, struct relay_spec *sp
         rc = rc < 0 ? rc : tls_credentials_load(credentials, &err);
     }
     if (rc == 0) {
-        rc = relay_alone_run(ferry_take_ptr(spec), credentials, self, (size_t)o->fd_store, &err);
+        rc = relay_alone_run(ferry_take_ptr(spec), credentials,
+                             &(struct relay_alone){.self = self,
+                                                   .fd_store = (size_t)o->fd_store,
+                                                   .memory = o->held_bytes},
+                             &err);
     }
     tls_credentials_free(credentials);
     return rc < 0 ? ferry_die(program, FERRY_EXIT_FAILED, &err) : FERRY_EXIT_OK;
@@ -202,6 +207,8 @@ int ferry_relay_alone(bool source, int argc, char **argv, const struct relay_sel
         {"rate", 0, FERRY_OPTION_STRING, &o.rate, "BYTES", "per second at most (K, M, G)"},
         {"resume-window", 0, FERRY_OPTION_INT, &o.resume_window, "SECONDS",
          "how long a stream is held without a connection (240)"},
+        {"memory", 0, FERRY_OPTION_STRING, &o.memory, "BYTES",
+         "what all streams may hold together (K, M, G); 512M"},
         {"fd-store", 0, FERRY_OPTION_INT, &o.fd_store, "N",
          "room in systemd's descriptor store (FileDescriptorStoreMax=); none"},
         FERRY_LOG_OPTION_ROWS(&o.log),
@@ -226,6 +233,7 @@ int ferry_relay_alone(bool source, int argc, char **argv, const struct relay_sel
         first = ferry_fail(&err, FERRY_INVALID, "%s takes no argument '%s'", cmd.name, argv[first]);
     }
     if (first < 0 || make_spec(&o, source, spec, &err) < 0 ||
+        relay_endpoint_memory(o.memory, &o.held_bytes, &err) < 0 ||
         ferry_log_options_apply(program, &o.log, &err) < 0) {
         relay_spec_free(spec);
         return ferry_die(program, FERRY_EXIT_USAGE, &err);

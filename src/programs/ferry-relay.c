@@ -30,8 +30,9 @@ static const char program[] = "ferry-relay";
 static const char default_user[] = "ferry-relay";
 
 struct serve_options {
-    const char *root, *node, *control, *ca, *cert, *key, *client_cert, *client_key, *user, *rate;
-    uint64_t bytes_per_s;
+    const char *root, *node, *control, *ca, *cert, *key, *client_cert, *client_key, *user, *rate,
+        *memory;
+    uint64_t bytes_per_s, held_bytes;
     int fd_store;
     const struct relay_self *self;
     struct ferry_log_options log;
@@ -166,6 +167,7 @@ static int serve_with(struct tls_credentials *credentials, struct tls_credential
         (rc = relay_manager_new(credentials, client, o->bytes_per_s, &life.manager, err)) < 0) {
         return rc;
     }
+    relay_manager_set_memory(life.manager, o->held_bytes);
     if ((rc = take_over(t, life.manager, &fd, err)) == 0 &&
         (rc = relay_control_start(ferry_take_fd(&fd), life.manager, &life.server, err)) == 0) {
         ferry_info("serving", F_STR("node", o->node), F_STR("control", o->control),
@@ -246,6 +248,8 @@ static int serve(int argc, char **argv, const struct relay_self *self)
         {"client-key", 0, FERRY_OPTION_STRING, &o.client_key, "FILE", "its key"},
         {"rate", 0, FERRY_OPTION_STRING, &o.rate, "BYTES",
          "limit per second of all moves together (K, M, G); none"},
+        {"memory", 0, FERRY_OPTION_STRING, &o.memory, "BYTES",
+         "what all streams may hold together (K, M, G); 512M"},
         {"user", 0, FERRY_OPTION_STRING, &o.user, "USER",
          "name or UID:GID to run as when started as root"},
         {"fd-store", 0, FERRY_OPTION_INT, &o.fd_store, "N",
@@ -288,6 +292,7 @@ static int serve(int argc, char **argv, const struct relay_self *self)
         return usage_error(&err);
     }
     if ((o.rate && relay_endpoint_bytes("--rate", o.rate, &o.bytes_per_s, &err) < 0) ||
+        relay_endpoint_memory(o.memory, &o.held_bytes, &err) < 0 ||
         ferry_log_options_apply(program, &o.log, &err) < 0) {
         return usage_error(&err);
     }

@@ -34,14 +34,17 @@ static int go_on(struct relay_takeover *t, struct relay_manager *m, struct ferry
 }
 
 int relay_alone_run(struct relay_spec *spec_take, struct tls_credentials *credentials,
-                    const struct relay_self *self, size_t fd_store, struct ferry_error *err)
+                    const struct relay_alone *how, struct ferry_error *err)
 {
     ferry_cleanup(relay_spec_freep) struct relay_spec *spec = spec_take;
-    struct relay_life life = {.self = self, .fd_store = fd_store};
+    struct relay_life life = {.self = how->self, .fd_store = how->fd_store};
     struct relay_takeover t;
 
     relay_takeover_look(&t);
     int rc = relay_manager_new(credentials, credentials, 0, &life.manager, err);
+    if (rc == 0) {
+        relay_manager_set_memory(life.manager, how->memory);
+    }
     if (rc == 0 && t.from != RELAY_FROM_NOBODY) {
         rc = go_on(&t, life.manager, err);
     } else if (rc == 0) {

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "relay/memory.h"
 
 FERRY_DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
 FERRY_DEFINE_CLEANUP(struct ifaddrs *, freeifaddrs)
@@ -122,4 +123,17 @@ int relay_endpoint_bytes(const char *option, const char *text, uint64_t *ret,
     }
     *ret = (uint64_t)value << shift;
     return 0;
+}
+
+int relay_endpoint_memory(const char *text, uint64_t *ret, struct ferry_error *err)
+{
+    *ret = RELAY_MEMORY_DEFAULT;
+    if (!text) {
+        return 0;
+    }
+    int rc = relay_endpoint_bytes("--memory", text, ret, err);
+    if (rc == 0 && *ret < RELAY_MEMORY_LEAST) {
+        return ferry_fail(err, FERRY_INVALID, "--memory: at least 1M");
+    }
+    return rc;
 }

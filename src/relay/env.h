@@ -5,6 +5,7 @@
 
 #include "relay/frame.h"
 #include "relay/hush.h"
+#include "relay/memory.h"
 #include "relay/metrics.h"
 #include "relay/paths.h"
 #include "relay/rate.h"
@@ -17,4 +18,5 @@ struct relay_env {
     struct relay_paths *paths;   /* or NULL */
     struct relay_totals *totals; /* two, by role; or NULL */
     struct relay_hush *hush;
+    struct relay_memory *memory;
 };

@@ -560,6 +560,7 @@ void relay_group_describe_streams(struct relay_group *g, yyjson_mut_doc *doc, yy
         yyjson_mut_obj_add_uint(doc, o, "bytesPerSOut", atomic_load(&e->stats.rate_out));
         yyjson_mut_obj_add_uint(doc, o, "replayedBytes", atomic_load(&e->stats.replayed));
         yyjson_mut_obj_add_uint(doc, o, "windowBytes", atomic_load(&e->stats.window));
+        yyjson_mut_obj_add_uint(doc, o, "heldBytes", atomic_load(&e->stats.held));
         yyjson_mut_obj_add_int(doc, o, "awayMs",
                                away > 0 ? (ferry_now_ns() - away) / FERRY_NS_PER_MS : 0);
     }

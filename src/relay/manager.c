@@ -334,6 +334,11 @@ int relay_manager_set_rate(struct relay_manager *m, const char *json, size_t len
     return 0;
 }
 
+void relay_manager_set_memory(struct relay_manager *m, uint64_t bytes)
+{
+    relay_memory_set(m->env.memory, bytes);
+}
+
 void relay_manager_drain(struct relay_manager *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -379,6 +384,7 @@ int relay_manager_new(struct tls_credentials *server, struct tls_credentials *cl
     m->env.rate = relay_rate_new(NULL, rate);
     m->env.paths = relay_paths_new();
     m->env.hush = relay_hush_new();
+    m->env.memory = relay_memory_new(RELAY_MEMORY_DEFAULT);
     pthread_mutex_init(&m->lock, NULL);
     *ret = m;
     return 0;
@@ -399,5 +405,6 @@ void relay_manager_free(struct relay_manager *m)
     relay_rate_free(m->env.rate);
     relay_paths_free(m->env.paths);
     relay_hush_free(m->env.hush);
+    relay_memory_free(m->env.memory);
     free(m);
 }

@@ -44,6 +44,9 @@ char *relay_manager_metrics(struct relay_manager *m);
 int relay_manager_set_rate(struct relay_manager *m, const char *json, size_t len, char **ret_json,
                            struct ferry_error *err);
 
+/* What all streams may hold together (relay/memory.h). */
+void relay_manager_set_memory(struct relay_manager *m, uint64_t bytes);
+
 /* From now on new keys are refused. */
 void relay_manager_drain(struct relay_manager *m);
 size_t relay_manager_stream_count(struct relay_manager *m);

@@ -53,6 +53,7 @@ struct protocol *protocol_make(const struct protocol_config *config, int64_t now
     p->dial_at = PROTOCOL_NEVER;
     p->redial_ns = PROTOCOL_REDIAL_MIN;
     segments_init(&p->out.store, config->block_size, config->send_max);
+    p->out.max = config->send_max;
     segments_init(&p->in.store, config->block_size, config->window_max);
     window_init(&p->in.window, config->window_start, config->window_max);
     protocol_in_reset(&p->in);
@@ -348,7 +349,7 @@ void protocol_unix_refused(struct protocol *p, const char *text, int64_t now)
 size_t protocol_read_space(struct protocol *p, void **ret)
 {
     struct protocol_out *out = &p->out;
-    uint64_t limit = out->store.begin + p->config.send_max;
+    uint64_t limit = out->store.begin + out->max;
     uint8_t *where;
 
     if (!protocol_unix_live(p) || out->eof) {
@@ -496,6 +497,11 @@ void protocol_set_window_max(struct protocol *p, uint32_t bytes)
     w->max = bytes < p->config.window_max ? bytes : p->config.window_max;
     w->start = p->config.window_start < w->max ? p->config.window_start : w->max;
     w->bytes = w->bytes < w->max ? w->bytes : w->max;
+}
+
+void protocol_set_send_max(struct protocol *p, uint32_t bytes)
+{
+    p->out.max = bytes < p->config.send_max ? bytes : p->config.send_max;
 }
 
 void protocol_set_resume_window(struct protocol *p, int64_t window_ns)

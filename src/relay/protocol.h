@@ -190,6 +190,8 @@ void protocol_tick(struct protocol *p, int64_t now);
 int64_t protocol_deadline(const struct protocol *p);
 /* Lowering it below the bytes in flight has its effect as they are delivered. */
 void protocol_set_window_max(struct protocol *p, uint32_t bytes);
+/* Likewise of the bytes kept for replay: no more are read until there is room. */
+void protocol_set_send_max(struct protocol *p, uint32_t bytes);
 void protocol_set_resume_window(struct protocol *p, int64_t window_ns);
 
 enum protocol_state protocol_state(const struct protocol *p);

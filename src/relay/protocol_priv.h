@@ -32,6 +32,7 @@ enum {
 /* From the unix socket to the peer. Sequence numbers count bytes, and FIN as one. */
 struct protocol_out {
     struct segments store; /* read, not acknowledged: [acked, end) */
+    uint32_t max;          /* bytes to hold at most, now */
     bool eof;              /* no more bytes; FIN has the number store.end */
     uint64_t acked;        /* delivered at the peer */
     uint64_t next;         /* to be sent on this connection */

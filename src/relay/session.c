@@ -399,8 +399,21 @@ static bool unix_pass(struct session *x, int64_t now)
 /* ---- the loop ---------------------------------------------------------------------------------
  */
 
+/* Its part of the relay's memory may have changed. */
+static void take_share(struct session *x)
+{
+    uint32_t share = relay_memory_share(x->s->env->memory);
+
+    if (share != x->share) {
+        x->share = share;
+        protocol_set_window_max(x->p, share);
+        protocol_set_send_max(x->p, share);
+    }
+}
+
 static bool pass(struct session *x, int64_t now)
 {
+    take_share(x);
     bool moved = take_arrival(x, now);
 
     moved |= step_link(x, now);
@@ -569,8 +582,13 @@ void session_finish(struct session *x)
 
 enum relay_leave relay_session_go_on(struct session **x)
 {
+    struct relay_memory *memory = (*x)->s->env->memory;
+
     (*x)->parking = false;
+    (*x)->share = 0;
+    relay_memory_join(memory);
     loop(*x);
+    relay_memory_leave(memory);
     if ((*x)->parking && protocol_state((*x)->p) != PROTOCOL_CLOSED) {
         return RELAY_PARKED;
     }
@@ -585,6 +603,7 @@ void session_config(const struct relay_stream *s, struct protocol_config *ret)
     *ret = (struct protocol_config){.channel = (uint32_t)s->channel->logical};
     protocol_config_defaults(ret);
     ret->resume_window_ns = s->spec->resume_window_ns;
+    ret->block_size = relay_memory_block_of(relay_memory_share(s->env->memory));
     snprintf(ret->move, sizeof(ret->move), "%s", s->spec->move);
     memcpy(ret->instance, s->env->instance, sizeof(ret->instance));
 }

@@ -24,6 +24,8 @@ static void update_stats(struct session *x, int64_t now)
     atomic_store_explicit(&out->replayed, st.replayed, memory_order_relaxed);
     atomic_store_explicit(&out->rtt_us, st.rtt_ns / 1000, memory_order_relaxed);
     atomic_store_explicit(&out->window, st.window, memory_order_relaxed);
+    atomic_store_explicit(&out->held, st.read - st.acked + st.received - st.written,
+                          memory_order_relaxed);
     if (now - x->stats_ns >= STATS_NS) {
         double s = (double)(now - x->stats_ns) / 1e9;
 

@@ -19,6 +19,7 @@ struct session {
     bool has_slot;
     bool woken;              /* another connection has arrived */
     bool readable, writable; /* unix: worth trying */
+    uint32_t share;          /* of the relay's memory, for each direction */
     size_t burst;            /* bytes moved at the unix socket since the last wait */
     bool eof;                /* read from the unix side */
     bool deaf;               /* the unix side takes no more */

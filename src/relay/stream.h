@@ -27,6 +27,7 @@ struct relay_stream_stats {
     atomic_int_fast64_t away_ns;            /* since when; 0 = it is not */
     atomic_int_fast64_t rtt_us;             /* 0 = not known */
     atomic_uint_fast64_t rate_in, rate_out; /* bytes per second, of the last second or so */
+    atomic_uint_fast64_t held;              /* bytes kept: not yet delivered, here or there */
     atomic_uint_fast32_t window;            /* bytes that the peer may have under way */
     int64_t since_ms;              /* wall clock; set before the stream runs, as are those below */
     char peer[RELAY_NET_NAME];     /* network address of the other relay */

@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import ADDRESSES, DEADLINE_S, RELAY, Lab, Move, ended, need_root, read_all, run, wait_for  # noqa: E402
+from lab import ADDRESSES, DEADLINE_S, RELAY, Lab, Move, ended, need_root, read_all, read_exactly, run, wait_for  # noqa: E402
 
 
 class Starting(unittest.TestCase):
@@ -234,6 +234,72 @@ class Paths(unittest.TestCase):
         near, far = move.connect()
         near.sendall(b"back")
         self.assertEqual(far.recv(16), b"back")
+
+
+class Memory(unittest.TestCase):
+    """What all streams hold together has a ceiling, and who does not read gets no more than his part."""
+    CEILING = 4 << 20
+
+    def setUp(self):
+        self.lab = Lab()
+        self.addCleanup(self.lab.close)
+        self.a = self.lab.relay("a", extra=["--memory", "4M"]).ready()
+        self.b = self.lab.relay("b", extra=["--memory", "4M"]).ready()
+        self.move = Move(self.lab, self.a, self.b)
+
+    @staticmethod
+    def stuff(near):
+        """As many bytes as go in while nobody reads."""
+        near.setblocking(False)
+        sent, quiet = 0, 0
+        while quiet < 10:
+            try:
+                sent += near.send(b"z" * 65536)
+                quiet = 0
+            except BlockingIOError:
+                quiet += 1
+                time.sleep(0.02)
+        return sent
+
+    def held(self, relay):
+        return [s["heldBytes"] for s in relay.streams(key=self.move.key)]
+
+    def test_streams_share_it(self):
+        ends = [self.move.connect() for _ in range(2)]
+        sent = [self.stuff(near) for near, _ in ends]
+        part = self.CEILING // 2 // 2
+        for r in (self.a, self.b):
+            self.assertLessEqual(max(self.held(r)), part)
+        self.assertGreater(max(self.held(self.a)), 256 << 10)  # two alone have much
+        ends += [self.move.connect() for _ in range(14)]
+        sent += [self.stuff(near) for near, _ in ends[2:]]
+        part = self.CEILING // 2 // 16
+        for r in (self.a, self.b):
+            self.assertLessEqual(max(sorted(self.held(r))[:14]), part)
+        # The first two give way as they are read.
+        got = [len(read_exactly(far, 17 << 16)) if i < 2 else 0 for i, (_, far) in enumerate(ends)]
+        sent = [n + (self.stuff(near) if i < 2 else 0) for i, ((near, _), n) in enumerate(zip(ends, sent))]
+        for r in (self.a, self.b):
+            wait_for(f"within the ceiling: {self.held(r)}", lambda: sum(self.held(r)) <= self.CEILING)
+            wait_for(f"each has its part: {self.held(r)}", lambda: max(self.held(r)) <= part)
+        # And every byte of every one arrives.
+        for (near, far), n, before in zip(ends, sent, got):
+            near.setblocking(True)
+            near.shutdown(socket.SHUT_WR)
+            self.assertEqual(len(read_all(far)), n - before)
+
+    def test_one_that_stalls_is_no_matter_to_others(self):
+        stalled, flowing = self.move.connect(), self.move.connect()
+        self.stuff(stalled[0])
+        data = os.urandom(8 << 20)
+        begun = time.monotonic()
+        w = threading.Thread(target=lambda: (flowing[0].sendall(data), flowing[0].shutdown(socket.SHUT_WR)))
+        w.start()
+        self.assertTrue(read_all(flowing[1]) == data)
+        w.join(DEADLINE_S)
+        self.assertLess(time.monotonic() - begun, DEADLINE_S)
+        for r in (self.a, self.b):
+            self.assertLessEqual(sum(self.held(r)), self.CEILING)
 
 
 class Exhaustion(unittest.TestCase):

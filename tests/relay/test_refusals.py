@@ -40,7 +40,7 @@ class AtTheTarget(unittest.TestCase):
 
         def knock():
             s = socket.create_connection((ADDRESSES["b"][0], move.port_of[49152]), timeout=DEADLINE_S)
-            s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            s.sendall(b"SSH-2.0-scanner\r\n")
             while s.recv(1000):
                 pass
             s.close()

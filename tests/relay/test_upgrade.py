@@ -110,7 +110,7 @@ class WhatIsKept(Upgrades):
         self.assertEqual(self.b.call("PUT", "/v1/targets/other", move.target_body)[0], 503)  # still draining
         self.assertEqual(self.a.must("PUT", f"/v1/sources/{move.key}",
                                      dict(move.source_body, rateBytesPerS=1 << 30))["files"], move.files)
-        self.assertEqual(self.resumes(self.a, move)[0] > 0, True)
+        wait_for("resumed", lambda: self.resumes(self.a, move)[0] > 0)
         near.sendall(b"z")
         self.assertEqual(read_exactly(far, 1001), b"x" * 1000 + b"z")
         other, other_far = move.connect()  # and takes new streams
