@@ -1,7 +1,9 @@
-/* The state of a stream as a predecessor writes it: what is kept, what is refused. */
+/* The state of a stream, and of a relay, as a predecessor writes it: what is kept, what is refused.
+ */
 #include "lib/unit.h"
 
 #include "relay/protocol.h"
+#include "relay/state.h"
 
 enum { NOW_S = 1000 };
 #define NOW (NOW_S * FERRY_NS_PER_S)
@@ -251,6 +253,173 @@ static void any_byte_wrong(void **state)
     free(i.data);
 }
 
+/* ---- a whole relay ---- */
+
+static struct relay_spec *spec_of(enum relay_role role)
+{
+    struct relay_spec *s = calloc(1, sizeof(*s));
+
+    assert_non_null(s);
+    s->role = role;
+    s->key = strdup("key-1");
+    s->move = strdup("0f1e-move");
+    s->generation = 3;
+    s->resume_window_ns = 240 * FERRY_NS_PER_S;
+    s->rate = 1 << 20;
+    s->peer_node = strdup("b");
+    s->address = strdup("10.0.0.2");
+    s->dir = role == RELAY_SOURCE ? strdup("/run/pod/m") : NULL;
+    s->has_owner = true;
+    s->owner = 61201;
+    s->channels[0] = (struct relay_channel){.logical = 49152, .port = 4711};
+    s->channels[0].unix_path = role == RELAY_TARGET ? strdup("/run/pod/49152.sock") : NULL;
+    s->n_channels = 1;
+    return s;
+}
+
+static struct image pack_of(const struct relay_state *s)
+{
+    struct pack k = {0};
+
+    relay_state_pack(s, NOW, &k);
+    struct image i = {.data = malloc(k.len), .len = k.len};
+    assert_non_null(i.data);
+    k = (struct pack){.data = i.data, .room = i.len};
+    relay_state_pack(s, NOW, &k);
+    return i;
+}
+
+/* A source with a stream that flows and one that was just accepted, a target with a tombstone. */
+static struct image relay_image(int control, int stream_fd)
+{
+    struct protocol *p = open_source();
+    struct relay_state_stream streams[] = {
+        {.fd = stream_fd,
+         .since_ms = 5,
+         .peer = "10.0.0.2:4711",
+         .born_ns = 7,
+         .opened = true,
+         .p = p},
+        {.fd = 4, .fresh = true, .peer = "10.0.0.2:4711"},
+    };
+    struct relay_state_tomb tomb = {.stone = {.move = "0f1e-move", .channel = 49152, .epoch = 2},
+                                    .until_ns = NOW + 1};
+    struct relay_state_group groups[] = {
+        {.spec = spec_of(RELAY_SOURCE),
+         .dir = 0,
+         .listeners = {1},
+         .ports = {4711},
+         .streams = streams,
+         .n_streams = 2},
+        {.spec = spec_of(RELAY_TARGET),
+         .dir = -1,
+         .listeners = {2},
+         .ports = {4712},
+         .tombs = &tomb,
+         .n_tombs = 1},
+    };
+    struct relay_state_path path = {.node = (char *)"b", .bytes_per_s = 9, .rtt_us = 8};
+    int remnant = 5;
+    struct relay_state s = {.alone = control < 0,
+                            .instance = {1, 2, 3},
+                            .rate = 77,
+                            .totals = {1, 2, 3},
+                            .control = control,
+                            .n_fds = 7,
+                            .remnants = &remnant,
+                            .n_remnants = 1,
+                            .paths = &path,
+                            .n_paths = 1,
+                            .groups = groups,
+                            .n_groups = 2};
+    struct image i = pack_of(&s);
+
+    relay_spec_free(groups[0].spec);
+    relay_spec_free(groups[1].spec);
+    protocol_free(p);
+    return i;
+}
+
+static void whole_relay_is_kept(void **state)
+{
+    struct image i = relay_image(3, 6), again;
+    struct ferry_error err;
+    struct relay_state s;
+
+    (void)state;
+    if (relay_state_unpack(i.data, i.len, NOW, &s, &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    assert_int_equal(s.n_groups, 2);
+    assert_int_equal(s.groups[0].n_streams, 2);
+    assert_string_equal(s.groups[0].spec->dir, "/run/pod/m");
+    assert_true(s.groups[0].streams[1].fresh);
+    again = pack_of(&s);
+    assert_int_equal(again.len, i.len);
+    assert_memory_equal(again.data, i.data, i.len);
+    relay_state_done(&s);
+    free(again.data);
+    free(i.data);
+}
+
+static void refuses_relay(struct image i, const char *words)
+{
+    struct ferry_error err;
+    struct relay_state s;
+
+    assert_true(relay_state_unpack(i.data, i.len, NOW, &s, &err) < 0);
+    if (!strstr(err.msg, words)) {
+        fail_msg("'%s' does not say '%s'", err.msg, words);
+    }
+    free(i.data);
+}
+
+static void foreign_relay_is_refused(void **state)
+{
+    struct image i = relay_image(3, 6);
+
+    (void)state;
+    i.data[11]++;
+    refuses_relay(i, "state of version 2, this relay knows 1");
+    i = relay_image(3, 6);
+    i.data[0]++;
+    refuses_relay(i, "not the state of a relay");
+    refuses_relay(relay_image(3, 3), "a descriptor that two things claim");
+    refuses_relay(relay_image(3, 7), "a descriptor that is not there");
+    refuses_relay(relay_image(3, -1), "a stream whose socket is there and should not, or is not");
+    refuses_relay(relay_image(-1, 6), "not one path alone");
+    i = relay_image(3, 6);
+    i.data = realloc(i.data, i.len + 1);
+    i.data[i.len++] = 0;
+    refuses_relay(i, "something behind its end");
+}
+
+/* Cut anywhere it is refused; with any bit wrong it is refused or something that can be written
+ * again. */
+static void broken_relay(void **state)
+{
+    struct image i = relay_image(3, 6);
+    struct ferry_error err;
+    struct relay_state s;
+
+    (void)state;
+    for (size_t n = 0; n < i.len; n++) {
+        assert_true(relay_state_unpack(i.data, n, NOW, &s, &err) < 0);
+    }
+    for (size_t bit = 0; bit < 8 * i.len; bit++) {
+        i.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        if (relay_state_unpack(i.data, i.len, NOW, &s, &err) == 0) {
+            struct image again = pack_of(&s);
+
+            assert_int_equal(again.len, i.len);
+            free(again.data);
+            relay_state_done(&s);
+        }
+        i.data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    free(i.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +427,9 @@ int main(void)
         cmocka_unit_test(unanswered_hello),
         cmocka_unit_test(foreign_state_is_refused),
         cmocka_unit_test(any_byte_wrong),
+        cmocka_unit_test(whole_relay_is_kept),
+        cmocka_unit_test(foreign_relay_is_refused),
+        cmocka_unit_test(broken_relay),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
