@@ -338,9 +338,24 @@ class Node:
 
     def restart_relay(self):
         """SIGKILL, and a new one."""
+        self.kill_relay()
+        self.run_relay()
+
+    def kill_relay(self):
+        """Also one that has taken over from the one that was started."""
+        with contextlib.suppress(OSError):
+            os.kill(self.relay_ok("GET", "/healthz")["pid"], signal.SIGKILL)
         self.relay.kill()
         self.relay.wait()
-        self.run_relay()
+
+    def begin_upgrade(self):
+        """SIGUSR2; the process that is to be replaced."""
+        pid = self.relay_ok("GET", "/healthz")["pid"]
+        os.kill(pid, signal.SIGUSR2)
+        return pid
+
+    def wait_upgrade(self, old):
+        wait_for("the successor of the relay", lambda: self.relay_ok("GET", "/healthz")["pid"] != old, 90)
 
     def run_relay(self):
         pki = os.path.join(self.root, "pki")
@@ -505,8 +520,7 @@ class Lab:
                 wait_for("the end of a sandbox", lambda p=pod: not p.alive())
         for node in self.nodes:
             if node.relay:
-                node.relay.kill()
-                node.relay.wait()
+                node.kill_relay()
             subprocess.run(["ip", "netns", "del", node.netns], check=False)
         if not KEEP:
             shutil.rmtree(self.root)

@@ -166,6 +166,28 @@ def test_relay_dies_during_a_move(bin_dir):
         target.end()
 
 
+def test_relays_are_upgraded_during_a_move(bin_dir):
+    """Both at once, again and again while memory flows: the guest arrives whole, and nothing was tried again."""
+    with labs.lab(bin_dir) as lab:
+        guest, source = labs.start(lab)
+        target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+        m = labs.Move(lab, guest, source, target, {"bandwidthBytesPerS": 4 * MIB}, tls="ferry")
+        for more in range(1, 4):
+            m.wait_bytes(more * MIB)
+            for node, old in [(n, n.begin_upgrade()) for n in lab.nodes]:
+                node.wait_upgrade(old)
+            assert m.phase(source) == "running", source.migration()
+        assert m.wait_end() == ("succeeded", "succeeded")
+        lab.check_guest(target)
+        m.close()
+        for node in lab.nodes:
+            log = open(os.path.join(node.root, "relay.log"), errors="replace").read()
+            assert log.count("takes over") == 3 and "channel=49152" in log, log
+            assert "stream resumed" in log and " error " not in log, log
+        source.end()
+        target.end()
+
+
 def test_stop(bin_dir):
     """SIGTERM: by the power button; a guest that does not listen is ended when its grace is over."""
     with labs.lab(bin_dir) as lab:
