@@ -5,6 +5,7 @@
  * start of the API server and kept: over its restart connections wait instead of being refused. */
 #include "cli/supervise.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -165,6 +166,73 @@ static void start_due(struct supervisor *s)
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+bool supervise_same_call(const char *cmdline, size_t len, char *const *argv)
+{
+    const char *at = cmdline, *end = cmdline + len;
+
+    if (len == 0 || end[-1] != '\0' || !ferry_streq(base_name(at), base_name(argv[0]))) {
+        return false;
+    }
+    for (size_t i = 1; (at += strlen(at) + 1) < end; i++) {
+        if (!argv[i] || !ferry_streq(at, argv[i])) {
+            return false;
+        }
+        if (!argv[i + 1]) {
+            return at + strlen(at) + 1 == end;
+        }
+    }
+    return !argv[1];
+}
+
+/* A process that was called as this one was, or 0. */
+static pid_t find_successor(const struct worker *w)
+{
+    DIR *proc = opendir("/proc");
+    pid_t found = 0;
+
+    for (const struct dirent *e; proc && found == 0 && (e = readdir(proc));) {
+        ferry_cleanup_buf struct ferry_buf b = {0};
+        ferry_cleanup_free char *path = ferry_asprintf("/proc/%s/cmdline", e->d_name);
+        long long pid;
+
+        if (ferry_parse_int(e->d_name, 2, 1 << 30, &pid, NULL) == 0 && pid != w->process->pid &&
+            ferry_read_file(path, 1 << 16, &b, NULL) == 0 &&
+            supervise_same_call(b.data, b.len, w->daemon->argv)) {
+            found = (pid_t)pid;
+        }
+    }
+    if (proc) {
+        closedir(proc);
+    }
+    return found;
+}
+
+/* Whether it ended because another process has taken over from it. */
+static bool was_succeeded(struct supervisor *s, struct worker *w)
+{
+    pid_t old = w->process->pid, pid = w->process->last_exit == 0 ? find_successor(w) : 0;
+    int pidfd = pid ? pidfd_open(pid, 0) : -1;
+
+    if (pidfd < 0) {
+        return false;
+    }
+    close(w->pidfd);
+    w->pidfd = pidfd;
+    w->process->pid = pid;
+    w->process->start_time = ferry_proc_start_time(pid);
+    ferry_info("a successor has taken over", F_STR("name", w->daemon->name), F_INT("pid", pid),
+               F_INT("from", old));
+    save(s);
+    return true;
+}
+
 static void ended(struct supervisor *s, struct worker *w)
 {
     int status = 0;
@@ -174,7 +242,11 @@ static void ended(struct supervisor *s, struct worker *w)
     if (waitpid(pid, &status, WNOHANG) == pid) {
         w->process->last_exit = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     } else {
-        w->process->last_exit = 255;
+        /* Nor is the reason: it may have handed over. */
+        w->process->last_exit = find_successor(w) ? 0 : 255;
+    }
+    if (was_succeeded(s, w)) {
+        return;
     }
     ferry_warn("ended", F_STR("name", w->daemon->name), F_INT("pid", pid),
                F_INT("code", w->process->last_exit));

@@ -48,6 +48,13 @@ def test_up_heal_down(bin_dir):
             site.wait_restarted(name, site.kill(name))
         wait_for("the nodes to be ready", lambda: ready_nodes(site) == ["node1", "node2"])
 
+        # A relay that hands over to its successor has not ended.
+        relay = site.pid("node1-relay")
+        os.kill(relay, signal.SIGUSR2)
+        wait_for("the successor of the relay", lambda: site.pid("node1-relay") not in (0, relay))
+        with open(os.path.join(site.root, "log/supervisor.log")) as log:
+            assert "a successor has taken over name=node1-relay" in log.read()
+
         # Programs run on without their supervisor, and the next one takes them over.
         before = {name: site.pid(name) for name in daemons(site)}
         old = site.kill("supervisor")

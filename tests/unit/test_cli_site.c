@@ -334,9 +334,40 @@ static void sandbox_files(void **state)
     }
 }
 
+static void same_call(void **state)
+{
+    static const struct {
+        const char *cmdline;
+        size_t len;
+        bool same;
+    } rows[] = {
+#define LINE(text) text, sizeof(text)
+        {LINE("/usr/bin/ferry-relay\0serve\0--node\0n1"), true},
+        {LINE("/opt/new/ferry-relay\0serve\0--node\0n1"), true},
+        {LINE("ferry-relay\0serve\0--node\0n1"), true},
+        {LINE("/usr/bin/ferry-relay\0serve\0--node\0n2"), false},
+        {LINE("/usr/bin/ferry-relay\0serve\0--node"), false},
+        {LINE("/usr/bin/ferry-relay\0serve\0--node\0n1\0--rate\0001"), false},
+        {LINE("/usr/bin/ferry-pods\0serve\0--node\0n1"), false},
+        {"/usr/bin/ferry-relay", 20, false}, /* cut off */
+        {"", 0, false},
+#undef LINE
+    };
+    char *const argv[] = {(char *)"/usr/bin/ferry-relay", (char *)"serve", (char *)"--node",
+                          (char *)"n1", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (supervise_same_call(rows[i].cmdline, rows[i].len, argv) != rows[i].same) {
+            fail_msg("row %zu", i);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_call),
         cmocka_unit_test(settings_are_checked),
         cmocka_unit_test(sites_do_not_share_names),
         cmocka_unit_test(network_of_one_node),
