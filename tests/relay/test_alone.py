@@ -11,7 +11,8 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import DEADLINE_S, RELAY, Lab, ended, read_all, run, wait_for  # noqa: E402
+from flow import both_ways  # noqa: E402
+from lab import DEADLINE_S, RELAY, Lab, ended, read_all, run, running, wait_for  # noqa: E402
 
 SIZE = 3 * 1024 * 1024 + 77
 PROXY = pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers" / "kubevirt-proxy"
@@ -25,6 +26,7 @@ class Program:
         self.log_file = open(self.log_path, "wb")
         self.process = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.log_file, text=True)
+        self.pid = self.process.pid  # its successor's, after an upgrade
         lab.relays.append(self)
 
     def first_line(self):
@@ -43,14 +45,31 @@ class Program:
         except AssertionError as e:
             raise AssertionError(f"{e}\n{self.log()}") from None
 
+    def upgrade(self):
+        """SIGUSR2; its successor says by which pid it goes on."""
+        before = self.log().count("the successor has taken over pid=")
+        os.kill(self.pid, signal.SIGUSR2)
+        wait_for("a successor", lambda: self.log().count("the successor has taken over pid=") > before, 90)
+        self.pid = int(self.log().rsplit("the successor has taken over pid=", 1)[1].split()[0])
+
+    def signal(self, sig):
+        try:
+            os.kill(self.pid, sig)
+        except ProcessLookupError:
+            pass
+
+    def alive(self):
+        return self.process.poll() is None or running(self.pid)
+
     def kill(self):
+        self.signal(signal.SIGKILL)
         self.process.kill()
         self.process.wait(DEADLINE_S)
         self.process.stdout.close()
 
     def stop(self):
-        while self.process.poll() is None:
-            self.process.terminate()
+        while self.alive():
+            self.signal(signal.SIGTERM)
             time.sleep(0.1)
         self.log_file.close()
         if any(word in self.log() for word in ("Sanitizer", "runtime error:")):
@@ -325,6 +344,32 @@ class Interfaces(Pairs):
             done = subprocess.run([RELAY, *argv, *self.papers("a", "b"), "--bind-interface", "mig7"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 2)
             self.assertIn("there is no network interface 'mig7'", done.stderr)
+
+
+class Upgrade(Pairs):
+    def test_both_ends_again_and_again(self):
+        """SIGUSR2 of each, then of both, while bytes flow; nothing is printed twice."""
+        source, target = self.pair()
+        near, far = self.connect()
+        flows = both_ways(near, far)
+        for relays in ((source,), (target,), (source, target), (target, source)):
+            for r in relays:
+                r.upgrade()
+            before = [f.received for f in flows]
+            wait_for("bytes flow", lambda: all(f.error or f.received > n + (1 << 18) for f, n in zip(flows, before)), 90)
+        other, other_far = self.connect()
+        other.sendall(b"new")
+        self.assertEqual(other_far.recv(16), b"new")
+        other.close()
+        for f in flows:
+            f.finish()
+        for r in (source, target):
+            r.signal(signal.SIGTERM)
+        near.close()
+        far.close()
+        wait_for("both end", lambda: not source.alive() and not target.alive(), 90)
+        self.assertEqual(source.process.stdout.read() + target.process.stdout.read(), "")
+        self.assertFalse(os.path.exists(self.into), "the socket file is left")
 
 
 unittest.main(verbosity=2)
