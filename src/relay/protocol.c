@@ -440,6 +440,11 @@ void protocol_shutdown_done(struct protocol *p, int64_t now)
     protocol_check_done(p, now);
 }
 
+bool protocol_shutdown_passed(const struct protocol *p)
+{
+    return p->in.fin_done;
+}
+
 void protocol_unix_write_failed(struct protocol *p, const char *text, int64_t now)
 {
     if (p->state == PROTOCOL_DRAINING) {

@@ -176,6 +176,8 @@ int protocol_write_vec(const struct protocol *p, struct iovec *vec, int max);
 void protocol_unix_written(struct protocol *p, size_t n, int64_t now);
 bool protocol_shutdown_due(const struct protocol *p);
 void protocol_shutdown_done(struct protocol *p, int64_t now);
+/* Whether that was done. */
+bool protocol_shutdown_passed(const struct protocol *p);
 /* The unix peer takes no more. What it wrote before is still read and sent (keep reading), then the
  * stream is reset. */
 void protocol_unix_write_failed(struct protocol *p, const char *text, int64_t now);

@@ -438,6 +438,13 @@ static int64_t sleep_until(const struct session *x)
     return x->readable && x->rate_ns > 0 && x->rate_ns < at ? x->rate_ns : at;
 }
 
+/* Whether a hang-up says that the process has left. After our own end was passed on, it says no
+ * more than that the process has ended its side, too: that shows when it is read. */
+static bool hup_tells(const struct session *x)
+{
+    return x->eof || !protocol_shutdown_passed(x->p);
+}
+
 /* What to ask poll() about the unix socket. Without a wish it reports only a hang-up, and that for
  * ever, so it is watched for that only while it is news. */
 static struct pollfd watch_unix(struct session *x)
@@ -455,7 +462,7 @@ static struct pollfd watch_unix(struct session *x)
     if (!x->writable && !x->deaf && protocol_write_vec(x->p, &one, 1) > 0) {
         events |= POLLOUT;
     }
-    bool news = !x->hup && !x->deaf;
+    bool news = !x->hup && !x->deaf && hup_tells(x);
     return (struct pollfd){.fd = events || news ? x->unix_fd : -1, .events = events};
 }
 
@@ -529,7 +536,7 @@ static void wait_for_more(struct session *x, bool at_once)
     x->woken |= p[1].revents != 0;
     x->readable |= (p[2].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
     x->writable |= (p[2].revents & (POLLOUT | POLLHUP | POLLERR)) != 0;
-    x->hup |= (p[2].revents & POLLHUP) != 0;
+    x->hup |= (p[2].revents & POLLHUP) && hup_tells(x);
     x->link.readable |= (p[3].revents & (POLLIN | POLLHUP | POLLERR)) != 0;
     if (p[3].revents & POLLOUT && x->link.state == RELAY_LINK_UP) {
         flush(x, ferry_now_ns());

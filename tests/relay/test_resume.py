@@ -298,6 +298,20 @@ class Leaving(Pair):
             got += len(b)
         self.assertEqual(got, sent)
 
+    def test_to_end_both_ways_is_not_to_leave(self):
+        """One has ended its side, the other writes its last and ends its own: finished, not broken off."""
+        move = Move(self.lab, self.a, self.b)
+        near, far = move.connect()
+        near.shutdown(socket.SHUT_WR)
+        self.assertEqual(far.recv(1), b"")
+        far.sendall(b"answer")
+        self.assertEqual(near.recv(16), b"answer")
+        time.sleep(0.2)  # until that is acknowledged: a hang-up and the end then show at once
+        far.shutdown(socket.SHUT_WR)
+        self.assertEqual(near.recv(1), b"")
+        for r in (self.a, self.b):
+            r.wait_log("stream closed", f"key={move.key}", " info ", "both sides ended")
+
     def test_target_while_away(self):
         move, near, far = self.away()
         far.close()
