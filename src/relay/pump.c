@@ -50,6 +50,7 @@ struct state {
     struct lane out, in;
     bool local_deaf;            /* nothing can be delivered to the unix side any more */
     bool local_hup, peer_rdhup; /* seen once; not polled for again */
+    bool heard;                 /* something came from the peer */
     short want_unix, want_tcp;
     struct relay_path path;
     int64_t path_look_ns; /* when to look next */
@@ -172,7 +173,27 @@ static int step_out(struct state *s, struct ferry_error *err)
 /* ---- in: TLS -> unix --------------------------------------------------------------------------
  */
 
-static int fill_in(struct state *s, struct ferry_error *err)
+/* A ClientHello where plain bytes were agreed on must not get to a hypervisor, which would wait for
+ * the rest of it. Nothing that hypervisors say begins like this. */
+static bool begins_tls(const unsigned char *p, size_t n)
+{
+    return n >= 6 && p[0] == 0x16 && p[1] == 0x03 && p[5] == 0x01;
+}
+
+static int refuse_tls(struct state *s, struct ferry_error *err)
+{
+    bool first = s->p->plain && !s->heard;
+
+    s->heard = s->heard || s->in.len > 0;
+    if (first && begins_tls(s->in.buf, s->in.len)) {
+        return ferry_fail(err, FERRY_DENIED,
+                          "peer refused: it speaks TLS, and this side plain TCP here");
+    }
+    return 0;
+}
+
+/* All that is there, as far as it fits. */
+static int take_in(struct state *s, struct ferry_error *err)
 {
     struct lane *l = &s->in;
 
@@ -193,6 +214,14 @@ static int fill_in(struct state *s, struct ferry_error *err)
         l->len += n;
     }
     return 1;
+}
+
+static int fill_in(struct state *s, struct ferry_error *err)
+{
+    int moved = take_in(s, err);
+    int rc = moved < 0 ? moved : refuse_tls(s, err);
+
+    return rc < 0 ? rc : moved;
 }
 
 static void drop_in(struct state *s)

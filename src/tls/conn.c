@@ -164,6 +164,14 @@ static void fail_alert(const struct tls_conn *c, int alert, struct ferry_error *
                SSL_alert_desc_string_long(alert), more);
 }
 
+/* The first bytes of the peer were no TLS record. */
+static bool speaks_no_tls(const struct tls_conn *c, int reason)
+{
+    return !SSL_is_init_finished(c->ssl) &&
+           (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
+            reason == SSL_R_PACKET_LENGTH_TOO_LONG);
+}
+
 static enum tls_io fail_protocol(struct tls_conn *c, struct ferry_error *err)
 {
     int reason = ERR_GET_REASON(ERR_peek_last_error());
@@ -176,6 +184,9 @@ static enum tls_io fail_protocol(struct tls_conn *c, struct ferry_error *err)
     } else if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
         ERR_clear_error();
         refuse(err, TLS_NO_CERTIFICATE, NULL, c);
+    } else if (speaks_no_tls(c, reason)) {
+        ERR_clear_error();
+        ferry_fail(err, FERRY_DENIED, "peer refused: it does not speak TLS, and this side does");
     } else if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
         ERR_clear_error();
         ferry_fail(err, FERRY_PEER, "the peer closed the connection in the middle of the data");

@@ -157,6 +157,36 @@ class Alone(Pairs):
         self.assertTrue(self.where.startswith("127.0.0.1:"), self.where)
         self.both_ways(*self.connect())
 
+    def test_plain_and_tls_do_not_mix(self):
+        """Each is told by the other's first bytes; none of them get to the hypervisor."""
+        plain = ["--plain", "--peer-address", "127.0.0.1"]
+        for mode in (["--protocol", "raw"], []):
+            with self.subTest(source="plain", target=mode):
+                into, out = self.paths()
+                listener = self.lab.listen(out)
+                target, where = self.target(out, *mode)
+                self.source(into, where, "--plain", papers=[])
+                near = self.lab.connect(into)
+                near.sendall(b"QEVM" + bytes(100))
+                self.assertTrue(ended(near))
+                target.wait_log("stream not opened", "it does not speak TLS")
+                listener.settimeout(0.3)
+                self.assertRaises(TimeoutError, listener.accept)
+            with self.subTest(source=mode, target="plain"):
+                into, out = self.paths()
+                listener = self.lab.listen(out)
+                target, where = self.target(out, *plain, papers=[])
+                source = self.source(into, where, *mode)
+                near = self.lab.connect(into)
+                far, _ = listener.accept()
+                self.lab.sockets.append(far)
+                far.settimeout(DEADLINE_S)
+                self.assertEqual(read_all(far), b"")
+                target.wait_log("stream closed", "it speaks TLS, and this side plain TCP here", " warning ")
+                if mode:  # ferry/1 dials again for a while
+                    self.assertTrue(ended(near))
+                    source.wait_log("stream not opened")
+
     def test_plain_from_elsewhere(self):
         into, out = self.paths()
         self.lab.listen(out)

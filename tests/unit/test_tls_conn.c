@@ -331,7 +331,8 @@ static void test_garbage_instead_of_tls(void **state)
     assert_int_equal(make_conn(cb, TLS_SERVER, fds[1], "a", &conn, &err), 0);
     assert_int_equal(ferry_write_all(fds[0], "GET / HTTP/1.1\r\n\r\n", 18, &err), 0);
     assert_int_equal(tls_conn_handshake(conn, &err), TLS_FAILED);
-    assert_int_equal(err.cls, FERRY_PEER);
+    assert_int_equal(err.cls, FERRY_DENIED);
+    assert_non_null(strstr(err.msg, "it does not speak TLS"));
     tls_conn_free(conn);
     close(fds[0]);
     close(fds[1]);
