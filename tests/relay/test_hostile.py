@@ -251,6 +251,56 @@ class Hostile(unittest.TestCase):
             got += b
         self.assertTrue((piece * (len(got) // len(piece) + 1)).startswith(got))
 
+    # ---- connections lost at the worst moment ---------------------------------------------------------
+
+    def resume(self, move, stream, **more):
+        s = self.dial(move)
+        s.sendall(hello(move.target_body["move"], CHANNEL, stream, flags=RESUME, **more))
+        return s, read_frame(s)
+
+    def test_lost_hello_ok(self):
+        """The answer to a HELLO never arrived: the stream is there once, and goes on."""
+        move, stream = self.move(), os.urandom(16)
+        s = self.dial(move)
+        s.sendall(hello(move.target_body["move"], CHANNEL, stream))
+        far, _ = move.listeners[CHANNEL].accept()
+        far.settimeout(DEADLINE_S)
+        self.addCleanup(far.close)
+        s.close()  # without having read
+        self.refused(move, hello(move.target_body["move"], CHANNEL, stream, epoch=2), "known stream")
+        s, (kind, _, delivered, _) = self.resume(move, stream, epoch=3)
+        self.assertEqual((kind, delivered), (HELLO_OK, 0))
+        s.sendall(frame(DATA, b"at last"))
+        self.assertEqual(read_exactly(far, 7), b"at last")
+        self.assertTrue(move.nothing_arrives(CHANNEL), "the hypervisor's socket was dialled twice")
+
+    def test_lost_last_ack(self):
+        """All was delivered, but the source did not hear so: it is told when it asks again, as often as it does."""
+        move = self.move()
+        s, stream, far = self.open(move)
+        s.sendall(frame(DATA, b"all") + frame(FIN, offset=3))
+        self.assertEqual(read_exactly(far, 3) + far.recv(1), b"all")
+        far.sendall(b"too")
+        far.shutdown(socket.SHUT_WR)
+        self.assertEqual(read_until(s, FIN)[2], 3)
+        s.sendall(ack(4))
+        s.close()  # without having read the last ACK
+        self.b.wait_log("stream closed", f"key={move.key}", "both sides ended", " info ")
+        for epoch in (2, 3):
+            s, (kind, flags, delivered, _) = self.resume(move, stream, epoch=epoch, delivered=4)
+            self.assertEqual((kind, flags, delivered), (HELLO_OK, 1, 4))
+            self.assertTrue(ended(s))
+        self.refused(move, hello(move.target_body["move"], CHANNEL, stream, flags=RESUME, epoch=4, delivered=3), "offset")
+
+    def test_late_redial(self):
+        """Past the resume window the stream is over, and whoever comes late is told so."""
+        move = self.move(resumeWindowS=1)
+        s, stream, far = self.open(move)
+        s.close()
+        self.assertTrue(ended(far))
+        self.b.wait_log("stream closed", f"key={move.key}", "expired", " warning ")
+        self.refused(move, hello(move.target_body["move"], CHANNEL, stream, flags=RESUME, epoch=2), "expired")
+
     def test_refused_by_a_target(self):
         """A source that is answered with nonsense ends its stream, and says why."""
         for what, answer, reason in (
