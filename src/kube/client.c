@@ -22,7 +22,17 @@ enum {
 struct kube_client {
     struct http_client *http;
     char *namespace_;
+    bool (*_Atomic may_write)(void *ctx);
+    void *_Atomic fence_ctx; /* set before it */
 };
+
+void kube_client_fence(struct kube_client *c, bool (*may_write)(void *ctx), void *ctx)
+{
+    if (may_write) {
+        c->fence_ctx = ctx;
+    }
+    c->may_write = may_write;
+}
 
 /* ---- opening ---------------------------------------------------------------------------------
  */
@@ -172,6 +182,10 @@ static int call(struct kube_client *c, const struct kube_ref *ref, const char *v
         how->timeout_ms = CALL_TIMEOUT_MS;
     }
     how->accept = "application/json";
+    bool (*may_write)(void *ctx) = c->may_write;
+    if (may_write && !ferry_streq(how->method, "GET") && !may_write(c->fence_ctx)) {
+        return ferry_fail(err, FERRY_CANCELLED, "%s: another may act now", what);
+    }
     if (http_client_call(c->http, how, ret, err) < 0) {
         return ferry_wrap(err, "%s", what);
     }

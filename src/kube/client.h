@@ -23,6 +23,10 @@ int kube_client_new(const struct kube_config *config, struct kube_client **ret,
 void kube_client_free(struct kube_client *c);
 FERRY_DEFINE_CLEANUP(struct kube_client *, kube_client_free)
 #define kube_cleanup_client ferry_cleanup(kube_client_freep)
+/* From now on every write first asks `may_write`, and is CANCELLED when it says no: who has slept
+ * through the end of his lease acts on a world that is gone. NULL takes it away; what `ctx` is must
+ * outlive calls under way. */
+void kube_client_fence(struct kube_client *c, bool (*may_write)(void *ctx), void *ctx);
 
 /* The connection below, for streams and calls that are not here. */
 struct http_client *kube_client_http(struct kube_client *c);

@@ -24,6 +24,11 @@ static bool stop_asked(void)
     return asked;
 }
 
+static bool still_held(void *lease)
+{
+    return kube_lease_held(lease);
+}
+
 /* One term: from holding the lease to losing it or being stopped. */
 static int serve(struct kube_client *client, const struct controller_config *cfg,
                  struct ferry_error *err)
@@ -37,6 +42,8 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
     if (rc < 0) {
         return rc;
     }
+    /* The loop below looks now and then; a write must not slip through before it has looked. */
+    kube_client_fence(client, still_held, lease);
     rc = controller_start(cfg, &controller, err);
     if (rc == 0) {
         ferry_info("controllers run", F_STR("engine", cfg->embedded ? "embedded" : "kubernetes"));
@@ -46,6 +53,7 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
         ferry_info(stop_asked() ? "stopping" : "another may act now, controllers stop");
         controller_stop(controller);
     }
+    kube_client_fence(client, NULL, NULL);
     kube_lease_release(lease);
     return rc;
 }
