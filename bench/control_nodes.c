@@ -61,8 +61,9 @@ static void create(const char *group, const char *plural, const char *ns, const 
 static void make_node(long i)
 {
     ferry_cleanup_free char *json = ferry_asprintf(
-        "{\"metadata\":{\"name\":\"n%ld\",\"labels\":{\"kubernetes.io/hostname\":\"n%ld\"}}}", i,
-        i);
+        "{\"metadata\":{\"name\":\"n%ld\",\"labels\":{\"kubernetes.io/hostname\":\"n%ld\","
+        "\"kubevirt.io/schedulable\":\"true\"}}}",
+        i, i);
     ferry_cleanup_free char *name = ferry_asprintf("n%ld", i);
     struct kube_ref ref = kube_ref(API_KIND_NODE, NULL, name);
     struct ferry_error err = {0};
