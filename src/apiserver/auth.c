@@ -95,6 +95,7 @@ static const struct rule rules[] = {
     {"virtualmachines", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
     {"persistentvolumes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
     {"pods", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"kubevirts", "status", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
     {"events", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"leases", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"nodes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},

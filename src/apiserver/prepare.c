@@ -143,6 +143,32 @@ static void merge_string_data(yyjson_mut_doc *doc, yyjson_mut_val *root)
     yyjson_mut_obj_remove_key(root, "stringData");
 }
 
+/* What KubeVirt's webhook adds: the controller's finalizer and the label that tools select by. It
+ * spares the controller a write for each. */
+static void default_migration(yyjson_mut_doc *doc, yyjson_mut_val *root)
+{
+    static const char finalizer[] = "kubevirt.io/migrationJobFinalize";
+    yyjson_mut_val *meta = child(doc, root, "metadata");
+    yyjson_mut_val *list = yyjson_mut_obj_get(meta, "finalizers"), *v;
+    const char *vmi = text_of(child(doc, root, "spec"), "vmiName");
+    size_t i, max;
+
+    if (*vmi) {
+        put_text(doc, child(doc, meta, "labels"), "kubevirt.io/vmi-name", vmi);
+    }
+    if (!yyjson_mut_is_arr(list)) {
+        list = yyjson_mut_arr(doc);
+        put(doc, meta, "finalizers", list);
+    }
+    yyjson_mut_arr_foreach(list, i, max, v)
+    {
+        if (ferry_streq(yyjson_mut_get_str(v), finalizer)) {
+            return;
+        }
+    }
+    yyjson_mut_arr_add_str(doc, list, finalizer);
+}
+
 static void set_defaults(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_mut_val *root)
 {
     if (ferry_streq(r->plural, "secrets")) {
@@ -153,6 +179,8 @@ static void set_defaults(const struct api_resource *r, yyjson_mut_doc *doc, yyjs
     }
     if (r->kind == API_KIND_POD) {
         default_pod(doc, root);
+    } else if (r->kind == API_KIND_MIGRATION) {
+        default_migration(doc, root);
     } else if (ferry_streq(r->plural, "namespaces")) {
         yyjson_mut_val *spec = child(doc, root, "spec");
         yyjson_mut_val *list = yyjson_mut_arr(doc);

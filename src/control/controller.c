@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "api/json.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -82,6 +83,7 @@ static int start_workers(struct controller *c, unsigned workers, struct ferry_er
         {QUEUE_POD, "schedule", loop_schedule_reconcile, c->schedule, 1, c->embedded},
         {QUEUE_NODE, "node", loop_node_reconcile, c->nodes, 1, c->embedded},
         {QUEUE_EVACUATION, "evacuation", loop_evacuation_reconcile, &c->cluster, 1, true},
+        {QUEUE_UPDATE, "update", loop_update_reconcile, c->updates, 1, true},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -111,12 +113,15 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->cluster.settings = cfg->settings;
     c->embedded = cfg->embedded;
     c->cluster.config = cluster_config_new();
+    pthread_mutex_init(&c->lock, NULL);
     for (int i = 0; i < QUEUE_COUNT; i++) {
         c->queues[i] = kube_queue_new(NULL);
     }
     c->migrations = loop_migration_new(&c->cluster);
     c->schedule = loop_schedule_new(&c->cluster);
     c->nodes = loop_node_new(&c->cluster);
+    c->updates = loop_update_new(&c->cluster);
+    c->metrics = control_metrics_new();
     int rc =
         kube_recorder_start(cfg->client, "ferry-controller", cfg->host, &c->cluster.recorder, err);
     if (rc == 0) {
@@ -162,9 +167,55 @@ void controller_stop(struct controller *c)
     loop_migration_free(c->migrations);
     loop_schedule_free(c->schedule);
     loop_node_free(c->nodes);
+    loop_update_free(c->updates);
+    control_metrics_free(c->metrics);
     for (int i = 0; i < QUEUE_COUNT; i++) {
         kube_queue_free(c->queues[i]);
     }
     cluster_config_free(c->cluster.config);
+    watches_done(c);
+    pthread_mutex_destroy(&c->lock);
     free(c);
+}
+
+void controller_metrics(struct controller *c, struct ferry_buf *out)
+{
+    static const struct {
+        enum controller_queue queue;
+        const char *name; /* KubeVirt's, where it has such a queue */
+    } names[] = {
+        {QUEUE_VM, "virt-controller-vm"},
+        {QUEUE_VMI, "virt-controller-vmi"},
+        {QUEUE_MIGRATION, "virt-controller-migration"},
+        {QUEUE_EVACUATION, "virt-controller-evacuation"},
+        {QUEUE_UPDATE, "virt-controller-workload-update"},
+        {QUEUE_POD, "ferry-schedule"},
+        {QUEUE_NODE, "ferry-node"},
+    };
+    enum { N = sizeof(names) / sizeof(names[0]) };
+    struct control_metrics_queue queues[N];
+    struct migration_settings settings;
+    api_cleanup_object struct api_object *kubevirt = cluster_config_get(&c->cluster, &settings);
+    kube_cleanup_snapshot struct kube_snapshot migrations =
+        kube_informer_list(c->cluster.migrations);
+    kube_cleanup_snapshot struct kube_snapshot vmis = kube_informer_list(c->cluster.vmis);
+
+    for (size_t i = 0; i < N; i++) {
+        queues[i] = (struct control_metrics_queue){names[i].name,
+                                                   kube_queue_ready(c->queues[names[i].queue])};
+    }
+    control_metrics_write(
+        c->metrics,
+        &(struct control_metrics_view){
+            .migrations = (const struct api_object *const *)migrations.items,
+            .n_migrations = migrations.n,
+            .vmis = (const struct api_object *const *)vmis.items,
+            .n_vmis = vmis.n,
+            .cluster_strategy =
+                kubevirt ? api_json_str(kubevirt->root, "/spec/configuration/evictionStrategy")
+                         : NULL,
+            .outdated = loop_update_outdated(c->updates),
+            .queues = queues,
+            .n_queues = N},
+        out);
 }

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "base/str.h"
 #include "control/migration_decide.h"
 #include "kube/client.h"
 
@@ -22,3 +23,6 @@ int controller_start(const struct controller_config *cfg, struct controller **re
                      struct ferry_error *err);
 /* Finishes what is being worked on; takes NULL. */
 void controller_stop(struct controller *c);
+
+/* Figures in Prometheus' text format; any thread. */
+void controller_metrics(struct controller *c, struct ferry_buf *out);

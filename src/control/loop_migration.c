@@ -176,10 +176,9 @@ static void decide(struct loop_migration *l, const struct api_object *m,
 {
     struct surroundings s = look_around(l->cluster, m->meta->namespace_);
     struct migration_view view = make_view(l->cluster, m, f, &s);
-    bool limited = strcmp(m->u.migration.phase, PHASE_PENDING) == 0 ||
-                   strcmp(m->u.migration.phase, PHASE_SCHEDULED) == 0;
+    bool ours = f->vmi && ferry_streq(f->vmi->u.vmi.migration.uid, m->meta->uid);
 
-    if (limited) {
+    if (!ours && !migration_is_final(&m->u.migration)) { /* limits may have a say */
         pthread_mutex_lock(&l->lock);
         cluster_cleanup_family struct cluster_family now =
             cluster_family(l->cluster, m->meta->namespace_, m->u.migration.vmi_name);

@@ -1,12 +1,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/cluster_config.h"
 #include "control/facts.h"
 #include "control/loops.h"
 #include "control/network_decide.h"
 #include "control/plan_apply.h"
-#include "control/update_decide.h"
 #include "control/vmi_decide.h"
 
 static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
@@ -43,31 +41,20 @@ static void log_phase(const struct api_object *vmi, const struct plan *p)
     }
 }
 
-/* What a VM that runs and is otherwise settled may need: a move because of what changed. */
+/* Networks of a VM that is otherwise settled may have changed. */
 static int keep_up(struct cluster *c, const struct cluster_family *f, struct kube_again *again,
                    struct ferry_error *err)
 {
     const struct api_object *const *pods = (const struct api_object *const *)f->pods.items;
     const struct api_object *pod = vmi_current_pod(&f->vmi->u.vmi, pods, f->pods.n);
-    struct migration_settings settings;
-    api_cleanup_object struct api_object *kubevirt = cluster_config_get(c, &settings);
-    plan_cleanup struct plan network = {0}, update = {0};
+    plan_cleanup struct plan network = {0};
 
     network_decide(f->vmi, pod, ferry_now_unix_ms(), &network);
     if (network.again_ms) {
         *again =
             (struct kube_again){.wanted = true, .after_ns = network.again_ms * FERRY_NS_PER_MS};
     }
-    if (network.n > 0) {
-        return plan_apply(&network, c->client, c->recorder, err);
-    }
-    update_decide(
-        &(struct update_view){.kubevirt = kubevirt,
-                              .vmi = f->vmi,
-                              .migrations = (const struct api_object *const *)f->migrations.items,
-                              .n_migrations = f->migrations.n},
-        &update);
-    return plan_apply(&update, c->client, c->recorder, err);
+    return plan_apply(&network, c->client, c->recorder, err);
 }
 
 int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,

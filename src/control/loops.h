@@ -44,6 +44,16 @@ int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again
 int loop_evacuation_reconcile(void *ctx, const char *key, struct kube_again *again,
                               struct ferry_error *err);
 
+/* ---- workload updates: one key; ctx: struct loop_update; one worker ----------------------------
+ */
+struct loop_update;
+struct loop_update *loop_update_new(struct cluster *c);
+void loop_update_free(struct loop_update *l); /* takes NULL */
+int loop_update_reconcile(void *ctx, const char *key, struct kube_again *again,
+                          struct ferry_error *err);
+/* VMs with an older launcher, at the last pass. Any thread. */
+size_t loop_update_outdated(const struct loop_update *l);
+
 /* ---- nodes: key name; ctx: struct loop_node; one worker ---------------------------------------
  */
 struct loop_node;

@@ -48,13 +48,39 @@ void migration_set_queue_text(struct migration_case *d, const char *text)
     plan_patch(d->plan, d->view->migration, p);
 }
 
-void migration_move_to(struct migration_case *d, const char *phase)
+/* In the order in which they are passed. */
+static const char *const phases[] = {PHASE_PENDING,          PHASE_SCHEDULING,   PHASE_SCHEDULED,
+                                     PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING,
+                                     PHASE_SUCCEEDED};
+enum { N_PHASES = sizeof(phases) / sizeof(phases[0]) };
+
+static size_t number_of(const char *phase)
+{
+    size_t i = 0;
+
+    while (i < N_PHASES && strcmp(phases[i], phase) != 0) {
+        i++;
+    }
+    return i;
+}
+
+struct api_patch *migration_phase_patch(struct migration_case *d, const char *phase)
 {
     struct api_patch *p = migration_status_patch(d);
+    size_t from = d->m->phase[0] ? number_of(d->m->phase) + 1 : 0, to = number_of(phase) + 1;
 
-    plan_set_phase(p, d->view->migration, phase, d->now_ms);
-    plan_patch_status(d->plan, d->view->migration, p);
+    if (from >= to || to > N_PHASES) {
+        plan_set_phase(p, d->view->migration, phase, d->now_ms);
+    } else {
+        plan_set_phases(p, d->view->migration, phases + from, to - from, d->now_ms);
+    }
     d->plan->phase = phase;
+    return p;
+}
+
+void migration_move_to(struct migration_case *d, const char *phase)
+{
+    plan_patch_status(d->plan, d->view->migration, migration_phase_patch(d, phase));
 }
 
 bool migration_wait_for(struct migration_case *d, const struct migration_wait *w)

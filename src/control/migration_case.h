@@ -30,6 +30,9 @@ void migration_copy_state(struct migration_case *d, struct api_patch *p, const c
 bool migration_set_abort_condition(struct migration_case *d, struct api_patch *p);
 /* The annotation that says why the migration waits; NULL text takes it away. */
 void migration_set_queue_text(struct migration_case *d, const char *text);
+/* To a later phase; those between have been passed, and get their times with it. The patch is of
+ * the status, and may carry more. */
+struct api_patch *migration_phase_patch(struct migration_case *d, const char *phase);
 void migration_move_to(struct migration_case *d, const char *phase);
 struct migration_wait {
     const char *reason, *message;

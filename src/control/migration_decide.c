@@ -151,10 +151,10 @@ static bool rule_cancel_before_hand_off(struct migration_case *d)
 
 static bool rule_target_lost(struct migration_case *d)
 {
-    bool gone = !d->target && migration_target_created(d->m);
+    bool gone = !d->target && (migration_target_created(d->m) || migration_handed_off(d));
     bool down = d->target && pod_is_down(d->target);
 
-    if ((!gone && !down) || (d->state && d->state->completed)) {
+    if ((!gone && !down) || (d->state && (d->state->completed || d->state->failed))) {
         return false;
     }
     char text[MIGRATION_TEXT];

@@ -65,25 +65,6 @@ static bool state_belongs_to_other(const struct migration_case *d)
     return false;
 }
 
-static bool phase_new(struct migration_case *d)
-{
-    struct api_patch *p = api_patch_new();
-
-    plan_add_finalizer(p, d->view->migration, FINALIZER_MIGRATION);
-    plan_set_label(p, d->view->migration, LABEL_VMI_NAME, d->m->vmi_name);
-    if (!api_patch_empty(p)) {
-        plan_patch(d->plan, d->view->migration, p);
-        return true; /* the phase follows when this is seen */
-    }
-    api_patch_free(p);
-    if (state_belongs_to_other(d)) {
-        migration_fail(d, "SourceBusy", "another migration of the VM is in progress");
-    } else {
-        migration_move_to(d, PHASE_PENDING);
-    }
-    return true;
-}
-
 static int64_t retry_ms(const struct migration_case *d)
 {
     int priority = migration_priority(d->m);
@@ -118,13 +99,11 @@ static void create_target_pod(struct migration_case *d)
 /* Says from here on what is left: the VMI's account takes over at hand-off. */
 static void enter_scheduling(struct migration_case *d)
 {
-    struct api_patch *p = migration_status_patch(d);
+    struct api_patch *p = migration_phase_patch(d, PHASE_SCHEDULING);
     ferry_cleanup_free char *source = migration_state_source(d->view);
 
-    plan_set_phase(p, d->view->migration, PHASE_SCHEDULING, d->now_ms);
     api_patch_add_raw(p, "/status/migrationState", source);
     plan_patch_status(d->plan, d->view->migration, p);
-    d->plan->phase = PHASE_SCHEDULING;
 }
 
 static bool wait_for_source(struct migration_case *d)
@@ -200,14 +179,110 @@ static bool wait_for_place(struct migration_case *d)
     return true;
 }
 
+/* What keeps the target pod from being made, if anything does. */
+static bool may_start(const struct migration_case *d)
+{
+    const struct limits_answer *a = &d->view->limits;
+
+    return migration_is_startable(d->view, NULL) && migration_backoff_until(d->view) <= d->now_ms &&
+           !storage_check(d->vmi, &d->view->storage).reason &&
+           (a->start || (a->room && api_condition_true(&d->m->conditions, CONDITION_QUOTA)));
+}
+
+/* ---- hand-off --------------------------------------------------------------------------------
+ */
+
+static bool both_sides_are_ready(const struct migration_case *d)
+{
+    return pod_is_ready(d->target) && !d->vmi->meta.deleted_ms &&
+           vmi_has_phase(d->vmi, PHASE_RUNNING) && d->view->source_pod &&
+           !vmi_is_migrating(d->vmi) && !vmi_awaits_target(d->vmi);
+}
+
+/* What was there when the target pod was made may have gone since. */
+static void wait_for_both_sides(struct migration_case *d)
+{
+    int64_t since = migration_phase_since(d->m, PHASE_SCHEDULED);
+    bool target = pod_is_ready(d->target);
+
+    migration_wait_since(d, since,
+                         &(struct migration_wait){
+                             .reason = target ? "SourceBusy" : "TargetPodPending",
+                             .message = target ? "the VM cannot be handed over for now"
+                                               : "the target pod is not ready any more",
+                             .blocker = target ? d->m->vmi_name : d->target->meta.name,
+                             .deadline_ms = since + d->view->settings->pending_timeout_s * 1000});
+}
+
+static void wait_for_target_node(struct migration_case *d)
+{
+    const struct migration_view *v = d->view;
+
+    migration_wait_for(
+        d, &(struct migration_wait){.reason = v->limits.enter_reason ? v->limits.enter_reason
+                                                                     : "InboundLimit",
+                                    .message = "the target node takes no more moves for now",
+                                    .blocker = v->limits.enter_blocker,
+                                    .check_ms = retry_ms(d),
+                                    .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
+                                                   v->settings->pending_timeout_s * 1000});
+}
+
+static void hand_off(struct migration_case *d)
+{
+    const struct migration_view *v = d->view;
+    const char *policy = NULL;
+    ferry_cleanup_free char *configuration = migration_configuration(d, &policy);
+
+    if (!configuration) {
+        return;
+    }
+    plan_patch_status(d->plan, v->vmi, migration_patch_hand_off(v, policy, configuration));
+    plan_event(d->plan, v->migration, KUBE_EVENT_NORMAL, "SuccessfulHandOver",
+               "Handed over to the nodes %s and %s", d->vmi->node_name, d->target->node_name);
+}
+
+/* The target pod is there. Whatever can be done at once is: the phases that this passes are written
+ * together when the nodes have the VM, and one by one only where the move has to stay in them. */
+static bool go_on_with_target(struct migration_case *d)
+{
+    bool scheduled = migration_in_phase(d, PHASE_SCHEDULED);
+
+    if (!scheduled && !pod_is_ready(d->target)) {
+        if (!migration_in_phase(d, PHASE_SCHEDULING)) {
+            enter_scheduling(d);
+        }
+        return true;
+    }
+    if (both_sides_are_ready(d) && ferry_streq(d->target->node_name, d->vmi->node_name)) {
+        migration_delete_target_pod(d);
+        migration_fail(d, "Unschedulable", "the target pod is on the VM's own node %s",
+                       d->vmi->node_name);
+    } else if (both_sides_are_ready(d) && d->view->limits.enter) {
+        hand_off(d);
+    } else if (!scheduled) {
+        struct api_patch *p = migration_phase_patch(d, PHASE_SCHEDULED);
+
+        plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
+        plan_patch_status(d->plan, d->view->migration, p);
+    } else if (both_sides_are_ready(d)) {
+        wait_for_target_node(d);
+    } else {
+        wait_for_both_sides(d);
+    }
+    return true;
+}
+
+/* ---- phases ----------------------------------------------------------------------------------
+ */
+
 static bool phase_pending(struct migration_case *d)
 {
     const struct api_condition *c =
         api_condition_find(&d->vmi->conditions, CONDITION_LIVE_MIGRATABLE);
 
     if (d->target) {
-        enter_scheduling(d);
-        return true;
+        return go_on_with_target(d);
     }
     if (c && ferry_streq(c->status, "False")) {
         migration_fail(d, "DeviceNotMigratable", "the VM cannot be moved: %s: %s",
@@ -225,102 +300,42 @@ static bool phase_pending(struct migration_case *d)
     return true;
 }
 
-static bool phase_scheduling(struct migration_case *d)
+static bool phase_new(struct migration_case *d)
 {
-    if (d->target && pod_is_ready(d->target)) {
-        struct api_patch *p = migration_status_patch(d);
+    struct api_patch *p = api_patch_new();
 
-        plan_set_phase(p, d->view->migration, PHASE_SCHEDULED, d->now_ms);
-        plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
-        plan_patch_status(d->plan, d->view->migration, p);
-        d->plan->phase = PHASE_SCHEDULED;
-        migration_set_queue_text(d, NULL);
+    plan_add_finalizer(p, d->view->migration, FINALIZER_MIGRATION);
+    plan_set_label(p, d->view->migration, LABEL_VMI_NAME, d->m->vmi_name);
+    if (!api_patch_empty(p)) {
+        plan_patch(d->plan, d->view->migration, p);
+        return true; /* the phase follows when this is seen */
     }
-    return true;
+    api_patch_free(p);
+    if (state_belongs_to_other(d)) {
+        migration_fail(d, "SourceBusy", "another migration of the VM is in progress");
+        return true;
+    }
+    if (!d->target && !may_start(d)) {
+        migration_move_to(d, PHASE_PENDING);
+        return true;
+    }
+    return phase_pending(d); /* one that need not wait does not say that it waits */
 }
 
-/* What was there when the target pod was made may have gone since. */
-static bool wait_for_both_sides(struct migration_case *d)
+static bool phase_scheduling(struct migration_case *d)
 {
-    const struct migration_view *v = d->view;
-    int64_t since = migration_phase_since(d->m, PHASE_SCHEDULED);
-    bool target = pod_is_ready(d->target);
-
-    if (target && !d->vmi->meta.deleted_ms && vmi_has_phase(d->vmi, PHASE_RUNNING) &&
-        v->source_pod && !vmi_is_migrating(d->vmi)) {
-        return false;
-    }
-    migration_wait_since(
-        d, since,
-        &(struct migration_wait){.reason = target ? "SourceBusy" : "TargetPodPending",
-                                 .message = target ? "the VM cannot be handed over for now"
-                                                   : "the target pod is not ready any more",
-                                 .blocker = target ? d->m->vmi_name : d->target->meta.name,
-                                 .deadline_ms = since + v->settings->pending_timeout_s * 1000});
-    return true;
+    return d->target ? go_on_with_target(d) : true;
 }
 
 static bool phase_scheduled(struct migration_case *d)
 {
-    const struct migration_view *v = d->view;
-
-    if (migration_handed_off(d)) {
-        migration_move_to(d, PHASE_PREPARING_TARGET);
-        return true;
-    }
     if (migration_past(d, migration_phase_since(d->m, PHASE_SCHEDULED),
-                       v->settings->pending_timeout_s)) {
+                       d->view->settings->pending_timeout_s)) {
         migration_delete_target_pod(d);
         migration_fail(d, "PendingTimeout", "the VM could not be handed over in time");
         return true;
     }
-    if (wait_for_both_sides(d)) {
-        return true;
-    }
-    if (ferry_streq(d->target->node_name, d->vmi->node_name)) {
-        migration_delete_target_pod(d);
-        migration_fail(d, "Unschedulable", "the target pod is on the VM's own node %s",
-                       d->vmi->node_name);
-        return true;
-    }
-    if (!v->limits.enter) {
-        struct migration_wait wait = {.reason = v->limits.enter_reason ? v->limits.enter_reason
-                                                                       : "InboundLimit",
-                                      .message = "the target node takes no more moves for now",
-                                      .blocker = v->limits.enter_blocker,
-                                      .check_ms = retry_ms(d),
-                                      .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
-                                                     v->settings->pending_timeout_s * 1000};
-
-        migration_wait_for(d, &wait);
-        return true;
-    }
-    const char *policy = NULL;
-    ferry_cleanup_free char *configuration = migration_configuration(d, &policy);
-    if (!configuration) {
-        return true;
-    }
-    migration_set_queue_text(d, NULL);
-    plan_patch_status(d->plan, v->vmi, migration_patch_hand_off(v, policy, configuration));
-    plan_event(d->plan, v->migration, KUBE_EVENT_NORMAL, "SuccessfulHandOver",
-               "Handed over to the nodes %s and %s", d->vmi->node_name, d->target->node_name);
-    return true;
-}
-
-static bool phase_preparing_target(struct migration_case *d)
-{
-    if (!ferry_str_empty(d->state->target_address) || d->state->completed) {
-        migration_move_to(d, PHASE_TARGET_READY);
-    }
-    return true;
-}
-
-static bool phase_target_ready(struct migration_case *d)
-{
-    if (d->state->start_ms || d->state->completed) {
-        migration_move_to(d, PHASE_RUNNING);
-    }
-    return true;
+    return go_on_with_target(d);
 }
 
 /* A change that the move was made for is in effect when the target says so; as it may never, not
@@ -336,24 +351,57 @@ static bool change_is_pending(struct migration_case *d)
            !migration_past(d, d->state->end_ms, d->view->settings->finish_timeout_s);
 }
 
-static bool phase_running(struct migration_case *d)
+/* How far the nodes have come. */
+static const char *phase_on_nodes(struct migration_case *d)
 {
-    if (!d->state->completed) {
-        if (!d->view->source_silent_ms && !d->view->target_silent_ms) {
-            migration_set_queue_text(d, NULL); /* it does not wait any more */
-        }
-        return true;
+    const struct api_migration_state *s = d->state;
+
+    if (s->completed) {
+        return change_is_pending(d) ? PHASE_RUNNING : PHASE_SUCCEEDED;
     }
-    if (change_is_pending(d)) {
-        return true;
+    if (s->start_ms) {
+        return PHASE_RUNNING;
     }
-    struct api_patch *p = migration_status_patch(d);
-    plan_set_phase(p, d->view->migration, PHASE_SUCCEEDED, d->now_ms);
+    return ferry_str_empty(s->target_address) ? PHASE_PREPARING_TARGET : PHASE_TARGET_READY;
+}
+
+static void succeed(struct migration_case *d)
+{
+    struct api_patch *p = migration_phase_patch(d, PHASE_SUCCEEDED);
+
     migration_copy_state(d, p, NULL);
+    plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
     plan_patch_status(d->plan, d->view->migration, p);
-    d->plan->phase = PHASE_SUCCEEDED;
     plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulMigration",
                "The VM runs on %s", d->vmi->node_name ? d->vmi->node_name : "");
+}
+
+/* From hand-off on the phase follows what the nodes write. It never goes back: a node that
+ * publishes anew does not undo a start. */
+static bool phase_handed_off(struct migration_case *d)
+{
+    static const char *const order[] = {PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING};
+    const char *next = phase_on_nodes(d);
+    bool waits = d->view->source_silent_ms || d->view->target_silent_ms;
+    size_t from = 0, to = 0;
+
+    if (strcmp(next, PHASE_SUCCEEDED) == 0) {
+        succeed(d);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+        from = migration_in_phase(d, order[i]) ? i + 1 : from;
+        to = strcmp(next, order[i]) == 0 ? i + 1 : to;
+    }
+    if (to > from) {
+        struct api_patch *p = migration_phase_patch(d, next);
+
+        plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
+        plan_patch_status(d->plan, d->view->migration, p);
+    }
+    if (!waits) {
+        migration_set_queue_text(d, NULL); /* nothing to wait for any more */
+    }
     return true;
 }
 
@@ -367,14 +415,14 @@ bool migration_rule_phase(struct migration_case *d)
         {PHASE_PENDING, phase_pending},
         {PHASE_SCHEDULING, phase_scheduling},
         {PHASE_SCHEDULED, phase_scheduled},
-        {PHASE_PREPARING_TARGET, phase_preparing_target},
-        {PHASE_TARGET_READY, phase_target_ready},
-        {PHASE_RUNNING, phase_running},
+        {PHASE_PREPARING_TARGET, phase_handed_off},
+        {PHASE_TARGET_READY, phase_handed_off},
+        {PHASE_RUNNING, phase_handed_off},
     };
 
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
         if (migration_in_phase(d, phases[i].phase)) {
-            return phases[i].decide(d);
+            return migration_handed_off(d) ? phase_handed_off(d) : phases[i].decide(d);
         }
     }
     return false; /* a phase of another version of KubeVirt: not ours to end */

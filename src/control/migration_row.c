@@ -40,6 +40,8 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
     const struct api_vmi *vmi = v->vmi ? &v->vmi->u.vmi : NULL;
     const struct api_pod *target = v->target_pod ? &v->target_pod->u.pod : NULL;
     bool ours = vmi && vmi->migration.present && ferry_streq(vmi->migration.uid, m->meta.uid);
+    bool waits = strcmp(m->phase, PHASE_PENDING) == 0 ||
+                 (!m->phase[0] && plan_has_finalizer(&m->meta, FINALIZER_MIGRATION));
 
     return (struct limits_move){
         .uid = m->meta.uid,
@@ -53,10 +55,11 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
         .priority = migration_priority(m),
         .created_ms = m->meta.created_ms,
         .bandwidth = bandwidth(v, ours),
-        .active = (target && !pod_is_down(target)) || migration_is_running(m),
+        .active = (target && !pod_is_down(target)) || migration_is_running(m) ||
+                  (ours && !vmi->migration.completed),
         .handed_off = ours && !vmi->migration.completed,
         /* One that quota keeps out does not keep others out. */
-        .ready = strcmp(m->phase, PHASE_PENDING) == 0 && migration_is_startable(v, NULL) &&
+        .ready = waits && migration_is_startable(v, NULL) &&
                  !storage_check(vmi, &v->storage).reason && migration_backoff_until(v) <= now_ms &&
                  !m->meta.deleted_ms && !api_condition_true(&m->conditions, CONDITION_QUOTA),
     };

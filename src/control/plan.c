@@ -73,6 +73,26 @@ void plan_delete(struct plan *p, const struct api_object *o)
     add(p, PLAN_DELETE, o);
 }
 
+void plan_evict(struct plan *p, const struct api_object *pod)
+{
+    struct plan_action *a = add(p, PLAN_EVICT, pod);
+
+    a->body = ferry_asprintf("{\"apiVersion\":\"policy/v1\",\"kind\":\"Eviction\",\"metadata\":{"
+                             "\"name\":\"%s\",\"namespace\":\"%s\"}}",
+                             pod->meta->name, pod->meta->namespace_);
+}
+
+void plan_patch_status_of(struct plan *p, const struct api_resource *resource,
+                          const struct api_object *o, struct api_patch *patch_take)
+{
+    size_t before = p->n;
+
+    plan_patch_status(p, o, patch_take);
+    if (p->n > before) {
+        p->actions[p->n - 1].resource = resource;
+    }
+}
+
 void plan_event(struct plan *p, const struct api_object *about, enum kube_event_type type,
                 const char *reason, const char *fmt, ...)
 {
@@ -221,31 +241,41 @@ void plan_remove_finalizer(struct api_patch *p, const struct api_object *o, cons
     api_patch_add_raw(p, "/metadata/finalizers", left);
 }
 
+void plan_set_phases(struct api_patch *p, const struct api_object *o, const char *const *phases,
+                     size_t n, int64_t now_ms)
+{
+    yyjson_val *times = at(o, "/status/phaseTransitionTimestamps"), *t;
+    bool list = yyjson_is_arr(times);
+    char when[FERRY_RFC3339_SIZE];
+    size_t i, max;
+
+    ferry_rfc3339(now_ms, when);
+    plan_ensure_object(p, o, "/status");
+    api_patch_add_str(p, "/status/phase", phases[n - 1]);
+    for (size_t k = 0; k < n; k++) {
+        ferry_cleanup_free char *entry = ferry_asprintf(
+            "{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}", phases[k], when);
+        bool known = false;
+
+        yyjson_arr_foreach(times, i, max, t)
+        {
+            known = known || ferry_streq(api_json_str(t, "/phase"), phases[k]);
+        }
+        if (known) {
+            continue; /* the first time counts */
+        }
+        if (!list) {
+            api_patch_add_raw(p, "/status/phaseTransitionTimestamps", "[]");
+            list = true;
+        }
+        api_patch_add_raw(p, "/status/phaseTransitionTimestamps/-", entry);
+    }
+}
+
 void plan_set_phase(struct api_patch *p, const struct api_object *o, const char *phase,
                     int64_t now_ms)
 {
-    char when[FERRY_RFC3339_SIZE];
-    ferry_cleanup_free char *entry =
-        ferry_asprintf("{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}", phase,
-                       ferry_rfc3339(now_ms, when));
-    yyjson_val *times = at(o, "/status/phaseTransitionTimestamps"), *t;
-    size_t i, max;
-
-    plan_ensure_object(p, o, "/status");
-    api_patch_add_str(p, "/status/phase", phase);
-    yyjson_arr_foreach(times, i, max, t)
-    {
-        if (ferry_streq(api_json_str(t, "/phase"), phase)) {
-            return; /* the first time counts */
-        }
-    }
-    if (yyjson_is_arr(times)) {
-        api_patch_add_raw(p, "/status/phaseTransitionTimestamps/-", entry);
-    } else {
-        ferry_cleanup_free char *list = ferry_asprintf("[%s]", entry);
-
-        api_patch_add_raw(p, "/status/phaseTransitionTimestamps", list);
-    }
+    plan_set_phases(p, o, &phase, 1, now_ms);
 }
 
 static char *condition_json(const struct plan_condition *c, int64_t since_ms, int64_t now_ms)

@@ -15,13 +15,15 @@ enum plan_op {
     PLAN_PATCH_STATUS, /* JSON patch of its status */
     PLAN_CREATE,       /* body = manifest; one of that name already there ends the plan */
     PLAN_DELETE,       /* only the incarnation `uid`; gone already is fine */
+    PLAN_EVICT,        /* asks for the eviction of a pod; gone already is fine */
     PLAN_EVENT,        /* body = message */
 };
 
 struct plan_action {
     enum plan_op op;
     enum api_kind kind;
-    char *ns, *name, *uid; /* of the object */
+    const struct api_resource *resource; /* of kinds that are not decoded; NULL = the kind's */
+    char *ns, *name, *uid;               /* of the object */
     char *body;
     enum kube_event_type event_type;
     const char *event_reason; /* static */
@@ -46,7 +48,11 @@ void plan_patch(struct plan *p, const struct api_object *o, struct api_patch *pa
 void plan_patch_status(struct plan *p, const struct api_object *o, struct api_patch *patch_take);
 void plan_create(struct plan *p, enum api_kind kind, const char *ns, const char *name,
                  char *manifest_take);
+/* The same for an object of a kind that is not decoded. */
+void plan_patch_status_of(struct plan *p, const struct api_resource *resource,
+                          const struct api_object *o, struct api_patch *patch_take);
 void plan_delete(struct plan *p, const struct api_object *o);
+void plan_evict(struct plan *p, const struct api_object *pod);
 void plan_event(struct plan *p, const struct api_object *about, enum kube_event_type type,
                 const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The earlier of what was asked for and this; never below 1 ms. */
@@ -77,6 +83,9 @@ bool plan_has_finalizer(const struct api_meta *m, const char *finalizer);
 /* status.phase and an entry in status.phaseTransitionTimestamps; needs plan_guard(). */
 void plan_set_phase(struct api_patch *p, const struct api_object *o, const char *phase,
                     int64_t now_ms);
+/* The same for several that were passed at once: the last is the phase, each gets its entry. */
+void plan_set_phases(struct api_patch *p, const struct api_object *o, const char *const *phases,
+                     size_t n, int64_t now_ms);
 /* Adds or replaces a condition; an equal one (status, reason, message) is left alone. Needs
  * plan_guard(). True when the patch changes something. */
 struct plan_condition {

@@ -9,3 +9,7 @@
  * was not done is decided again. */
 int plan_apply(const struct plan *p, struct kube_client *client, struct kube_recorder *recorder,
                struct ferry_error *err);
+/* For writes that have nothing to do with each other, each followed by its event: one that fails
+ * does not keep the others. The error is the last. */
+int plan_apply_each(const struct plan *p, struct kube_client *client,
+                    struct kube_recorder *recorder, struct ferry_error *err);

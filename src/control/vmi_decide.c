@@ -300,8 +300,8 @@ static bool rule_scheduled(struct decision *d)
 /* From Scheduled on the handler has the VM; here is what it cannot see: that its pod went. */
 static bool rule_pod_over(struct decision *d)
 {
-    if (vmi_is_migrating(d->vmi)) {
-        return false;
+    if (vmi_is_migrating(d->vmi) || vmi_awaits_target(d->vmi)) {
+        return false; /* it may be elsewhere */
     }
     if (!d->current) {
         fail_vmi(d, "PodDeleted", "The launcher pod of the running VM is gone");

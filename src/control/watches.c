@@ -3,6 +3,8 @@
 #include "control/watches.h"
 
 #include <assert.h>
+#include <search.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/json.h"
@@ -43,6 +45,11 @@ static void wake_evacuation(struct controller *c, const struct api_object *vmi)
     }
 }
 
+static void wake_updater(struct controller *c)
+{
+    kube_queue_add(c->queues[QUEUE_UPDATE], "all", 0);
+}
+
 static void on_vm(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -60,6 +67,7 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
 
     wake(c->queues[QUEUE_VMI], vmi->namespace_, vmi->name, 0);
     wake(c->queues[QUEUE_VM], vmi->namespace_, vmi->name, 0); /* nothing when there is no VM */
+    wake_updater(c);
     wake_evacuation(c, now);
     loop_migration_changed(c->migrations, vmi->namespace_, vmi->name);
     for (size_t i = 0; i < all.n; i++) {
@@ -67,16 +75,52 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
     }
 }
 
+/* ---- pods without a node ---------------------------------------------------------------------
+ */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+/* Notes whether the pod waits for a node. */
+static void note_homeless(struct controller *c, const char *key, bool homeless)
+{
+    pthread_mutex_lock(&c->lock);
+    void *found = tfind(key, &c->homeless, by_text);
+
+    if (homeless && !found) {
+        if (!tsearch(ferry_strdup(key), &c->homeless, by_text)) {
+            abort(); /* out of memory */
+        }
+    } else if (!homeless && found) {
+        char *old = *(char **)found;
+
+        tdelete(key, &c->homeless, by_text);
+        free(old);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void wake_key(const void *node, VISIT visit, void *queue)
+{
+    if (visit == postorder || visit == leaf) {
+        kube_queue_add(queue, *(char *const *)node, 0);
+    }
+}
+
+/* There may be room now. */
 static void wake_homeless_pods(struct controller *c)
 {
-    kube_cleanup_snapshot struct kube_snapshot pods = kube_informer_list(c->cluster.pods);
+    pthread_mutex_lock(&c->lock);
+    twalk_r(c->homeless, wake_key, c->queues[QUEUE_POD]);
+    pthread_mutex_unlock(&c->lock);
+}
 
-    for (size_t i = 0; c->embedded && i < pods.n; i++) {
-        if (ferry_str_empty(pods.items[i]->u.pod.node_name)) {
-            wake(c->queues[QUEUE_POD], pods.items[i]->meta->namespace_, pods.items[i]->meta->name,
-                 0);
-        }
-    }
+void watches_done(struct controller *c)
+{
+    tdestroy(c->homeless, free);
+    c->homeless = NULL;
 }
 
 static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
@@ -92,10 +136,17 @@ static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
     }
     wake(c->queues[QUEUE_MIGRATION], m->namespace_,
          api_map_get(&m->annotations, ANNOTATION_MIGRATION_JOB_NAME), KUBE_PRIORITY_ACTIVE);
-    if (!now || pod_is_down(&now->u.pod)) {
-        wake_homeless_pods(c); /* there is room now */
-    } else if (c->embedded && ferry_str_empty(now->u.pod.node_name)) {
-        wake(c->queues[QUEUE_POD], m->namespace_, m->name, 0);
+    if (!c->embedded) {
+        return;
+    }
+    ferry_cleanup_free char *key = cluster_key(m->namespace_, m->name);
+    bool down = !now || pod_is_down(&now->u.pod);
+    bool homeless = !down && ferry_str_empty(now->u.pod.node_name);
+    note_homeless(c, key, homeless);
+    if (homeless) {
+        kube_queue_add(c->queues[QUEUE_POD], key, 0);
+    } else if (down) {
+        wake_homeless_pods(c);
     }
 }
 
@@ -137,6 +188,7 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
     bool is_over = !now || migration_is_final(&now->u.migration);
 
     assert(m);
+    control_metrics_seen(c->metrics, old, now);
     if (!now) {
         loop_migration_gone(c->migrations, m->meta->uid);
     }
@@ -149,6 +201,7 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
         api_cleanup_object struct api_object *vmi = kube_informer_get(
             c->cluster.vmis, m->meta->namespace_, text_of(m->u.migration.vmi_name));
 
+        wake_updater(c);
         wake_evacuation(c, vmi);
         wake(c->queues[QUEUE_VM], m->meta->namespace_, m->u.migration.vmi_name, 0);
         wake_next_migrations(c);
@@ -220,6 +273,7 @@ static void on_kubevirt(void *ctx, struct api_object *old, struct api_object *no
 {
     struct controller *c = ctx;
 
+    wake_updater(c);
     if (cluster_config_refresh(&c->cluster)) {
         on_settings(ctx, old, now);
     }

@@ -2,8 +2,10 @@
  * in docs/architecture.md, and a test compares them. */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 
+#include "control/control_metrics.h"
 #include "control/loops.h"
 
 enum controller_queue {
@@ -13,6 +15,7 @@ enum controller_queue {
     QUEUE_POD,
     QUEUE_NODE,
     QUEUE_EVACUATION,
+    QUEUE_UPDATE,
     QUEUE_COUNT
 };
 
@@ -23,9 +26,13 @@ struct controller {
     atomic_bool works; /* the caches are filled: from here on changes are news */
     struct kube_queue *queues[QUEUE_COUNT];
     struct kube_workers *workers[QUEUE_COUNT]; /* or NULL */
+    pthread_mutex_t lock;
+    void *homeless; /* keys of the pods without a node, a tsearch tree; under `lock` */
     struct loop_migration *migrations;
     struct loop_schedule *schedule;
     struct loop_node *nodes;
+    struct loop_update *updates;
+    struct control_metrics *metrics;
 };
 
 struct watch {
@@ -38,3 +45,5 @@ struct watch {
 };
 extern const struct watch watches[];
 extern const size_t n_watches;
+
+void watches_done(struct controller *c); /* frees what the deltas have collected */

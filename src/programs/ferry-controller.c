@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "control/controller.h"
 #include "kube/lease.h"
+#include "programs/ferry-controller-metrics.h"
 
 #define PROGRAM "ferry-controller"
 
@@ -31,7 +32,7 @@ static bool still_held(void *lease)
 
 /* One term: from holding the lease to losing it or being stopped. */
 static int serve(struct kube_client *client, const struct controller_config *cfg,
-                 struct ferry_error *err)
+                 struct metrics_server *metrics, struct ferry_error *err)
 {
     struct kube_lease_config lease_cfg = {
         .client = client, .ns = LEASE_NAMESPACE, .name = PROGRAM, .stop = stop_asked};
@@ -46,11 +47,13 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
     kube_client_fence(client, still_held, lease);
     rc = controller_start(cfg, &controller, err);
     if (rc == 0) {
+        metrics_server_of(metrics, controller);
         ferry_info("controllers run", F_STR("engine", cfg->embedded ? "embedded" : "kubernetes"));
         while (kube_lease_held(lease) && !stop_asked()) {
             ferry_sleep_ms(STEP_MS);
         }
         ferry_info(stop_asked() ? "stopping" : "another may act now, controllers stop");
+        metrics_server_of(metrics, NULL);
         controller_stop(controller);
     }
     kube_client_fence(client, NULL, NULL);
@@ -58,9 +61,10 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
     return rc;
 }
 
-static int run(const char *kubeconfig, const struct controller_config *settings,
-               struct ferry_error *err)
+static int run(const char *kubeconfig, const char *metrics_at,
+               const struct controller_config *settings, struct ferry_error *err)
 {
+    struct metrics_server *metrics = NULL;
     struct controller_config cfg = *settings;
     kube_cleanup_client struct kube_client *client = NULL;
     char host[HOST_NAME_MAX + 1] = "";
@@ -70,15 +74,19 @@ static int run(const char *kubeconfig, const struct controller_config *settings,
     cfg.client = client;
     cfg.host = host;
     cfg.stop = stop_asked;
-    while (rc == 0 && !stop_asked()) {
-        rc = serve(client, &cfg, err);
+    if (rc == 0 && metrics_at) {
+        rc = metrics_server_start(metrics_at, &metrics, err);
     }
+    while (rc == 0 && !stop_asked()) {
+        rc = serve(client, &cfg, metrics, err);
+    }
+    metrics_server_stop(metrics);
     return rc == -(int)FERRY_CANCELLED ? 0 : rc;
 }
 
 int main(int argc, char **argv)
 {
-    const char *kubeconfig = "/var/lib/ferry/controller.kubeconfig";
+    const char *kubeconfig = "/var/lib/ferry/controller.kubeconfig", *metrics = NULL;
     struct controller_config cfg = {.settings = migration_default_settings};
     struct ferry_log_options lo = {0};
     struct ferry_error err;
@@ -93,6 +101,8 @@ int main(int argc, char **argv)
          "objects of a kind that are worked on at a time (default: 3)"},
         {"launcher-image", 0, FERRY_OPTION_STRING, &cfg.settings.pod.launcher_image, "IMAGE",
          "image of launcher pods; only Kubernetes looks at it"},
+        {"metrics", 0, FERRY_OPTION_STRING, &metrics, "PORT|PATH",
+         "serve GET /metrics on this port of 127.0.0.1, or on a unix socket (default: not)"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };
@@ -119,7 +129,7 @@ int main(int argc, char **argv)
     ferry_signals_block();
     cfg.embedded = embedded;
     cfg.workers = (unsigned)workers;
-    if (run(kubeconfig, &cfg, &err) < 0) {
+    if (run(kubeconfig, metrics, &cfg, &err) < 0) {
         return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
     }
     return FERRY_EXIT_OK;

@@ -10,24 +10,29 @@ from engine import wait_for
 from nodes import MOVES, VMIS, equal, phase
 
 # Of tests/control: all but those that read the words of Ferry's own scheduler and those without an API server.
-SHARED = ["test_vm_is_placed", "test_pod_of_a_running_vm_goes", "test_move", "test_move_to_a_named_node",
+SHARED = {"test_control.py": ["test_vm_is_placed", "test_pod_of_a_running_vm_goes", "test_move", "test_move_to_a_named_node",
           "test_finished_moves_are_collected", "test_cancel_before_hand_off", "test_cancel_after_hand_off",
           "test_target_pod_lost", "test_controller_killed_in_each_phase", "test_controller_killed_at_any_instant",
-          "test_limits", "test_standby_takes_over"]
+          "test_limits", "test_standby_takes_over"],
+          "test_evacuation.py": ["test_drain_taint", "test_policy"],
+          "test_site.py": ["test_fifty_vms_drained", "test_quota_hit_and_released", "test_figures",
+                           "test_outdated_launchers"]}
 
 
 def shared_tests():
-    """The functions of tests/control/test_control.py, on Kubernetes' plane."""
+    """Functions of tests/control, on Kubernetes' plane."""
     import nodes
     import scenario
     original, run = nodes.Plane, scenario.main
     nodes.Plane, scenario.main = plane.Plane, lambda names: None
     try:
-        path = os.path.join(os.path.dirname(nodes.__file__), "test_control.py")
-        names = runpy.run_path(path, run_name="control")
+        found = {}
+        for file, wanted in SHARED.items():
+            names = runpy.run_path(os.path.join(os.path.dirname(nodes.__file__), file), run_name="control")
+            found.update({n: names[n] for n in wanted})
     finally:
         nodes.Plane, scenario.main = original, run
-    return {n: names[n] for n in SHARED}
+    return found
 
 
 def queue_note(p, name):

@@ -281,10 +281,10 @@ static void decide(const struct api_object *m, bool live, struct plan *ret)
 {
     struct family f = family_of(m->u.migration.vmi_name, live);
     struct migration_view v = view_of(m, &f);
-    const char *phase = m->u.migration.phase;
+    bool ours = f.vmi && ferry_streq(f.vmi->u.vmi.migration.uid, m->meta->uid);
 
     plan_done(ret);
-    if (strcmp(phase, PHASE_PENDING) != 0 && strcmp(phase, PHASE_SCHEDULED) != 0) {
+    if (ours || migration_is_final(&m->u.migration)) {
         migration_decide(&v, world_wall_ms(), ret);
         return;
     }

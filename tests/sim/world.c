@@ -411,13 +411,27 @@ static bool target_acts(struct world_item *item, int guest)
     return s->completed;
 }
 
+/* Does the guest run on that node, in whichever pod of its VMI? */
+static bool guest_is_on(int guest, const char *node)
+{
+    for (size_t i = 0; world.guests[guest].pod_uid && i < world.n_items; i++) {
+        const struct world_item *p = world.items[i];
+
+        if (p->kind == API_KIND_POD && p->now &&
+            strcmp(p->now->meta->uid, world.guests[guest].pod_uid) == 0) {
+            return ferry_streq(p->now->u.pod.node_name, node);
+        }
+    }
+    return false;
+}
+
 /* The owner's handler, which does not find its guest: it waits for a target that may have it. */
 static void owner_acts(struct world_item *item, int guest)
 {
     const struct api_vmi *vmi = &item->now->u.vmi;
-    const struct api_pod *pod = pod_of_vmi_on(vmi, NULL, vmi->node_name);
-    if (node_works(vmi->node_name) && pod && !vmi_awaits_target(vmi) &&
-        !ferry_streq(world.guests[guest].pod_uid, pod->meta.uid)) {
+
+    if (node_works(vmi->node_name) && pod_of_vmi_on(vmi, NULL, vmi->node_name) &&
+        !vmi_awaits_target(vmi) && !guest_is_on(guest, vmi->node_name)) {
         world_say("the handler of %s has no guest %d", vmi->node_name, guest);
         patchf(API_KIND_VMI, item->name, "[" ADD("/status/phase", "'Failed'") "]");
     }

@@ -33,13 +33,15 @@ static void creations(void **state)
          "{\"metadata\":{\"name\":\"m\",\"uid\":\"mine\",\"deletionTimestamp\":\"x\","
          "\"managedFields\":[]},\"spec\":{\"vmiName\":\"v\"},\"status\":{\"phase\":\"Succeeded\"}}",
          0,
-         "{\"metadata\":{\"name\":\"m\"," STAMPED ",\"namespace\":\"d\"},"
+         "{\"metadata\":{\"name\":\"m\"," STAMPED ",\"namespace\":\"d\",\"labels\":{"
+         "\"kubevirt.io/vmi-name\":\"v\"},\"finalizers\":[\"kubevirt.io/migrationJobFinalize\"]},"
          "\"spec\":{\"vmiName\":\"v\"},\"kind\":\"VirtualMachineInstanceMigration\","
          "\"apiVersion\":\"kubevirt.io/v1\"}"},
         {"/apis/kubevirt.io/v1/namespaces/d/virtualmachineinstancemigrations",
          "{\"metadata\":{\"generateName\":\"kubevirt-migrate-vm-\"},\"spec\":{}}", 0,
          "{\"metadata\":{\"generateName\":\"kubevirt-migrate-vm-\",\"name\":"
-         "\"kubevirt-migrate-vm-xyz42\",\"namespace\":\"d\"," STAMPED "},\"spec\":{},"
+         "\"kubevirt-migrate-vm-xyz42\",\"namespace\":\"d\"," STAMPED ",\"finalizers\":["
+         "\"kubevirt.io/migrationJobFinalize\"]},\"spec\":{},"
          "\"kind\":\"VirtualMachineInstanceMigration\",\"apiVersion\":\"kubevirt.io/v1\"}"},
         {"/api/v1/namespaces/d/pods",
          "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"containers\":[]},\"status\":"

@@ -44,7 +44,7 @@ static const struct row {
     {"3.11: drain taint takes all", "{}", .drain = true, .creates = true},
     {"438: not migratable: ignored", "{'status':{" NOT_MIGRATABLE "}}", .drain = true},
     {"438: not known to be migratable: ignored", "{'status':{'conditions':null}}", .drain = true},
-    {"439: moves of others do not count", "{}", .drain = true, .creates = true},
+    {"439, 445: moves of others do not count", "{}", .drain = true, .creates = true},
     {"440: a mark makes a move", MARKED, .creates = true},
     {"441: one that is not over is enough", MARKED, .migration = "{'status':{'phase':'Pending'}}"},
     {"441: one without a phase, too", MARKED, .migration = "{}"},

@@ -89,16 +89,24 @@ static const struct migration_case_row {
     /* life */
     {"new: finalizer and label first", "{'metadata':{'finalizers':null,'labels':null}}", PLAIN,
      .rule = "phase", .own_patch = "migrationJobFinalize"},
-    {"new: becomes Pending", PLAIN, PLAIN, .rule = "phase", .phase = "Pending",
-     .own_patch = "phaseTransitionTimestamps"},
+    {"new: need not wait", PLAIN, PLAIN, .rule = "phase", .creates = true},
+    {"new: becomes Pending when it has to wait", PLAIN, PLAIN, .full = true, .rule = "phase",
+     .phase = "Pending", .own_patch = "phaseTransitionTimestamps"},
+    {"new: its pod starts", PLAIN, PLAIN, STARTING, .rule = "phase", .phase = "Scheduling",
+     .own_patch = "{\"phase\":\"Pending\""},
+    {"new: its pod is ready: handed over at once", PLAIN, PLAIN, PLAIN, .rule = "phase",
+     .vmi_patch = "\"migrationUid\":\"mig-1\""},
+    {"new: all was over before it was looked at: every phase is written down", PLAIN,
+     STATE("'completed':true"), PLAIN, .rule = "phase", .phase = "Succeeded",
+     .own_patch = "{\"phase\":\"PreparingTarget\""},
     {"new: another one is under way", PLAIN, OTHER_STATE(),
      .sibling = "{'metadata':{'uid':'mig-0'},'status':{'phase':'Running'}}", .rule = "phase",
      .phase = "Failed", .reason = "SourceBusy", .own_patch = "another migration"},
     {"new: the other one is over", PLAIN, OTHER_STATE(),
      .sibling = "{'metadata':{'uid':'mig-0'},'status':{'phase':'Failed'}}", .rule = "phase",
      .phase = "Pending", .own_patch = "Pending"},
-    {"new: the other one does not exist any more", PLAIN, OTHER_STATE(), .rule = "phase",
-     .phase = "Pending", .own_patch = "Pending"},
+    {"new: the other one does not exist any more, but its state is not completed", PLAIN,
+     OTHER_STATE(), .rule = "phase", .phase = "Pending", .own_patch = "Pending"},
     {"pending: makes the target pod", "{" PHASE("Pending") "}", PLAIN, .rule = "phase",
      .creates = true},
     {"pending: the note of waiting stays until the pod is there",
@@ -146,8 +154,19 @@ static const struct migration_case_row {
     {"40: scheduling: the pod starts", "{" PHASE("Scheduling") "}", PLAIN, STARTING,
      .rule = "target-pod-pending", .reason = "TargetPodPending", .own_patch = "starting",
      .again_s = 840},
-    {"scheduling: pod ready", "{" PHASE("Scheduling") "}", PLAIN, PLAIN, .rule = "phase",
-     .phase = "Scheduled", .own_patch = "Scheduled"},
+    {"scheduling: pod ready: handed over at once", "{" PHASE("Scheduling") "}", PLAIN, PLAIN,
+     .rule = "phase", .vmi_patch = "\"migrationUid\":\"mig-1\""},
+    {"scheduling: pod ready, the target node takes no more", "{" PHASE("Scheduling") "}", PLAIN,
+     PLAIN, .enter_reason = "InboundLimit", .rule = "phase", .phase = "Scheduled",
+     .own_patch = "Scheduled"},
+    {"scheduling: pod ready, the VM does not run", "{" PHASE("Scheduling") "}",
+     "{'status':{'phase':'Scheduled'}}", PLAIN, .rule = "phase", .phase = "Scheduled",
+     .own_patch = "Scheduled"},
+    {"scheduling: handed over", "{" PHASE("Scheduling") "}", STATE("'targetPod':'x'"), PLAIN,
+     .rule = "phase", .phase = "PreparingTarget", .own_patch = "{\"phase\":\"Scheduled\""},
+    {"scheduling: handed over, and the target pod is gone", "{" PHASE("Scheduling") "}",
+     STATE("'targetPod':'x'"), .rule = "target-lost", .reason = "TargetLost",
+     .vmi_patch = "TargetLost", .confirm = true},
     {"scheduling: pod being deleted is not ready", "{" PHASE("Scheduling") "}", PLAIN,
      "{'metadata':{'deletionTimestamp':'2025-12-31T23:59:59Z'}}", .rule = "phase"},
     {"80: scheduling: running pod without its container is not ready", "{" PHASE("Scheduling") "}",
@@ -196,7 +215,10 @@ static const struct migration_case_row {
      STATE("'startTimestamp':'2025-12-31T23:59:59Z'"), PLAIN, .rule = "phase", .phase = "Running",
      .own_patch = "Running"},
     {"ready: over before the start was seen", "{" PHASE("TargetReady") "}",
-     STATE("'completed':true"), PLAIN, .rule = "phase", .phase = "Running", .own_patch = "Running"},
+     STATE("'completed':true"), PLAIN, .rule = "phase", .phase = "Succeeded",
+     .own_patch = "{\"phase\":\"Running\""},
+    {"running: the target publishes anew: it stays Running", "{" PHASE("Running") "}",
+     STATE("'targetNodeAddress':'x'"), PLAIN, .rule = "phase"},
     {"running: goes on", "{" PHASE("Running") "}", STATE("'startTimestamp':'2025-12-31T23:59:59Z'"),
      PLAIN, .rule = "phase"},
     {"90: running: completed", "{" PHASE("Running") "}", STATE("'completed':true,'mode':'PreCopy'"),
@@ -735,6 +757,34 @@ static void test_quota(void **state)
     objects_done(&o);
 }
 
+/* 15: one that waits and has a target pod has a place */
+static void test_pending_with_a_pod_counts(void **state)
+{
+    static const char *const pods[] = {NULL, STARTING, PLAIN, "{'status':{'phase':'Failed'}}"};
+    static const bool active[] = {false, true, true, false};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(pods); i++) {
+        struct objects o = {
+            .migration = make_object(API_KIND_MIGRATION, MIGRATION, "{" PHASE("Pending") "}"),
+            .vmi = make_object(API_KIND_VMI, VMI, NULL),
+            .target = pods[i] ? make_object(API_KIND_POD, TARGET, pods[i]) : NULL,
+            .source = make_object(API_KIND_POD, SOURCE, NULL),
+        };
+        const struct api_object *all[] = {o.migration};
+        struct migration_view view = {.migration = o.migration,
+                                      .vmi = o.vmi,
+                                      .target_pod = o.target,
+                                      .source_pod = o.source,
+                                      .migrations = all,
+                                      .n_migrations = 1,
+                                      .settings = &migration_default_settings};
+
+        assert_int_equal(migration_ledger_row(&view, "k", NOW_MS).active, active[i]);
+        objects_done(&o);
+    }
+}
+
 /* What ends a migration ends it in every phase. */
 static void test_endings(void **state)
 {
@@ -909,6 +959,7 @@ int main(void)
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_hand_off_is_guarded),
         cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_pending_with_a_pod_counts),
         cmocka_unit_test(test_endings),
         cmocka_unit_test(test_only_finished_ones_collect),
         cmocka_unit_test(test_old_ones_are_collected),

@@ -484,6 +484,7 @@ static const struct limits_row {
      false,
      "ClusterLimit",
      1},
+    {"13: a fifth", {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r"}, "5", true, NULL, 1},
     {"the older takes the last place",
      {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f::r"},
      "6",

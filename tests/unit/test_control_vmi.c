@@ -137,6 +137,12 @@ static const struct row {
      .reason = "PodDeleted",
      .patch = "PodDeleted",
      .confirm = true},
+    {"running: pod gone, but the target of a move that was given up may have the guest",
+     "{'metadata':{'labels':{'kubevirt.io/migrationTargetNodeName':'b'},'annotations':{"
+     "'ferry.io/unconfirmed':'m'}},'status':{'phase':'Running','nodeName':'a','migrationState':{"
+     "'migrationUid':'m','targetNode':'b','completed':true,'failed':true}}}",
+     {NULL},
+     .rule = "settled"},
     {"running: guest shut down",
      ON("a", "Running"),
      {"{'status':{'phase':'Succeeded'}}"},
