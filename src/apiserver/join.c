@@ -10,11 +10,13 @@
 #include "base/str.h"
 
 static const char join_path[] = "/ferry/v1/join", renew_path[] = "/ferry/v1/renew";
+static const char ca_path[] = "/ferry/v1/ca";
 enum { NODE_NAME_MAX = 52 };
 
 bool join_is_path(const char *path)
 {
-    return ferry_streq(path, join_path) || ferry_streq(path, renew_path);
+    return ferry_streq(path, join_path) || ferry_streq(path, renew_path) ||
+           ferry_streq(path, ca_path);
 }
 
 static int sign_both(struct request *r, const struct pki_ca *ca, const char *node,
@@ -64,10 +66,26 @@ static int check_requests(struct request *r, const yyjson_val *body)
     return 0;
 }
 
+/* To anybody: it is no secret, and who asks knows its fingerprint. */
+static int serve_ca(struct request *r, const struct pki_ca *ca)
+{
+    const char *pem = pki_ca_pem(ca);
+
+    if (!ferry_streq(http_method(r->x), "GET")) {
+        return status_fail(&r->st, 405, "the server does not allow this method here");
+    }
+    r->code = 200;
+    http_answer(r->x, 200, "application/x-pem-file", pem, strlen(pem));
+    return 0;
+}
+
 int join_serve(struct request *r, const struct pki_ca *ca)
 {
     api_cleanup_mut_doc yyjson_mut_doc *given = NULL;
 
+    if (ferry_streq(http_path(r->x), ca_path)) {
+        return serve_ca(r, ca);
+    }
     if (!ferry_streq(http_method(r->x), "POST")) {
         return status_fail(&r->st, 405, "the server does not allow this method here");
     }

@@ -2,12 +2,10 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/rand.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/json.h"
-#include "apiserver/jsontext.h"
 #include "base/clock.h"
 #include "base/str.h"
 
@@ -30,51 +28,6 @@ static bool hash(const char *text, char hex[HASH_HEX])
     }
     to_hex(digest, sizeof(digest), hex);
     return true;
-}
-
-/* ---- making ------------------------------------------------------------------------------------
- */
-
-static void put_pair(struct ferry_buf *b, const char *key, const char *value)
-{
-    if (value) {
-        ferry_buf_printf(b, ",\"%s\":", key);
-        jsontext_string(b, value);
-    }
-}
-
-int token_make(const struct token_use *use, char ret_token[TOKEN_TEXT_MAX], char **ret_secret,
-               struct ferry_error *err)
-{
-    unsigned char id[ID_BYTES], secret[SECRET_BYTES];
-    char id_hex[2 * ID_BYTES + 1], secret_hex[2 * SECRET_BYTES + 1], digest[HASH_HEX];
-    char end[FERRY_RFC3339_SIZE];
-    struct ferry_buf b = {0};
-
-    if (RAND_bytes(id, sizeof(id)) != 1 || RAND_bytes(secret, sizeof(secret)) != 1) {
-        return ferry_fail(err, FERRY_FATAL, "no random numbers");
-    }
-    to_hex(id, sizeof(id), id_hex);
-    to_hex(secret, sizeof(secret), secret_hex);
-    if (!hash(secret_hex, digest)) {
-        return ferry_fail(err, FERRY_FATAL, "cannot hash");
-    }
-    ferry_buf_printf(&b,
-                     "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"type\":\"ferry.io/token\","
-                     "\"metadata\":{\"name\":\"ferry-token.%s\"},\"stringData\":{\"hash\":\"%s\"",
-                     id_hex, digest);
-    put_pair(&b, "node", use->node);
-    put_pair(&b, "user", use->user);
-    put_pair(&b, "group", use->group);
-    if (use->life_s) {
-        put_pair(&b, "end", ferry_rfc3339(ferry_now_unix_ms() + use->life_s * 1000, end));
-    }
-    ferry_buf_puts(&b, "}}");
-    snprintf(ret_token, TOKEN_TEXT_MAX, "ferry.%s.%s", id_hex, secret_hex);
-    OPENSSL_cleanse(secret, sizeof(secret));
-    OPENSSL_cleanse(secret_hex, sizeof(secret_hex));
-    *ret_secret = ferry_buf_take(&b);
-    return 0;
 }
 
 /* ---- checking ----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ struct cli_verb {
     const char *completes;      /* what its arguments name: "vms", "moves vms", "nodes", ... */
     const struct cli_verb *sub; /* the verbs below it, or NULL */
 };
-extern const struct cli_verb cli_verbs[], vm_verbs[], policy_verbs[], node_verbs[];
+extern const struct cli_verb cli_verbs[], vm_verbs[], policy_verbs[], node_verbs[], token_verbs[];
 
 /* Runs the verb that argv names; returns the exit code of the program. */
 int cli_main(int argc, char **argv);
@@ -70,6 +70,9 @@ int verb_undrain(int argc, char **argv, struct ferry_error *err);
 int verb_node(int argc, char **argv, struct ferry_error *err);
 int verb_policy(int argc, char **argv, struct ferry_error *err);
 int verb_completion(int argc, char **argv, struct ferry_error *err);
+int verb_join(int argc, char **argv, struct ferry_error *err);
+int verb_token(int argc, char **argv, struct ferry_error *err);
+int verb_node_remove(int argc, char **argv, struct ferry_error *err);
 int verb_plan(int argc, char **argv, struct ferry_error *err);
 int verb_vm_console(int argc, char **argv, struct ferry_error *err);
 int verb_events(int argc, char **argv, struct ferry_error *err);

@@ -99,10 +99,12 @@ static int node_list(int argc, char **argv, struct ferry_error *err)
 
 const struct cli_verb node_verbs[] = {
     {"list", "list nodes", node_list},
+    {"remove", "take a node out of the site", verb_node_remove, .completes = "nodes"},
     {0},
 };
 
 int verb_node(int argc, char **argv, struct ferry_error *err)
 {
-    return cli_dispatch("ferry node", "Shows the nodes of the site.", node_verbs, argc, argv, err);
+    return cli_dispatch("ferry node", "Lists and removes nodes of the site.", node_verbs, argc,
+                        argv, err);
 }

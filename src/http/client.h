@@ -18,6 +18,8 @@ struct http_client_config {
     const char *connect_to;  /* "[ADDRESS]:PORT" to dial while the URL's host is the name that the
                                 server's certificate must bear; or NULL */
     const char *ca_pem;      /* PEM text; required for https */
+    bool any_certificate;    /* ... unless this: whoever answers is believed; for what is checked
+                                by other means */
     const char *cert_pem, *key_pem; /* client certificate, or NULL */
     const char *token;              /* bearer token, or NULL */
     const char *token_file;         /* read again whenever it changes: tokens of pods are replaced

@@ -21,7 +21,7 @@ enum {
 
 struct kube_client {
     struct http_client *http;
-    char *namespace_;
+    char *namespace_, *ca_pem;
     bool (*_Atomic may_write)(void *ctx);
     void *_Atomic fence_ctx; /* set before it */
 };
@@ -54,6 +54,7 @@ int kube_client_new(const struct kube_config *config, struct kube_client **ret,
     }
     struct kube_client *c = ferry_xcalloc(1, sizeof(*c));
     c->http = http;
+    c->ca_pem = ferry_strdup(config->ca_pem);
     c->namespace_ =
         ferry_strdup(ferry_str_empty(config->namespace_) ? "default" : config->namespace_);
     *ret = c;
@@ -81,12 +82,18 @@ void kube_client_free(struct kube_client *c)
     }
     http_client_free(c->http);
     free(c->namespace_);
+    free(c->ca_pem);
     free(c);
 }
 
 struct http_client *kube_client_http(struct kube_client *c)
 {
     return c->http;
+}
+
+const char *kube_client_ca(const struct kube_client *c)
+{
+    return c->ca_pem;
 }
 
 const char *kube_client_namespace(const struct kube_client *c)

@@ -30,6 +30,8 @@ void kube_client_fence(struct kube_client *c, bool (*may_write)(void *ctx), void
 
 /* The connection below, for streams and calls that are not here. */
 struct http_client *kube_client_http(struct kube_client *c);
+/* The CA by which the server is known, PEM; NULL for plain http. Lives as long as the client. */
+const char *kube_client_ca(const struct kube_client *c);
 /* Namespace of the kubeconfig's context, "default" when it names none. */
 const char *kube_client_namespace(const struct kube_client *c);
 

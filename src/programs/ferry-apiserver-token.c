@@ -2,39 +2,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apiserver/token.h"
 #include "base/str.h"
-#include "http/client.h"
-#include "kube/client.h"
+#include "kube/token.h"
 #include "programs/ferry-apiserver.h"
 
 enum { JOIN_LIFE_S = 3600 };
 
-static int run_token(const struct site_options *o, const struct token_use *use,
+static int run_token(const struct site_options *o, const struct kube_token_use *use,
                      struct ferry_error *err)
 {
     ferry_cleanup_free char *data = site_options_dir(o);
     ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", data);
-    ferry_cleanup_free char *secret = NULL;
     kube_cleanup_client struct kube_client *client = NULL;
-    http_cleanup_reply struct http_reply reply = {0};
-    char token[TOKEN_TEXT_MAX];
-    int rc = token_make(use, token, &secret, err);
+    char token[KUBE_TOKEN_SIZE];
+    int rc = kube_client_open(config, &client, err);
 
-    rc = rc < 0 ? rc : kube_client_open(config, &client, err);
-    if (rc == 0) {
-        rc = http_client_call(kube_client_http(client),
-                              &(struct http_call){.method = "POST",
-                                                  .path = "/api/v1/namespaces/kube-system/secrets",
-                                                  .content_type = "application/json",
-                                                  .body = secret,
-                                                  .body_len = strlen(secret)},
-                              &reply, err);
-    }
-    if (rc == 0 && reply.status != 201) {
-        rc =
-            kube_status_error(reply.status, reply.body.data, reply.body.len, "making a token", err);
-    }
+    rc = rc < 0 ? rc : kube_token_create(client, use, token, err);
     if (rc == 0) {
         printf("%s\n", token);
     }
@@ -45,7 +28,7 @@ static int run_token(const struct site_options *o, const struct token_use *use,
 int verb_token(int argc, char **argv)
 {
     struct site_options o = {0};
-    struct token_use use = {0};
+    struct kube_token_use use = {0};
     struct ferry_error err;
     int life_s = 0;
     const struct ferry_option rows[] = {

@@ -37,6 +37,7 @@ struct pki_ca {
 
 FERRY_DEFINE_CLEANUP(X509 *, X509_free)
 FERRY_DEFINE_CLEANUP(EVP_PKEY *, EVP_PKEY_free)
+FERRY_DEFINE_CLEANUP(X509_REQ *, X509_REQ_free)
 FERRY_DEFINE_CLEANUP(BIO *, BIO_free_all)
 FERRY_DEFINE_CLEANUP(BIGNUM *, BN_free)
 FERRY_DEFINE_CLEANUP(X509_EXTENSION *, X509_EXTENSION_free)
@@ -406,6 +407,50 @@ static int read_request(const char *request_pem, X509_REQ **ret, struct ferry_er
                           "not a certificate request (PEM, signed by its own P-256 key)");
     }
     *ret = req;
+    return 0;
+}
+
+int pki_request(const char *common_name, char **ret_request_pem, char **ret_key_pem,
+                struct ferry_error *err)
+{
+    ferry_cleanup(X509_REQ_freep) X509_REQ *req = X509_REQ_new();
+    ferry_cleanup(EVP_PKEY_freep) EVP_PKEY *key = EVP_EC_gen("P-256");
+    ferry_cleanup(BIO_free_allp) BIO *bio = BIO_new(BIO_s_mem());
+
+    if (!req || !key || !bio) {
+        return sslerr_fail(err, FERRY_FATAL, "making a key for '%s'", common_name);
+    }
+    int rc = add_name(X509_REQ_get_subject_name(req), "CN", common_name, err);
+    if (rc < 0) {
+        return rc;
+    }
+    if (!X509_REQ_set_pubkey(req, key) || !X509_REQ_sign(req, key, EVP_sha256()) ||
+        !PEM_write_bio_X509_REQ(bio, req)) {
+        return sslerr_fail(err, FERRY_FATAL, "making a certificate request for '%s'", common_name);
+    }
+    ferry_cleanup_free char *request = bio_text(bio);
+    ferry_cleanup(pki_key_freep) char *key_text = key_pem(key);
+    if (!request || !key_text) {
+        return sslerr_fail(err, FERRY_FATAL, "encoding the request for '%s'", common_name);
+    }
+    *ret_request_pem = ferry_take_ptr(request);
+    *ret_key_pem = ferry_take_ptr(key_text);
+    return 0;
+}
+
+int pki_fingerprint(const char *pem, char hex[PKI_FINGERPRINT_SIZE], struct ferry_error *err)
+{
+    ferry_cleanup(BIO_free_allp) BIO *bio = BIO_new_mem_buf(pem, -1);
+    ferry_cleanup(X509_freep) X509 *x = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned len = 0;
+
+    if (!x || !X509_digest(x, EVP_sha256(), digest, &len)) {
+        return sslerr_fail(err, FERRY_INVALID, "reading a certificate");
+    }
+    for (unsigned i = 0; i < len; i++) {
+        snprintf(hex + (size_t)i * 2, 3, "%02x", digest[i]);
+    }
     return 0;
 }
 

@@ -37,6 +37,13 @@ enum { PKI_BACKDATE_S = 300 };
 
 /* A PKCS #10 request as PEM text: of its contents the key counts, and that its maker has it. */
 int pki_check_request(const char *request_pem, struct ferry_error *err);
+/* A new key and the request for it; of the latter only the key counts (see pki_check_request). Free
+ * the key with pki_key_free(). */
+int pki_request(const char *common_name, char **ret_request_pem, char **ret_key_pem,
+                struct ferry_error *err);
+/* SHA-256 of a certificate (PEM) in hex: what a person compares. */
+enum { PKI_FINGERPRINT_SIZE = 65 };
+int pki_fingerprint(const char *cert_pem, char hex[PKI_FINGERPRINT_SIZE], struct ferry_error *err);
 /* A certificate that says `leaf` for the key of the request. */
 int pki_sign(const struct pki_ca *ca, const struct pki_leaf *leaf, const char *request_pem,
              char **ret_cert_pem, struct ferry_error *err);

@@ -47,7 +47,7 @@ def wait_other(p, name, uid):
 
 def end_guest(p, name, how):
     """The guest's own end: its pod is over, and the controller sees it."""
-    [pod] = p.pods_of(name)
+    [pod] = wait_for(f"one pod of {name}", lambda: len(all_ := p.pods_of(name)) == 1 and all_, 60)
     patch(p, "pods", pod["metadata"]["name"], {"status": {"phase": how, "containerStatuses": []}}, "/status")
 
 

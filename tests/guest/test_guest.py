@@ -30,7 +30,7 @@ class Guest:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.pending = b""
 
-    def line(self, pattern, seconds=20):
+    def line(self, pattern, seconds=120):
         """The next line that matches; others are skipped."""
         deadline = time.monotonic() + seconds
         while True:
@@ -186,7 +186,7 @@ def disks(elf, directory):
     guest = Guest(elf, directory, "ws=1 rate=0 disk=1 drate=4096 hb=50", disks=images[:1])
     try:
         guest.line("READY")
-        guest.line(r"HB 100 .* bad=0$")
+        guest.line(r"HB \d{3,} .* bad=0$")
         check(guest.verify()[1] == 0, "bad blocks on a busy disk")
         deadline = time.monotonic() + 20
         with open(images[0], "r+b", buffering=0) as f:

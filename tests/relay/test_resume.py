@@ -204,6 +204,8 @@ class Resume(Pair):
     def test_removed_while_open(self):
         move = Move(self.lab, self.a, self.b)
         near, far = move.connect()
+        far.sendall(b"x")
+        self.assertEqual(near.recv(1), b"x")  # open at both ends
         self.b.must("DELETE", f"/v1/targets/{move.key}")
         self.assertTrue(ended(near) and ended(far))
         self.a.wait_log("stream closed", f"key={move.key}", " info ", "by the peer: reset: ended by its node agent")

@@ -6,6 +6,7 @@
 
 #include "base/proc.h"
 #include "base/str.h"
+#include "cli/join_plan.h"
 #include "cli/site_plan.h"
 #include "cli/site_state.h"
 #include "cli/site_sweep.h"
@@ -364,6 +365,71 @@ static void same_call(void **state)
     }
 }
 
+/* ---- joining --------------------------------------------------------------------------------- */
+
+#define PIN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void tokens_for_joining(void **state)
+{
+    static const struct {
+        const char *text, *token, *pin; /* token NULL = refused */
+    } cases[] = {
+        {"ferry.a.b", "ferry.a.b", ""},
+        {"ferry.a.b:" PIN, "ferry.a.b", PIN},
+        {"ferry.a.b:", NULL, NULL},
+        {"ferry.a.b:" PIN "0", NULL, NULL},
+        {"ferry.a.b:X123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", NULL, NULL},
+        {"kube.a.b", NULL, NULL},
+        {"", NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct join_token t = {0};
+        int rc = join_token_parse(cases[i].text, &t, NULL);
+
+        assert_int_equal(rc == 0, cases[i].token != NULL);
+        assert_true(ferry_streq(t.token, cases[i].token));
+        assert_true(!cases[i].pin || ferry_streq(t.fingerprint, cases[i].pin));
+        join_token_done(&t);
+    }
+}
+
+static void servers_to_join(void **state)
+{
+    static const struct {
+        const char *where, *url; /* NULL = refused */
+    } cases[] = {
+        {"10.0.0.1:7000", "https://10.0.0.1:7000"},
+        {"api.example", "https://api.example:6443"},
+        {"https://api.example:1", "https://api.example:1"},
+        {"[fd00::1]:7000", "https://[fd00::1]:7000"},
+        {"[fd00::1]", "https://[fd00::1]:6443"},
+        {"fd00::1", NULL},
+        {"[fd00::1", NULL},
+        {"[fd00::1]x", NULL},
+        {"host:0", NULL},
+        {"host:70000", NULL},
+        {"host:x", NULL},
+        {":6443", NULL},
+        {"", NULL},
+        {"https://", NULL},
+        {"host/path", NULL},
+        {"user@host", NULL},
+        {"a b", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ferry_error err = {0};
+        ferry_cleanup_free char *url = join_server(cases[i].where, &err);
+
+        print_message("  %s\n", cases[i].where);
+        assert_true(ferry_streq(url, cases[i].url));
+        assert_true(url || err.msg[0]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +446,8 @@ int main(void)
         cmocka_unit_test(pauses_grow_and_forget),
         cmocka_unit_test(marks_in_environments),
         cmocka_unit_test(sandbox_files),
+        cmocka_unit_test(tokens_for_joining),
+        cmocka_unit_test(servers_to_join),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
