@@ -97,11 +97,19 @@ int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry
                       argv[first], verb);
 }
 
-int cli_missing_name(const char *verb, struct ferry_error *err)
+int cli_one_name(const struct ferry_command *cmd, int argc, char **argv, const char *what,
+                 const char **ret, struct ferry_error *err)
 {
-    return ferry_fail(err, FERRY_INVALID,
-                      "the name of a move or of a virtual machine is missing (see %s --help)",
-                      verb);
+    int first = ferry_options_parse(cmd, argc, argv, err);
+
+    if (first < 0) {
+        return first;
+    }
+    if (first == argc) {
+        return ferry_fail(err, FERRY_INVALID, "%s is missing (see %s --help)", what, cmd->name);
+    }
+    *ret = argv[first];
+    return cli_no_more(cmd->name, argc, argv, first + 1, err);
 }
 
 int cli_get_vm(struct session *s, const char *name, struct api_object **ret,

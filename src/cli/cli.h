@@ -40,8 +40,10 @@ int cli_exit_code(const struct ferry_error *err);
 /* No positional arguments are left, or an error that names the first of them. */
 int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry_error *err);
 
-/* The error of a verb that needs the name of a move or of a VM and got none. */
-int cli_missing_name(const char *verb, struct ferry_error *err);
+/* Parses the options of a verb that takes one name and nothing else; `what` says which in words
+ * ("the name of a node"). */
+int cli_one_name(const struct ferry_command *cmd, int argc, char **argv, const char *what,
+                 const char **ret, struct ferry_error *err);
 
 /* The virtual machine of that name in the session's namespace, or an error that says so. */
 int cli_get_vm(struct session *s, const char *name, struct api_object **ret,

@@ -255,23 +255,19 @@ int verb_vm_console(int argc, char **argv, struct ferry_error *err)
             "does not end it. On a terminal, what is typed goes to the guest; Ctrl-] leaves.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "the name of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "the name of a virtual machine is missing (see %s --help)", cmd.name);
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = session_open(&so, &s, err)) < 0) {
+    if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    struct console c = {.session = &s, .vm = argv[first]};
-    c.path = ferry_asprintf("/v1/console/%s/%s", s.ns, argv[first]);
+    struct console c = {.session = &s, .vm = name};
+    c.path = ferry_asprintf("/v1/console/%s/%s", s.ns, name);
     pthread_mutex_init(&c.lock, NULL);
     rc = once || text ? print_once(&c, tail, text, err) : run(&c, tail, err);
     pthread_mutex_destroy(&c.lock);

@@ -194,22 +194,18 @@ int verb_drain(int argc, char **argv, struct ferry_error *err)
         .epilogue = "Exit codes: 0 the node is empty (--dry-run: all can move), 1 it is not,\n"
                     "130 the watching was interrupted (moves go on).",
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "the name of a node", &name, err);
     session_cleanup struct session s = {0};
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "the name of a node is missing (see ferry drain --help)");
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = session_open(&so, &s, err)) < 0) {
+    if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    return drain(&s, argv[first], dry_run, !no_wait, err);
+    return drain(&s, name, dry_run, !no_wait, err);
 }
 
 /* Moves that the drain asked for and that did not begin are not wanted any more; the others are
@@ -253,24 +249,19 @@ int verb_undrain(int argc, char **argv, struct ferry_error *err)
                    "that have not begun.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "the name of a node", &name, err);
     session_cleanup struct session s = {0};
     size_t cancelled = 0;
 
-    if (first < 0) {
-        return first;
-    }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "the name of a node is missing (see ferry undrain --help)");
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = session_open(&so, &s, err)) < 0 ||
-        (rc = set_cordon(&s, argv[first], false, err)) < 0 ||
-        (rc = call_off(&s, argv[first], &cancelled, err)) < 0) {
+    if (rc < 0) {
         return rc;
     }
-    printf("%s takes virtual machines again", argv[first]);
+    if ((rc = session_open(&so, &s, err)) < 0 || (rc = set_cordon(&s, name, false, err)) < 0 ||
+        (rc = call_off(&s, name, &cancelled, err)) < 0) {
+        return rc;
+    }
+    printf("%s takes virtual machines again", name);
     if (cancelled > 0) {
         printf("; %zu move%s had not begun and %s cancelled", cancelled, cancelled == 1 ? "" : "s",
                cancelled == 1 ? "is" : "are");

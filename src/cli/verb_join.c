@@ -396,34 +396,30 @@ int verb_node_remove(int argc, char **argv, struct ferry_error *err)
             "once. Drain it first. It can join again with a new token.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "a node", &name, err);
     session_cleanup struct session s = {0};
     size_t vms = 0;
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID, "a node is missing (see %s --help)", cmd.name);
-    }
-    const char *node = argv[first];
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = session_open(&so, &s, err)) < 0 || (rc = count_vms(&s, node, &vms, err)) < 0) {
+    if ((rc = session_open(&so, &s, err)) < 0 || (rc = count_vms(&s, name, &vms, err)) < 0) {
         return rc;
     }
     if (vms && !force) {
         return ferry_fail(err, FERRY_CONFLICT,
                           "%zu virtual machine%s on %s: 'ferry drain %s' first, or --force", vms,
-                          vms == 1 ? " is" : "s are", node, node);
+                          vms == 1 ? " is" : "s are", name, name);
     }
-    rc = kube_client_delete(s.client, kube_ref(API_KIND_NODE, NULL, node), NULL, err);
+    rc = kube_client_delete(s.client, kube_ref(API_KIND_NODE, NULL, name), NULL, err);
     if (rc == -(int)FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_NOT_FOUND,
-                          "there is no node '%s'; 'ferry node list' shows them", node);
+                          "there is no node '%s'; 'ferry node list' shows them", name);
     }
     if (rc < 0) {
         return session_explain(err);
     }
-    printf("node %s is removed; its certificates are worth nothing any more\n", node);
+    printf("node %s is removed; its certificates are worth nothing any more\n", name);
     return FERRY_EXIT_OK;
 }

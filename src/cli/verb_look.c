@@ -218,24 +218,22 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
         .options = options,
         .epilogue = "Exit codes: 0 nothing is broken, 4 a link is.",
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc =
+        cli_one_name(&cmd, argc, argv, "the name of a move or of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
     reading_cleanup struct reading r = {0};
     struct why_view view;
     struct why_answer answer;
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return cli_missing_name(cmd.name, err);
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    if ((rc = read_all(&s, argv[first], &r, &view, err)) < 0) {
+    if ((rc = read_all(&s, name, &r, &view, err)) < 0) {
         return rc;
     }
     why_walk(&view, &answer);

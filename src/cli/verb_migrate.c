@@ -114,23 +114,18 @@ int verb_migrate(int argc, char **argv, struct ferry_error *err)
         .epilogue = "Exit codes with --watch: 0 it moved, 1 it did not, 3 the move was cancelled,\n"
                     "130 the watching was interrupted (the move goes on).",
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "the name of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "the name of a virtual machine is missing (see ferry "
-                          "migrate --help)");
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = session_open(&so, &s, err)) < 0) {
+    if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    return migrate(&s, argv[first], to, watch, dry_run, err);
+    return migrate(&s, name, to, watch, dry_run, err);
 }
 
 /* ---- list ---------------------------------------------------------------------------------- */
@@ -338,21 +333,17 @@ int verb_cancel(int argc, char **argv, struct ferry_error *err)
         .options = options,
         .epilogue = "Exit codes with --wait: 0 it was cancelled, 1 it ended otherwise.",
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc =
+        cli_one_name(&cmd, argc, argv, "the name of a move or of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "the name of a move or of a virtual machine is missing (see ferry cancel "
-                          "--help)");
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = session_open(&so, &s, err)) < 0) {
+    if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    return cancel(&s, argv[first], wait, err);
+    return cancel(&s, name, wait, err);
 }

@@ -145,23 +145,19 @@ int verb_plan(int argc, char **argv, struct ferry_error *err)
                    "settings: rounds, time and downtime, at best and at worst.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "the name of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "the name of a virtual machine is missing (see %s --help)", cmd.name);
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0) {
+    if ((rc = output_parse(output, &format, err)) < 0) {
         return rc;
     }
     if (format != OUTPUT_TABLE && format != OUTPUT_JSON) {
         return ferry_fail(err, FERRY_INVALID, "a plan is text or json, not '%s'", output);
     }
     rc = session_open(&so, &s, err);
-    return rc < 0 ? rc : plan(&s, argv[first], to, format, err);
+    return rc < 0 ? rc : plan(&s, name, to, format, err);
 }

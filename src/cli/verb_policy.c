@@ -133,24 +133,21 @@ static int policy_show(int argc, char **argv, struct ferry_error *err)
         .summary = "Shows one migration policy, as YAML unless told otherwise.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "a name", &name, err);
     session_cleanup struct session s = {0};
     api_cleanup_object struct api_object *o = NULL;
     ferry_cleanup_buf struct ferry_buf out = {0};
 
-    if (first < 0) {
-        return first;
-    }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID, "a name is missing (see ferry policy show --help)");
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+    if (rc < 0) {
         return rc;
     }
-    rc = kube_client_get(s.client, policy_ref(argv[first]), &o, err);
+    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+        return rc;
+    }
+    rc = kube_client_get(s.client, policy_ref(name), &o, err);
     if (rc < 0) {
-        return explain_missing(rc, argv[first], err);
+        return explain_missing(rc, name, err);
     }
     output_object(o, format, &out);
     fputs(out.data, stdout);
@@ -192,19 +189,16 @@ static int policy_create(int argc, char **argv, struct ferry_error *err)
             "wins; one without labels matches every virtual machine.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "a name", &name, err);
     session_cleanup struct session s = {0};
     ferry_cleanup_free char *json = NULL;
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID, "a name is missing (see ferry policy create --help)");
-    }
-    p.name = argv[first];
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = manifest_policy(&p, &json, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+    p.name = name;
+    if ((rc = manifest_policy(&p, &json, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     rc = kube_client_create(s.client, policy_ref(NULL), json, NULL, err);

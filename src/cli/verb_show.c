@@ -199,19 +199,17 @@ int verb_show(int argc, char **argv, struct ferry_error *err)
             "reason) and events. Of a VM it shows the latest move.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const char *name = NULL;
+    int rc =
+        cli_one_name(&cmd, argc, argv, "the name of a move or of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
     api_cleanup_object struct api_object *o = NULL;
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc) {
-        return cli_missing_name(cmd.name, err);
-    }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0 ||
-        (rc = cli_get_move(&s, argv[first], &o, err)) < 0) {
+    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0 ||
+        (rc = cli_get_move(&s, name, &o, err)) < 0) {
         return rc;
     }
     if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {

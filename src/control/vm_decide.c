@@ -146,8 +146,8 @@ static void start(struct vm_case *d)
 
 static void stop(struct vm_case *d)
 {
-    if (d->vmi->meta.deleted_ms) {
-        return; /* on its way */
+    if (!d->vmi || d->vmi->meta.deleted_ms) {
+        return; /* gone, or on its way */
     }
     plan_delete(d->plan, d->view->vmi);
     plan_event(d->plan, d->view->vm, KUBE_EVENT_NORMAL, "SuccessfulDelete",

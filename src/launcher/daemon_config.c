@@ -36,9 +36,9 @@ char *daemon_config_libvirtd(const struct daemon_config *c)
                           c->socket_dir, c->host_uuid);
 }
 
-char *daemon_config_qemu(bool root, bool gate)
+char *daemon_config_qemu(bool root, bool gate, const char *disk_dir)
 {
-    return ferry_asprintf("%s%s%s" SETTINGS, DAEMON_CONFIG_MARK,
+    return ferry_asprintf("%s%s%sshared_filesystems = [ \"%s\" ]\n" SETTINGS, DAEMON_CONFIG_MARK,
                           root ? "user = \"root\"\ngroup = \"root\"\n" : "",
-                          gate ? "lock_manager = \"ferry\"\n" : "");
+                          gate ? "lock_manager = \"ferry\"\n" : "", disk_dir);
 }

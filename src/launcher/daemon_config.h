@@ -19,5 +19,7 @@ struct daemon_config {
 
 /* Both owned by the caller. */
 char *daemon_config_libvirtd(const struct daemon_config *c);
-/* `gate`: libvirtd asks our lock driver before it lets a guest run (gate.h). */
-char *daemon_config_qemu(bool root, bool gate);
+/* `gate`: libvirtd asks our lock driver before it lets a guest run (gate.h). `disk_dir`: what lies
+ * there is shared with the other node unless a move copies it; libvirt would judge by the file
+ * system's type and refuse what a host mounts in other ways. */
+char *daemon_config_qemu(bool root, bool gate, const char *disk_dir);

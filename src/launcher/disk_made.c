@@ -51,6 +51,50 @@ static void remove_one(const char *dir, const char *name)
     ferry_info("an image that was made for a move is removed", F_STR("volume", name));
 }
 
+static int make_image(const struct disk *d, const char *image, int64_t bytes,
+                      struct ferry_error *err)
+{
+    return ferry_streq(d->format, "qcow2") ? make_qcow2(image, bytes, err)
+                                           : make_raw(image, bytes, err);
+}
+
+/* How large the VMI says that the image of a volume is to be; 0 = it is not to be made. */
+static int64_t initial_bytes(const struct api_vmi *vmi, const char *name)
+{
+    for (size_t i = 0; i < vmi->machine.n_volumes; i++) {
+        const struct api_vmi_volume *v = &vmi->machine.volumes[i];
+
+        if (ferry_streq(v->name, name)) {
+            bool own = v->source == API_VOLUME_EMPTY_DISK ||
+                       (v->source == API_VOLUME_HOST_DISK &&
+                        ferry_streq(v->host_disk_type, "DiskOrCreate"));
+
+            return own ? (v->capacity_bytes + 511) / 512 * 512 : 0;
+        }
+    }
+    return 0;
+}
+
+int disk_made_initial(const struct api_vmi *vmi, const struct disks *disks, const char *dir,
+                      struct ferry_error *err)
+{
+    for (size_t i = 0; i < disks->n; i++) {
+        const struct disk *d = &disks->list[i];
+        ferry_cleanup_free char *image = disks_path(dir, d->name);
+        int64_t bytes = initial_bytes(vmi, d->name);
+
+        if (bytes <= 0 || access(image, F_OK) == 0) {
+            continue;
+        }
+        int rc = make_image(d, image, bytes, err);
+        if (rc < 0) {
+            return ferry_wrap(err, "spec.volumes[%s]", d->name);
+        }
+        ferry_info("an image is made", F_STR("volume", d->name), F_INT("bytes", bytes));
+    }
+    return 0;
+}
+
 static int make_one(const struct disk *d, const char *dir, int64_t bytes, struct ferry_error *err)
 {
     ferry_cleanup_free char *image = disks_path(dir, d->name);
@@ -61,8 +105,7 @@ static int make_one(const struct disk *d, const char *dir, int64_t bytes, struct
     if (rc < 0 || (rc = ferry_write_file(mark, "", 0, 0600, err)) < 0) {
         return rc;
     }
-    rc = ferry_streq(d->format, "qcow2") ? make_qcow2(image, bytes, err)
-                                         : make_raw(image, bytes, err);
+    rc = make_image(d, image, bytes, err);
     if (rc < 0) {
         remove_one(dir, d->name);
         return rc;

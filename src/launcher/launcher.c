@@ -183,6 +183,7 @@ static int use_own_libvirt(struct launcher *l, const struct launcher_config *cfg
                                                     .socket_dir = cfg->libvirt_dir,
                                                     .gate_dir = l->gate_dir,
                                                     .gate_driver = l->gate_driver,
+                                                    .disk_dir = cfg->disk_dir,
                                                     .host_uuid = host_uuid,
                                                     .system = c->system},
                           &l->daemon, err);

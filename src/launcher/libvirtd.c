@@ -86,7 +86,8 @@ static int write_settings(const struct libvirtd_config *cfg, struct ferry_error 
         ferry_asprintf("%s/libvirtd.conf", cfg->system ? cfg->socket_dir : dir);
     ferry_cleanup_free char *qemu_path = ferry_asprintf("%s/qemu.conf", dir);
     ferry_cleanup_free char *daemon_text = daemon_config_libvirtd(&c);
-    ferry_cleanup_free char *qemu_text = daemon_config_qemu(cfg->system, cfg->gate_driver != NULL);
+    ferry_cleanup_free char *qemu_text =
+        daemon_config_qemu(cfg->system, cfg->gate_driver != NULL, cfg->disk_dir);
     if (ferry_write_file(daemon_path, daemon_text, strlen(daemon_text), 0600, err) < 0 ||
         ferry_write_file(qemu_path, qemu_text, strlen(qemu_text), 0600, err) < 0) {
         return ferry_wrap(err, "settings of libvirtd");

@@ -16,7 +16,8 @@ struct libvirtd_config {
     const char *gate_dir;    /* see gate.h */
     const char *gate_driver; /* directory of the lock driver, or NULL: libvirtd asks no gate */
     const char *host_uuid;
-    bool system; /* as root: qemu:///system, else session */
+    const char *disk_dir; /* of images */
+    bool system;          /* as root: qemu:///system, else session */
 };
 
 /* Writes the settings below $XDG_CONFIG_HOME/libvirt, as root to `socket_dir` and

@@ -301,6 +301,7 @@ int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
     }
     pthread_mutex_lock(&t->lock);
     rc = disk_made_create(&disks, t->c->domain.disk_dir, source_disks, &made, err);
+    rc = rc < 0 ? rc : disk_made_initial(vmi, &disks, t->c->domain.disk_dir, err);
     /* Refuse here, before a byte moves, what could not be run here. */
     if (rc == 0 && (rc = context_domain(t->c, vmi, &xml, err)) == 0 &&
         (rc = begin(t, uid, vmi, err)) == 0) {

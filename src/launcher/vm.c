@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/disk_made.h"
 #include "launcher/rescue.h"
 
 struct vm {
@@ -76,10 +77,13 @@ static int set_phase(struct vm *vm, enum state_vm phase, const struct api_vmi *v
 static int start(struct vm *vm, const struct api_vmi *vmi, struct ferry_error *err)
 {
     ferry_cleanup_free char *xml = NULL;
+    struct disks disks;
     struct view now;
-    int rc = context_domain(vm->c, vmi, &xml, err);
+    int rc = disks_decode(vmi, &disks, err);
 
-    if (rc < 0 || (rc = virt_view(vm->c->virt, &now, err)) < 0 ||
+    if (rc < 0 || (rc = disk_made_initial(vmi, &disks, vm->c->domain.disk_dir, err)) < 0 ||
+        (rc = context_domain(vm->c, vmi, &xml, err)) < 0 ||
+        (rc = virt_view(vm->c->virt, &now, err)) < 0 ||
         (rc = set_phase(vm, STATE_VM_STARTING, vmi, err)) < 0) {
         return rc;
     }
