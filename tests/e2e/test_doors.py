@@ -99,7 +99,7 @@ spec:
 def test_calls_to_a_site_of_one_node(bin_dir):
     with Site(bin_dir, nodes=1) as site:
         refused(site.run("vm", "create", "-f", "-", stdin="a: [unclosed\nb: c\n"), 2, "-:", "line")
-        refused(site.run("vm", "create", "-f", "-", stdin="kind: Pod\n"), 2, "Pod", "kubectl apply")
+        refused(site.run("vm", "create", "-f", "-", stdin="apiVersion: v1\nkind: Pod\n"), 2, "Pod", "kubectl apply")
         refused(site.run("vm", "create", "-f", "-", stdin=""), 2, "no object")
         refused(site.run("vm", "create", "-f", "/nowhere/vm.yaml"), 1, "/nowhere/vm.yaml")
         refused(site.run("vm", "create", "-n", "a", "-f", "-", stdin=MANIFEST % ", namespace: b"), 2, "'b'", "'a'")

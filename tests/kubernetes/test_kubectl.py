@@ -239,6 +239,8 @@ def test_wait_and_delete(bin_dir):
     assert body["metadata"]["deletionTimestamp"], body
     e.kubectl("patch", "vmi", "wait", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     e.kubectl("wait", "vmi/wait", "--for=delete", "--timeout=20s")
+    # No controller runs here that would take its finalizer off.
+    e.kubectl("patch", "vmim", "wait-move", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
     assert "deleted" in e.kubectl("delete", "vmim", "wait-move", "--timeout=20s").stdout
     done = e.kubectl("delete", "vmim", "wait-move", code=1)
     assert "NotFound" in done.stderr, done.stderr
