@@ -16,7 +16,8 @@
 #include "cli/watch.h"
 #include "cli/why.h"
 
-enum { SAMPLES_APART_MS = 2500 };
+/* A busy node may report late: silence is believed after some more looks. */
+enum { SAMPLES_APART_MS = 2500, LATE_LOOKS = 6, LATE_MS = 1000 };
 
 /* ---- watch --------------------------------------------------------------------------------- */
 
@@ -128,13 +129,10 @@ static int read_pod(struct session *s, struct reading *r, struct ferry_error *er
 
 /* The second sample, some seconds after the first: whether a transfer moves is seen by looking
  * twice. */
-static int read_again(struct session *s, struct reading *r, struct why_view *view,
+static int look_again(struct session *s, struct reading *r, struct why_view *view, int after_ms,
                       struct ferry_error *err)
 {
-    if (view->n_samples == 0) {
-        return 0;
-    }
-    if (ferry_signals_wait(ferry_now_ns() + SAMPLES_APART_MS * FERRY_NS_PER_MS)) {
+    if (ferry_signals_wait(ferry_now_ns() + after_ms * FERRY_NS_PER_MS)) {
         return ferry_fail(err, FERRY_CANCELLED, "interrupted");
     }
     api_object_unref(r->vmi);
@@ -144,8 +142,21 @@ static int read_again(struct session *s, struct reading *r, struct why_view *vie
         return rc;
     }
     view->vmi = &r->vmi->u.vmi;
-    view->n_samples += moveline_sample(view->migration, view->vmi, &view->samples[1]);
+    view->n_samples = 1 + moveline_sample(view->migration, view->vmi, &view->samples[1]);
     return 0;
+}
+
+static int read_again(struct session *s, struct reading *r, struct why_view *view,
+                      struct ferry_error *err)
+{
+    int rc = view->n_samples ? look_again(s, r, view, SAMPLES_APART_MS, err) : 0;
+
+    for (int i = 0; i < LATE_LOOKS && rc == 0 && view->n_samples == 2 &&
+                    view->samples[0].elapsed_ms == view->samples[1].elapsed_ms;
+         i++) {
+        rc = look_again(s, r, view, LATE_MS, err);
+    }
+    return rc;
 }
 
 static int read_all(struct session *s, const char *word, struct reading *r, struct why_view *view,

@@ -9,6 +9,25 @@
 #include "base/log.h"
 
 #define STATS_NS (500 * FERRY_NS_PER_MS)
+/* A stream that ends sooner than that tells of its path at its end, unless it was too short. */
+#define LAST_LOOK_NS (20 * FERRY_NS_PER_MS)
+
+/* What was carried since the last look, per second. */
+static void update_rates(struct session *x, const struct protocol_stats *st, int64_t now)
+{
+    struct relay_stream_stats *out = x->s->stats;
+    double s = (double)(now - x->stats_ns) / 1e9;
+    uint64_t rate_in = (uint64_t)((double)(st->written - x->stats_in) / s);
+    uint64_t rate_out = (uint64_t)((double)(st->acked - x->stats_out) / s);
+
+    atomic_store_explicit(&out->rate_in, rate_in, memory_order_relaxed);
+    atomic_store_explicit(&out->rate_out, rate_out, memory_order_relaxed);
+    relay_paths_note(x->s->env->paths, x->s->spec->peer_node, rate_in + rate_out,
+                     st->rtt_ns / 1000);
+    x->stats_ns = now;
+    x->stats_in = st->written;
+    x->stats_out = st->acked;
+}
 
 static void update_stats(struct session *x, int64_t now)
 {
@@ -27,18 +46,7 @@ static void update_stats(struct session *x, int64_t now)
     atomic_store_explicit(&out->held, st.read - st.acked + st.received - st.written,
                           memory_order_relaxed);
     if (now - x->stats_ns >= STATS_NS) {
-        double s = (double)(now - x->stats_ns) / 1e9;
-
-        uint64_t rate_in = (uint64_t)((double)(st.written - x->stats_in) / s);
-        uint64_t rate_out = (uint64_t)((double)(st.acked - x->stats_out) / s);
-
-        atomic_store_explicit(&out->rate_in, rate_in, memory_order_relaxed);
-        atomic_store_explicit(&out->rate_out, rate_out, memory_order_relaxed);
-        relay_paths_note(x->s->env->paths, x->s->spec->peer_node, rate_in + rate_out,
-                         st.rtt_ns / 1000);
-        x->stats_ns = now;
-        x->stats_in = st.written;
-        x->stats_out = st.acked;
+        update_rates(x, &st, now);
     }
 }
 
@@ -119,10 +127,16 @@ void session_tell_end(struct session *x)
                   RELAY_STREAM_FIELDS(x->s), F_STR("error", reason));
         return;
     }
+    struct protocol_stats last;
+    int64_t now = ferry_now_ns();
+    protocol_stats(x->p, &last);
+    if (now - x->stats_ns >= LAST_LOOK_NS) {
+        update_rates(x, &last, now);
+    }
     FERRY_LOG(expected ? FERRY_LOG_INFO : FERRY_LOG_WARN, "stream closed",
               RELAY_STREAM_FIELDS(x->s), F_UINT("bytesIn", atomic_load(&st->bytes.in)),
               F_UINT("bytesOut", atomic_load(&st->bytes.out)), F_UINT("dropped", x->dropped),
               F_UINT("resumes", x->resumes), F_UINT("replayed", atomic_load(&st->replayed)),
-              F_INT("ms", (ferry_now_ns() - x->born_ns) / FERRY_NS_PER_MS), RELAY_STREAM_WAY(x->s),
+              F_INT("ms", (now - x->born_ns) / FERRY_NS_PER_MS), RELAY_STREAM_WAY(x->s),
               F_STR("reason", reason));
 }
