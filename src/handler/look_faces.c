@@ -205,10 +205,9 @@ static int connect_source(struct look *l, struct ferry_error *err)
 static int start_move(struct look *l, struct ferry_error *err)
 {
     const struct api_migration_state *m = &l->vmi->u.vmi.migration;
-    struct relay_path path = {0};
-
-    relay_get_path(l->node->relay_socket, m->target_node, &path, NULL); /* not known is fine */
-    ferry_cleanup_free char *options = source_options(&m->config, path.bytes_per_s);
+    /* Without the path's last rate: a link that has become slower since would make QEMU switch over
+     * too early, and the guest stand still for longer than it may. */
+    ferry_cleanup_free char *options = source_options(&m->config, 0);
     ferry_cleanup_free char *disks = move_disks_of(&l->vmi->u.vmi);
     int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, disks, err);
 
