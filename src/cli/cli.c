@@ -13,7 +13,7 @@ enum { MAX_VERBS = 32 };
 const struct cli_verb cli_verbs[] = {
     {"up", "start a site on this machine: an API server and a few nodes", verb_up},
     {"down", "end the site and remove everything it made", verb_down},
-    {"vm", "create, list and delete virtual machines", verb_vm, .sub = vm_verbs},
+    {"vm", "create, list, start, stop and delete virtual machines", verb_vm, .sub = vm_verbs},
     {"migrate", "move a virtual machine to another node", verb_migrate, .completes = "vms"},
     {"plan", "predict a move without making it", verb_plan, .completes = "vms"},
     {"list", "list moves", verb_list},
@@ -112,16 +112,32 @@ int cli_one_name(const struct ferry_command *cmd, int argc, char **argv, const c
     return cli_no_more(cmd->name, argc, argv, first + 1, err);
 }
 
+/* There is none, or it is not running. */
+static int explain_no_instance(struct session *s, const char *name, struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *vm = NULL;
+
+    if (kube_client_get(s->client, kube_ref(API_KIND_VM, s->ns, name), &vm, err) == 0) {
+        const char *state = vm->u.vm.printable_status;
+
+        return ferry_fail(err, FERRY_NOT_FOUND,
+                          "virtual machine '%s' does not run: it is %s; 'ferry vm start %s' starts "
+                          "it",
+                          name, ferry_str_empty(state) ? "Stopped" : state, name);
+    }
+    return ferry_fail(err, FERRY_NOT_FOUND,
+                      "there is no virtual machine '%s' in namespace '%s'; 'ferry vm list' shows "
+                      "them",
+                      name, s->ns);
+}
+
 int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
                struct ferry_error *err)
 {
     int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, name), ret, err);
 
     if (rc == -(int)FERRY_NOT_FOUND) {
-        return ferry_fail(err, FERRY_NOT_FOUND,
-                          "there is no virtual machine '%s' in namespace '%s'; 'ferry vm list' "
-                          "shows them",
-                          name, s->ns);
+        return explain_no_instance(s, name, err);
     }
     return rc < 0 ? session_explain(err) : 0;
 }

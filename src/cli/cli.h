@@ -76,5 +76,6 @@ int verb_join(int argc, char **argv, struct ferry_error *err);
 int verb_token(int argc, char **argv, struct ferry_error *err);
 int verb_node_remove(int argc, char **argv, struct ferry_error *err);
 int verb_plan(int argc, char **argv, struct ferry_error *err);
+int verb_vm_create(int argc, char **argv, struct ferry_error *err);
 int verb_vm_console(int argc, char **argv, struct ferry_error *err);
 int verb_events(int argc, char **argv, struct ferry_error *err);

@@ -1,12 +1,10 @@
 #include "cli/events.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/object.h"
 #include "cli/progress.h"
-#include "cli/table.h"
 
 int64_t events_time_ms(const struct api_object *event)
 {
@@ -24,6 +22,13 @@ static int oldest_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static void sort(struct kube_list *list)
+{
+    if (list->n > 1) {
+        qsort(list->items, list->n, sizeof(struct api_object *), oldest_first);
+    }
+}
+
 int events_list(struct session *s, const char *ns, struct kube_list *ret, struct ferry_error *err)
 {
     struct kube_ref ref = {.resource = api_resource_find("", "v1", "events"), .ns = ns};
@@ -31,9 +36,7 @@ int events_list(struct session *s, const char *ns, struct kube_list *ret, struct
     if (kube_client_list(s->client, ref, NULL, ret, err) < 0) {
         return session_explain(err);
     }
-    if (ret->n > 1) {
-        qsort(ret->items, ret->n, sizeof(struct api_object *), oldest_first);
-    }
+    sort(ret);
     return 0;
 }
 
@@ -47,47 +50,69 @@ static const char *short_kind(const char *kind)
                                                                   : "?";
 }
 
-static void put_row(struct table *t, const struct api_object *e, bool with_namespace,
-                    int64_t now_ms)
+static void put_when(const struct api_object *o, const struct listing_look *look,
+                     struct ferry_buf *out)
 {
-    char age[PROGRESS_TEXT], times[PROGRESS_TEXT] = "";
-    const char *name = api_json_str(e->root, "/involvedObject/name");
-    ferry_cleanup_free char *about = ferry_asprintf(
-        "%s/%s", short_kind(api_json_str(e->root, "/involvedObject/kind")), name ? name : "?");
-    int64_t count = api_json_int(e->root, "/count", 1);
-    const char *cells[TABLE_COLUMNS];
-    size_t n = 0;
+    char age[PROGRESS_TEXT];
 
+    ferry_buf_puts(out, progress_age(look->now_ms - events_time_ms(o), age));
+}
+
+static void put_object(const struct api_object *o, const struct listing_look *look,
+                       struct ferry_buf *out)
+{
+    const char *name = api_json_str(o->root, "/involvedObject/name");
+
+    (void)look;
+    ferry_buf_printf(out, "%s/%s", short_kind(api_json_str(o->root, "/involvedObject/kind")),
+                     name ? name : "?");
+}
+
+static void put_times(const struct api_object *o, const struct listing_look *look,
+                      struct ferry_buf *out)
+{
+    int64_t count = api_json_int(o->root, "/count", 1);
+
+    (void)look;
     if (count > 1) {
-        snprintf(times, sizeof(times), "%" PRId64 "x", count);
+        ferry_buf_printf(out, "%" PRId64 "x", count);
     }
-    if (with_namespace) {
-        cells[n++] = e->meta->namespace_;
-    }
-    cells[n++] = progress_age(now_ms - events_time_ms(e), age);
-    cells[n++] = api_json_str(e->root, "/type");
-    cells[n++] = api_json_str(e->root, "/reason");
-    cells[n++] = about;
-    cells[n++] = times;
-    cells[n++] = api_json_str(e->root, "/message");
-    table_row(t, cells);
 }
 
-bool events_render(const struct kube_list *list, bool (*keep)(const struct api_object *, void *),
-                   void *ctx, bool with_namespace, int64_t now_ms, struct ferry_buf *out)
+static bool about(const struct api_object *event, const char *name)
 {
-    const char *const headers[] = {"NAMESPACE", "AGE",   "TYPE",    "REASON",
-                                   "OBJECT",    "TIMES", "MESSAGE", NULL};
-    table_cleanup struct table t;
-
-    table_init(&t, headers + (with_namespace ? 0 : 1));
-    for (size_t i = 0; i < list->n; i++) {
-        if (!keep || keep(list->items[i], ctx)) {
-            put_row(&t, list->items[i], with_namespace, now_ms);
-        }
-    }
-    if (t.n_rows > 1) {
-        table_render(&t, out);
-    }
-    return t.n_rows > 1;
+    return ferry_streq(api_json_str(event->root, "/involvedObject/name"), name);
 }
+
+static int in_order(struct session *s, const char *ns, struct kube_list *list,
+                    struct kube_list *beside, struct ferry_error *err)
+{
+    (void)s;
+    (void)ns;
+    (void)beside;
+    (void)err;
+    sort(list);
+    return 0;
+}
+
+static const struct listing_column columns[] = {
+    {"AGE", put_when},
+    {"TYPE", .pointer = "/type"},
+    {"REASON", .pointer = "/reason"},
+    {"OBJECT", put_object},
+    {"TIMES", put_times},
+    {"MESSAGE", .pointer = "/message"},
+    {0},
+};
+
+const struct listing events_listing = {
+    .name = "ferry events",
+    .summary = "Lists events, the oldest first: all, or those about one move, virtual machine,\n"
+               "pod or node.",
+    .kind = API_KIND_EVENT,
+    .namespaced = true,
+    .columns = columns,
+    .what = "events",
+    .gather = in_order,
+    .about = about,
+};

@@ -70,6 +70,22 @@ static int working_set(const struct manifest_vm *vm, int64_t memory_mib, int *re
     return 0;
 }
 
+static int check_strategy(const char *strategy, struct ferry_error *err)
+{
+    static const char *const known[] = {"Manual", "Always", "RerunOnFailure", "Once", "Halted"};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && strategy; i++) {
+        if (ferry_streq(strategy, known[i])) {
+            return 0;
+        }
+    }
+    return strategy ? ferry_fail(err, FERRY_INVALID,
+                                 "--run-strategy: '%s' is none of Manual, Always, RerunOnFailure, "
+                                 "Once, Halted",
+                                 strategy)
+                    : 0;
+}
+
 int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *err)
 {
     int64_t bytes;
@@ -83,7 +99,7 @@ int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *er
         return ferry_wrap(err, "--memory");
     }
     rc = working_set(vm, bytes / MIB, &ws, err);
-    if (rc < 0) {
+    if (rc < 0 || (rc = check_strategy(vm->run_strategy, err)) < 0) {
         return rc;
     }
     ferry_cleanup_free char *args =
@@ -93,9 +109,12 @@ int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *er
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
-    yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstance");
+    yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachine");
     yyjson_mut_obj_add_str(doc, put(doc, root, "metadata"), "name", vm->name);
-    yyjson_mut_val *spec = put(doc, root, "spec");
+    yyjson_mut_val *outer = put(doc, root, "spec");
+    yyjson_mut_obj_add_str(doc, outer, "runStrategy",
+                           vm->run_strategy ? vm->run_strategy : "Manual");
+    yyjson_mut_val *spec = put(doc, put(doc, outer, "template"), "spec");
     yyjson_mut_obj_add_int(doc, spec, "terminationGracePeriodSeconds", 5);
     yyjson_mut_val *domain = put(doc, spec, "domain");
     yyjson_mut_obj_add_str(doc, put(doc, domain, "memory"), "guest", vm->memory);

@@ -6,13 +6,14 @@
 #include "base/error.h"
 #include "base/options.h"
 
-/* A virtual machine that runs the built-in test guest. */
+/* A VirtualMachine that runs the built-in test guest. */
 struct manifest_vm {
     const char *name;
-    const char *memory; /* quantity: "128Mi" */
-    int dirty_rate;     /* MiB per second that the guest rewrites */
-    int working_set;    /* MiB that it rewrites; 0 = a quarter of its memory */
-    int heartbeat;      /* lines per second on its serial line; 0 = 20 */
+    const char *memory;       /* quantity: "128Mi" */
+    int dirty_rate;           /* MiB per second that the guest rewrites */
+    int working_set;          /* MiB that it rewrites; 0 = a quarter of its memory */
+    int heartbeat;            /* lines per second on its serial line; 0 = 20 */
+    const char *run_strategy; /* NULL = Manual */
 };
 /* Checks that the parts fit together; `*ret` is owned by the caller. */
 int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *err);

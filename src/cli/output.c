@@ -109,6 +109,19 @@ void output_yaml(const yyjson_val *v, struct ferry_buf *out)
     put_value(v, 0, false, out);
 }
 
+void output_document(const yyjson_mut_doc *doc, bool yaml, struct ferry_buf *out)
+{
+    if (yaml) {
+        yyjson_doc *plain = yyjson_mut_doc_imut_copy((yyjson_mut_doc *)doc, NULL);
+
+        output_yaml(yyjson_doc_get_root(plain), out);
+        yyjson_doc_free(plain);
+        return;
+    }
+    ferry_cleanup_free char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY, NULL);
+    ferry_buf_printf(out, "%s\n", text ? text : "null");
+}
+
 /* ---- lists --------------------------------------------------------------------------------- */
 
 static const struct api_resource *resource_of(const struct api_object *o)
@@ -150,16 +163,7 @@ void output_objects(struct api_object *const *items, size_t n, enum output_forma
     for (size_t i = 0; i < n; i++) {
         yyjson_mut_arr_append(list, yyjson_val_mut_copy(doc, (yyjson_val *)items[i]->root));
     }
-    if (format == OUTPUT_JSON) {
-        ferry_cleanup_free char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY, NULL);
-
-        ferry_buf_printf(out, "%s\n", text ? text : "null");
-    } else {
-        yyjson_doc *plain = yyjson_mut_doc_imut_copy(doc, NULL);
-
-        output_yaml(yyjson_doc_get_root(plain), out);
-        yyjson_doc_free(plain);
-    }
+    output_document(doc, format == OUTPUT_YAML, out);
     yyjson_mut_doc_free(doc);
 }
 

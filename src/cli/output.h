@@ -35,3 +35,6 @@ void output_print(struct api_object *o, enum output_format format);
 
 /* One JSON value as YAML, ends with a newline. */
 void output_yaml(const yyjson_val *v, struct ferry_buf *out);
+
+/* A document that was built, as JSON or YAML. */
+void output_document(const yyjson_mut_doc *doc, bool yaml, struct ferry_buf *out);

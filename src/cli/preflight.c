@@ -27,7 +27,7 @@ static int check_wish(const struct api_vmi *vm, struct api_object *const *nodes,
                                                       "ready");
     }
     return nodes ? ferry_fail(err, FERRY_NOT_FOUND,
-                              "there is no node '%s'; 'kubectl get nodes' shows them", to)
+                              "there is no node '%s'; 'ferry node list' shows them", to)
                  : 0;
 }
 

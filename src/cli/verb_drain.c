@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/drain_plan.h"
 #include "cli/manifest.h"
+#include "cli/output.h"
 #include "cli/session.h"
 #include "cli/table.h"
 
@@ -79,6 +80,36 @@ static void print_plan(const struct survey *v)
     fflush(stdout);
 }
 
+/* The plan for programs: {node, vms: [{namespace, name, plan, why}]}; names alone of what moves. */
+static void output_plan(const char *node, const struct survey *v, enum output_format format)
+{
+    static const char *const words[] = {"moves", "moving", "stays"};
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
+
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "node", node);
+    yyjson_mut_obj_add_val(doc, root, "vms", list);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct drain_item *d = &v->items[i];
+        yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);
+
+        yyjson_mut_obj_add_str(doc, o, "namespace", d->vmi->meta->namespace_);
+        yyjson_mut_obj_add_str(doc, o, "name", d->vmi->meta->name);
+        yyjson_mut_obj_add_str(doc, o, "plan", words[d->what]);
+        yyjson_mut_obj_add_str(doc, o, "why", d->why);
+        if (format == OUTPUT_NAME && d->what != DRAIN_STAYS) {
+            ferry_buf_printf(&out, "virtualmachineinstance.kubevirt.io/%s\n", d->vmi->meta->name);
+        }
+    }
+    if (format != OUTPUT_NAME) {
+        output_document(doc, format == OUTPUT_YAML, &out);
+    }
+    yyjson_mut_doc_free(doc);
+    fputs(out.data ? out.data : "", stdout);
+}
+
 static int set_cordon(struct session *s, const char *node, bool on, struct ferry_error *err)
 {
     int rc = kube_client_patch(s->client, kube_ref(API_KIND_NODE, NULL, node), KUBE_PATCH_MERGE,
@@ -88,7 +119,7 @@ static int set_cordon(struct session *s, const char *node, bool on, struct ferry
 
     if (rc == -(int)FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_NOT_FOUND,
-                          "there is no node '%s'; 'kubectl get nodes' shows them", node);
+                          "there is no node '%s'; 'ferry node list' shows them", node);
     }
     return rc < 0 ? session_explain(err) : 0;
 }
@@ -135,9 +166,14 @@ static int finish(struct session *s, const char *node, struct ferry_error *err)
     return FERRY_EXIT_FAILED;
 }
 
-static int drain(struct session *s, const char *node, bool dry_run, bool wait,
-                 struct ferry_error *err)
+struct wish {
+    bool dry_run, no_wait;
+    enum output_format format; /* of --dry-run */
+};
+
+static int drain(struct session *s, const char *node, const struct wish *w, struct ferry_error *err)
 {
+    bool dry_run = w->dry_run;
     survey_cleanup struct survey plan = {0};
     api_cleanup_object struct api_object *o = NULL;
     struct board_counts counts;
@@ -145,7 +181,7 @@ static int drain(struct session *s, const char *node, bool dry_run, bool wait,
 
     if (rc == -(int)FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_NOT_FOUND,
-                          "there is no node '%s'; 'kubectl get nodes' shows them", node);
+                          "there is no node '%s'; 'ferry node list' shows them", node);
     }
     if (rc < 0) {
         return session_explain(err);
@@ -154,6 +190,10 @@ static int drain(struct session *s, const char *node, bool dry_run, bool wait,
     if ((!dry_run && (rc = set_cordon(s, node, true, err)) < 0) ||
         (rc = survey_make(s, node, &plan, err)) < 0) {
         return rc;
+    }
+    if (w->format != OUTPUT_TABLE && w->format != OUTPUT_WIDE) {
+        output_plan(node, &plan, w->format);
+        return count(&plan, DRAIN_STAYS) ? FERRY_EXIT_FAILED : FERRY_EXIT_OK;
     }
     printf("%s %s no new virtual machines; of %zu there %zu can move, %zu %s moving, %zu %s\n",
            node, dry_run ? "would take" : "takes", plan.n, count(&plan, DRAIN_MOVES),
@@ -164,7 +204,7 @@ static int drain(struct session *s, const char *node, bool dry_run, bool wait,
         return count(&plan, DRAIN_STAYS) ? FERRY_EXIT_FAILED : FERRY_EXIT_OK;
     }
     rc = ask_for_moves(s, node, &plan, err);
-    if (!wait) {
+    if (w->no_wait) {
         return rc < 0 ? rc : count(&plan, DRAIN_STAYS) ? FERRY_EXIT_FAILED : FERRY_EXIT_OK;
     }
     struct board_options board = {.all_namespaces = true, .node = node, .until_idle = true};
@@ -177,10 +217,13 @@ static int drain(struct session *s, const char *node, bool dry_run, bool wait,
 int verb_drain(int argc, char **argv, struct ferry_error *err)
 {
     struct session_options so = {0};
-    bool dry_run = false, no_wait = false;
+    struct wish w = {0};
+    const char *output = NULL;
     const struct ferry_option options[] = {
-        {"dry-run", 0, FERRY_OPTION_FLAG, &dry_run, NULL, "only say what would move"},
-        {"no-wait", 0, FERRY_OPTION_FLAG, &no_wait, NULL, "return when the moves are asked for"},
+        {"dry-run", 0, FERRY_OPTION_FLAG, &w.dry_run, NULL, "only say what would move"},
+        {"no-wait", 0, FERRY_OPTION_FLAG, &w.no_wait, NULL, "return when the moves are asked for"},
+        {"output", 'o', FERRY_OPTION_STRING, &output, "FORMAT",
+         "of --dry-run: json, yaml, name or wide"},
         SESSION_OPTION_ROWS(&so),
         {0},
     };
@@ -198,14 +241,19 @@ int verb_drain(int argc, char **argv, struct ferry_error *err)
     int rc = cli_one_name(&cmd, argc, argv, "the name of a node", &name, err);
     session_cleanup struct session s = {0};
 
-    if (rc < 0) {
+    if (rc < 0 || (rc = output_parse(output, &w.format, err)) < 0) {
         return rc;
+    }
+    if (output && !w.dry_run) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--output is for --dry-run: a drain shows how its "
+                          "moves go");
     }
     if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    return drain(&s, name, dry_run, !no_wait, err);
+    return drain(&s, name, &w, err);
 }
 
 /* Moves that the drain asked for and that did not begin are not wanted any more; the others are

@@ -255,60 +255,7 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static bool about_name(const struct api_object *event, void *ctx)
-{
-    return ferry_streq(api_json_str(event->root, "/involvedObject/name"), ctx);
-}
-
 int verb_events(int argc, char **argv, struct ferry_error *err)
 {
-    struct session_options so = {0};
-    const char *output = NULL;
-    enum output_format format;
-    bool all = false;
-    const struct ferry_option options[] = {
-        {"all-namespaces", 'A', FERRY_OPTION_FLAG, &all, NULL, "of every namespace"},
-        OUTPUT_OPTION_ROW(&output),
-        SESSION_OPTION_ROWS(&so),
-        {0},
-    };
-    const struct ferry_command cmd = {
-        .name = "ferry events",
-        .usage = "[OPTION]... [NAME]",
-        .summary =
-            "Lists events, the oldest first: all, or those about one move, virtual machine,\n"
-            "pod or node.",
-        .options = options,
-    };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
-    session_cleanup struct session s = {0};
-    kube_cleanup_list struct kube_list list = {0};
-    ferry_cleanup_buf struct ferry_buf out = {0};
-
-    if (first < 0 || (rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0) {
-        return first < 0 ? first : rc;
-    }
-    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0 ||
-        (rc = events_list(&s, all ? NULL : s.ns, &list, err)) < 0) {
-        return rc;
-    }
-    char *name = first < argc ? argv[first] : NULL;
-    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
-        size_t n = 0;
-
-        for (size_t i = 0; i < list.n; i++) {
-            if (!name || about_name(list.items[i], name)) {
-                struct api_object *kept = list.items[i];
-
-                list.items[i] = list.items[n];
-                list.items[n++] = kept;
-            }
-        }
-        output_objects(list.items, n, format, &out);
-    } else if (!events_render(&list, name ? about_name : NULL, name, all, ferry_now_unix_ms(),
-                              &out)) {
-        fprintf(stderr, "No events%s%s.\n", name ? " about " : "", name ? name : "");
-    }
-    fputs(out.data ? out.data : "", stdout);
-    return FERRY_EXIT_OK;
+    return listing_verb(&events_listing, argc, argv, err);
 }

@@ -1,18 +1,16 @@
 /* Verbs for moves: migrate, list, cancel. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/object.h"
-#include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/listing.h"
 #include "cli/manifest.h"
 #include "cli/output.h"
 #include "cli/preflight.h"
 #include "cli/progress.h"
 #include "cli/session.h"
-#include "cli/table.h"
 #include "cli/watch.h"
 #include "http/client.h"
 
@@ -38,8 +36,11 @@ static int check_first(struct session *s, const char *vm, const char *to, struct
 }
 
 /* The API server checks the object as if it were to be created, and forgets it. */
-static int ask_dry(struct session *s, const char *vm, const char *json, struct ferry_error *err)
+static int ask_dry(struct session *s, const char *vm, const char *json, enum output_format format,
+                   struct ferry_error *err)
 {
+    api_cleanup_object struct api_object *would = NULL;
+
     const struct api_resource *r = api_resource_of_kind(API_KIND_MIGRATION);
     ferry_cleanup_free char *path = api_path(r, s->ns, NULL, NULL);
     ferry_cleanup_free char *dry = ferry_asprintf("%s?dryRun=All", path);
@@ -60,6 +61,13 @@ static int ask_dry(struct session *s, const char *vm, const char *json, struct f
         kube_status_error(reply.status, reply.body.data, reply.body.len, "trying a migration", err);
         return session_explain(err);
     }
+    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
+        rc = api_object_parse(API_KIND_MIGRATION, reply.body.data, reply.body.len, &would, err);
+        if (rc == 0) {
+            output_print(would, format);
+        }
+        return rc;
+    }
     printf(
         "%s can be moved: it runs, there is a node for it, and the API server takes the request; "
         "nothing was changed\n",
@@ -67,27 +75,36 @@ static int ask_dry(struct session *s, const char *vm, const char *json, struct f
     return FERRY_EXIT_OK;
 }
 
-static int migrate(struct session *s, const char *vm, const char *to, bool watch, bool dry_run,
-                   struct ferry_error *err)
+struct wish {
+    const char *to; /* NULL = any other node */
+    bool watch, dry_run;
+    enum output_format format;
+};
+
+static int migrate(struct session *s, const char *vm, const struct wish *w, struct ferry_error *err)
 {
-    ferry_cleanup_free char *json = manifest_migration(vm, to);
+    ferry_cleanup_free char *json = manifest_migration(vm, w->to);
     api_cleanup_object struct api_object *made = NULL;
     enum outcome outcome = OUTCOME_GOING;
-    int rc = check_first(s, vm, to, err);
+    int rc = check_first(s, vm, w->to, err);
 
     if (rc < 0) {
         return rc;
     }
-    if (dry_run) {
-        return ask_dry(s, vm, json, err);
+    if (w->dry_run) {
+        return ask_dry(s, vm, json, w->format, err);
     }
     if (kube_client_create(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), json, &made, err) <
         0) {
         return session_explain(err);
     }
-    printf("migration %s created\n", made->meta->name);
+    if (w->format == OUTPUT_TABLE || w->format == OUTPUT_WIDE) {
+        printf("migration %s created\n", made->meta->name);
+    } else {
+        output_print(made, w->format);
+    }
     fflush(stdout);
-    if (!watch) {
+    if (!w->watch) {
         return FERRY_EXIT_OK;
     }
     rc = watch_migration(s, made->meta->name, false, &outcome, err);
@@ -97,12 +114,13 @@ static int migrate(struct session *s, const char *vm, const char *to, bool watch
 int verb_migrate(int argc, char **argv, struct ferry_error *err)
 {
     struct session_options so = {0};
-    const char *to = NULL;
-    bool watch = false, dry_run = false;
+    struct wish w = {0};
+    const char *output = NULL;
     const struct ferry_option options[] = {
-        {"to", 0, FERRY_OPTION_STRING, &to, "NODE", "move it there (any other node)"},
-        {"watch", 'w', FERRY_OPTION_FLAG, &watch, NULL, "show progress until it is over"},
-        {"dry-run", 0, FERRY_OPTION_FLAG, &dry_run, NULL, "only say whether it could be moved"},
+        {"to", 0, FERRY_OPTION_STRING, &w.to, "NODE", "move it there (any other node)"},
+        {"watch", 'w', FERRY_OPTION_FLAG, &w.watch, NULL, "show progress until it is over"},
+        {"dry-run", 0, FERRY_OPTION_FLAG, &w.dry_run, NULL, "only say whether it could be moved"},
+        OUTPUT_OPTION_ROW(&output),
         SESSION_OPTION_ROWS(&so),
         {0},
     };
@@ -118,142 +136,91 @@ int verb_migrate(int argc, char **argv, struct ferry_error *err)
     int rc = cli_one_name(&cmd, argc, argv, "the name of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
 
-    if (rc < 0) {
+    if (rc < 0 || (rc = output_parse(output, &w.format, err)) < 0) {
         return rc;
+    }
+    if (w.watch && (w.dry_run || output)) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--watch shows progress for people: it does not go "
+                          "with --dry-run or --output");
     }
     if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    return migrate(&s, name, to, watch, dry_run, err);
+    return migrate(&s, name, &w, err);
 }
 
 /* ---- list ---------------------------------------------------------------------------------- */
-
-static void move_row(struct table *t, const struct api_migration *m, bool wide, bool all,
-                     int64_t now_ms)
-{
-    const struct api_migration_state *s = &m->state;
-    char age[PROGRESS_TEXT], took[PROGRESS_TEXT] = "";
-    const char *cells[TABLE_COLUMNS];
-    size_t n = 0;
-
-    if (s->start_ms && s->end_ms) {
-        progress_duration(s->end_ms - s->start_ms, took);
-    }
-    if (all) {
-        cells[n++] = m->meta.namespace_;
-    }
-    cells[n++] = m->meta.name;
-    cells[n++] = m->vmi_name;
-    cells[n++] = m->meta.deleted_ms && !ferry_streq(m->phase, "Succeeded") &&
-                         !ferry_streq(m->phase, "Failed")
-                     ? "Cancelling"
-                 : m->phase[0] ? m->phase
-                               : "Pending";
-    cells[n++] = s->source_node;
-    cells[n++] = s->target_node;
-    cells[n++] = progress_age(now_ms - m->meta.created_ms, age);
-    if (wide) {
-        cells[n++] = took;
-        cells[n++] = s->mode;
-        cells[n++] = s->failure_reason;
-    }
-    table_row(t, cells);
-}
-
-static void show_moves(const struct kube_list *list, bool wide, bool all)
-{
-    table_cleanup struct table t;
-    ferry_cleanup_buf struct ferry_buf out = {0};
-    const char *headers[TABLE_COLUMNS + 1] = {NULL};
-    size_t n = 0;
-
-    if (all) {
-        headers[n++] = "NAMESPACE";
-    }
-    headers[n++] = "NAME";
-    headers[n++] = "VM";
-    headers[n++] = "PHASE";
-    headers[n++] = "FROM";
-    headers[n++] = "TO";
-    headers[n++] = "AGE";
-    if (wide) {
-        headers[n++] = "TOOK";
-        headers[n++] = "MODE";
-        headers[n++] = "REASON";
-    }
-    table_init(&t, headers);
-    for (size_t i = 0; i < list->n; i++) {
-        move_row(&t, &list->items[i]->u.migration, wide, all, ferry_now_unix_ms());
-    }
-    table_render(&t, &out);
-    fputs(out.data, stdout);
-}
-
-static int oldest_first(const void *a, const void *b)
-{
-    const struct api_object *x = *(struct api_object *const *)a,
-                            *y = *(struct api_object *const *)b;
-
-    return x->meta->created_ms < y->meta->created_ms   ? -1
-           : x->meta->created_ms > y->meta->created_ms ? 1
-                                                       : strcmp(x->meta->name, y->meta->name);
-}
-
-int verb_list(int argc, char **argv, struct ferry_error *err)
-{
-    struct session_options so = {0};
-    const char *output = NULL;
-    enum output_format format;
-    bool all = false;
-    const struct ferry_option options[] = {
-        {"all-namespaces", 'A', FERRY_OPTION_FLAG, &all, NULL, "of every namespace"},
-        OUTPUT_OPTION_ROW(&output),
-        SESSION_OPTION_ROWS(&so),
-        {0},
-    };
-    const struct ferry_command cmd = {
-        .name = "ferry list",
-        .usage = "[OPTION]...",
-        .summary = "Lists moves, the oldest first.",
-        .options = options,
-    };
-    int rc = ferry_options_parse(&cmd, argc, argv, err);
-    session_cleanup struct session s = {0};
-    kube_cleanup_list struct kube_list list = {0};
-
-    if (rc < 0 || (rc = cli_no_more(cmd.name, argc, argv, rc, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
-        return rc;
-    }
-    if (kube_client_list(s.client, kube_ref(API_KIND_MIGRATION, all ? NULL : s.ns, NULL), NULL,
-                         &list, err) < 0) {
-        return session_explain(err);
-    }
-    if (list.n > 1) {
-        qsort(list.items, list.n, sizeof(struct api_object *), oldest_first);
-    }
-    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
-        ferry_cleanup_buf struct ferry_buf out = {0};
-
-        output_objects(list.items, list.n, format, &out);
-        fputs(out.data ? out.data : "", stdout);
-    } else if (list.n == 0) {
-        fprintf(stderr, "No moves%s%s; 'ferry migrate VM' starts one.\n",
-                all ? "" : " in namespace ", all ? "" : s.ns);
-    } else {
-        show_moves(&list, format == OUTPUT_WIDE, all);
-    }
-    return FERRY_EXIT_OK;
-}
-
-/* ---- cancel -------------------------------------------------------------------------------- */
 
 static bool is_final(const struct api_migration *m)
 {
     return ferry_streq(m->phase, "Succeeded") || ferry_streq(m->phase, "Failed");
 }
+
+static void put_phase(const struct api_object *o, const struct listing_look *look,
+                      struct ferry_buf *out)
+{
+    const struct api_migration *m = &o->u.migration;
+
+    (void)look;
+    ferry_buf_puts(out, m->meta.deleted_ms && !is_final(m) ? "Cancelling"
+                        : m->phase[0]                      ? m->phase
+                                                           : "Pending");
+}
+
+static void put_took(const struct api_object *o, const struct listing_look *look,
+                     struct ferry_buf *out)
+{
+    const struct api_migration_state *s = &o->u.migration.state;
+    char took[PROGRESS_TEXT];
+
+    (void)look;
+    if (s->start_ms && s->end_ms) {
+        ferry_buf_puts(out, progress_duration(s->end_ms - s->start_ms, took));
+    }
+}
+
+static int in_order(struct session *s, const char *ns, struct kube_list *list,
+                    struct kube_list *beside, struct ferry_error *err)
+{
+    (void)s;
+    (void)ns;
+    (void)beside;
+    (void)err;
+    listing_sort_by_age(list);
+    return 0;
+}
+
+int verb_list(int argc, char **argv, struct ferry_error *err)
+{
+    static const struct listing_column columns[] = {
+        LISTING_NAME,
+        {"VM", .pointer = "/spec/vmiName"},
+        {"PHASE", put_phase},
+        {"FROM", .pointer = "/status/migrationState/sourceNode"},
+        {"TO", .pointer = "/status/migrationState/targetNode"},
+        {"AGE", listing_put_age},
+        {"TOOK", put_took, .wide = true},
+        {"MODE", .wide = true, .pointer = "/status/migrationState/mode"},
+        {"REASON", .wide = true, .pointer = "/status/migrationState/failureReason"},
+        {0},
+    };
+    static const struct listing moves = {
+        .name = "ferry list",
+        .summary = "Lists moves, the oldest first.",
+        .kind = API_KIND_MIGRATION,
+        .namespaced = true,
+        .columns = columns,
+        .what = "moves",
+        .advice = "'ferry migrate VM' starts one",
+        .gather = in_order,
+    };
+
+    return listing_verb(&moves, argc, argv, err);
+}
+
+/* ---- cancel -------------------------------------------------------------------------------- */
 
 /* The move that `word` names: itself, or the VM it moves. */
 static int find_move(struct session *s, const char *word, struct api_object **ret,

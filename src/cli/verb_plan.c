@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/json.h"
 #include "api/object.h"
 #include "api/policy.h"
 #include "base/str.h"
@@ -119,6 +120,10 @@ static int plan(struct session *s, const char *name, const char *to, enum output
     }
     if (format == OUTPUT_JSON) {
         ferry_buf_printf(&out, "%s\n", reply.body.data);
+    } else if (format == OUTPUT_YAML) {
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(reply.body.data, reply.body.len, 0);
+
+        output_yaml(yyjson_doc_get_root(doc), &out);
     } else {
         plan_text_render(&p, name, vm->u.vmi.node_name, to, policy, &out);
     }
@@ -133,7 +138,7 @@ int verb_plan(int argc, char **argv, struct ferry_error *err)
     enum output_format format;
     const struct ferry_option options[] = {
         {"to", 0, FERRY_OPTION_STRING, &to, "NODE", "as if it moved there (any other node)"},
-        {"output", 'o', FERRY_OPTION_STRING, &output, "FORMAT", "json"},
+        {"output", 'o', FERRY_OPTION_STRING, &output, "FORMAT", "json or yaml"},
         SESSION_OPTION_ROWS(&so),
         {0},
     };
@@ -155,8 +160,8 @@ int verb_plan(int argc, char **argv, struct ferry_error *err)
     if ((rc = output_parse(output, &format, err)) < 0) {
         return rc;
     }
-    if (format != OUTPUT_TABLE && format != OUTPUT_JSON) {
-        return ferry_fail(err, FERRY_INVALID, "a plan is text or json, not '%s'", output);
+    if (format != OUTPUT_TABLE && format != OUTPUT_JSON && format != OUTPUT_YAML) {
+        return ferry_fail(err, FERRY_INVALID, "a plan is text, json or yaml, not '%s'", output);
     }
     rc = session_open(&so, &s, err);
     return rc < 0 ? rc : plan(&s, name, to, format, err);

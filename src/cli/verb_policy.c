@@ -1,21 +1,17 @@
 /* Verbs for migration policies: list, show, create, delete. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/object.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/listing.h"
 #include "cli/manifest.h"
 #include "cli/output.h"
 #include "cli/session.h"
-#include "cli/table.h"
 
 static struct kube_ref policy_ref(const char *name)
 {
-    return (struct kube_ref){
-        .resource = api_resource_find("migrations.kubevirt.io", "v1alpha1", "migrationpolicies"),
-        .name = name};
+    return kube_ref(API_KIND_POLICY, NULL, name);
 }
 
 static int explain_missing(int rc, const char *name, struct ferry_error *err)
@@ -30,9 +26,8 @@ static int explain_missing(int rc, const char *name, struct ferry_error *err)
 /* ---- list ---------------------------------------------------------------------------------- */
 
 /* The members of an object as "key=value key=value". */
-static char *pairs(const yyjson_val *o, const char *without)
+static void put_pairs(const yyjson_val *o, const char *without, struct ferry_buf *out)
 {
-    struct ferry_buf b = {0};
     size_t i, n;
     yyjson_val *key, *value;
 
@@ -44,75 +39,60 @@ static char *pairs(const yyjson_val *o, const char *without)
         ferry_cleanup_free char *json = yyjson_val_write(value, 0, NULL);
         const char *text = yyjson_get_str(value);
 
-        ferry_buf_printf(&b, "%s%s=%s", b.len ? " " : "", yyjson_get_str(key),
+        ferry_buf_printf(out, "%s%s=%s", out->len ? " " : "", yyjson_get_str(key),
                          text   ? text
                          : json ? json
                                 : "?");
     }
-    return ferry_buf_take(&b);
 }
 
-static void show_policies(const struct kube_list *list)
+static yyjson_val *spec_of(const struct api_object *o)
 {
-    const char *const headers[] = {"NAME", "VMS WITH", "NAMESPACES WITH", "SETTINGS", NULL};
-    table_cleanup struct table t;
-    ferry_cleanup_buf struct ferry_buf out = {0};
+    return yyjson_obj_get((yyjson_val *)o->root, "spec");
+}
 
-    table_init(&t, headers);
-    for (size_t i = 0; i < list->n; i++) {
-        yyjson_val *spec = yyjson_obj_get((yyjson_val *)list->items[i]->root, "spec");
-        yyjson_val *selectors = yyjson_obj_get(spec, "selectors");
-        ferry_cleanup_free char *vms =
-            pairs(yyjson_obj_get(selectors, "virtualMachineInstanceSelector"), NULL);
-        ferry_cleanup_free char *namespaces =
-            pairs(yyjson_obj_get(selectors, "namespaceSelector"), NULL);
-        ferry_cleanup_free char *settings = pairs(spec, "selectors");
+static void put_vms(const struct api_object *o, const struct listing_look *look,
+                    struct ferry_buf *out)
+{
+    (void)look;
+    put_pairs(yyjson_ptr_get(spec_of(o), "/selectors/virtualMachineInstanceSelector"), NULL, out);
+}
 
-        table_row(&t, (const char *const[]){list->items[i]->meta->name, vms, namespaces, settings});
-    }
-    table_render(&t, &out);
-    fputs(out.data, stdout);
+static void put_namespaces(const struct api_object *o, const struct listing_look *look,
+                           struct ferry_buf *out)
+{
+    (void)look;
+    put_pairs(yyjson_ptr_get(spec_of(o), "/selectors/namespaceSelector"), NULL, out);
+}
+
+static void put_settings(const struct api_object *o, const struct listing_look *look,
+                         struct ferry_buf *out)
+{
+    (void)look;
+    put_pairs(spec_of(o), "selectors", out);
 }
 
 static int policy_list(int argc, char **argv, struct ferry_error *err)
 {
-    struct session_options so = {0};
-    const char *output = NULL;
-    enum output_format format;
-    const struct ferry_option options[] = {
-        OUTPUT_OPTION_ROW(&output),
-        SESSION_OPTION_ROWS(&so),
+    static const struct listing_column columns[] = {
+        LISTING_NAME,
+        {"VMS WITH", put_vms},
+        {"NAMESPACES WITH", put_namespaces},
+        {"SETTINGS", put_settings},
+        {"AGE", listing_put_age, .wide = true},
         {0},
     };
-    const struct ferry_command cmd = {
+    static const struct listing policies = {
         .name = "ferry policy list",
-        .usage = "[OPTION]...",
         .summary = "Lists migration policies: whom they are for, and what they say.",
-        .options = options,
+        .kind = API_KIND_POLICY,
+        .columns = columns,
+        .what = "policies",
+        .advice = "the KubeVirt object's settings are for every move; 'ferry policy create' makes "
+                  "one",
     };
-    int rc = ferry_options_parse(&cmd, argc, argv, err);
-    session_cleanup struct session s = {0};
-    kube_cleanup_list struct kube_list list = {0};
 
-    if (rc < 0 || (rc = cli_no_more(cmd.name, argc, argv, rc, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
-        return rc;
-    }
-    if (kube_client_list(s.client, policy_ref(NULL), NULL, &list, err) < 0) {
-        return session_explain(err);
-    }
-    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
-        ferry_cleanup_buf struct ferry_buf out = {0};
-
-        output_objects(list.items, list.n, format, &out);
-        fputs(out.data ? out.data : "", stdout);
-    } else if (list.n == 0) {
-        fprintf(stderr, "No policies: the KubeVirt object's settings are for every move; 'ferry "
-                        "policy create' makes one.\n");
-    } else {
-        show_policies(&list);
-    }
-    return FERRY_EXIT_OK;
+    return listing_verb(&policies, argc, argv, err);
 }
 
 /* ---- show ---------------------------------------------------------------------------------- */
@@ -159,6 +139,8 @@ static int policy_show(int argc, char **argv, struct ferry_error *err)
 static int policy_create(int argc, char **argv, struct ferry_error *err)
 {
     struct session_options so = {0};
+    const char *output = NULL;
+    enum output_format format;
     struct manifest_policy p = {.completion_timeout_s = -1, .max_downtime_ms = -1};
     const struct ferry_option options[] = {
         {"vm-label", 0, FERRY_OPTION_LIST, &p.vm_labels, "KEY=VALUE",
@@ -177,6 +159,7 @@ static int policy_create(int argc, char **argv, struct ferry_error *err)
          "seconds per GiB that a move may take"},
         {"max-downtime", 0, FERRY_OPTION_INT, &p.max_downtime_ms, "MS",
          "milliseconds that the guest may stand still"},
+        OUTPUT_OPTION_ROW(&output),
         SESSION_OPTION_ROWS(&so),
         {0},
     };
@@ -192,16 +175,18 @@ static int policy_create(int argc, char **argv, struct ferry_error *err)
     const char *name = NULL;
     int rc = cli_one_name(&cmd, argc, argv, "a name", &name, err);
     session_cleanup struct session s = {0};
+    api_cleanup_object struct api_object *made = NULL;
     ferry_cleanup_free char *json = NULL;
 
     if (rc < 0) {
         return rc;
     }
     p.name = name;
-    if ((rc = manifest_policy(&p, &json, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+    if ((rc = output_parse(output, &format, err)) < 0 ||
+        (rc = manifest_policy(&p, &json, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
-    rc = kube_client_create(s.client, policy_ref(NULL), json, NULL, err);
+    rc = kube_client_create(s.client, policy_ref(NULL), json, &made, err);
     if (rc == -(int)FERRY_CONFLICT) {
         return ferry_fail(err, FERRY_CONFLICT,
                           "there is a policy '%s' already; delete it or choose another name",
@@ -209,6 +194,10 @@ static int policy_create(int argc, char **argv, struct ferry_error *err)
     }
     if (rc < 0) {
         return session_explain(err);
+    }
+    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
+        output_print(made, format);
+        return FERRY_EXIT_OK;
     }
     printf("policy %s created; it is for moves that begin from now on\n", p.name);
     return FERRY_EXIT_OK;

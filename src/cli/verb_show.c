@@ -81,9 +81,8 @@ static void put_conditions(const struct api_migration *m, struct ferry_buf *out)
     }
 }
 
-static bool about_move(const struct api_object *event, void *ctx)
+static bool about_move(const struct api_object *event, const struct api_migration *m)
 {
-    const struct api_migration *m = ctx;
     const char *uid = api_json_str(event->root, "/involvedObject/uid");
     const char *name = api_json_str(event->root, "/involvedObject/name");
     int64_t when = events_time_ms(event);
@@ -91,6 +90,26 @@ static bool about_move(const struct api_object *event, void *ctx)
     return ferry_streq(uid, m->meta.uid) ||
            (ferry_streq(name, m->vmi_name) && when >= m->meta.created_ms &&
             (!m->state.end_ms || when <= m->state.end_ms + 10000));
+}
+
+static void put_events(const struct api_migration *m, struct kube_list *events,
+                       struct ferry_buf *out)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < events->n; i++) {
+        struct api_object *e = events->items[i];
+
+        if (about_move(e, m)) {
+            events->items[i] = events->items[n];
+            events->items[n++] = e;
+        }
+    }
+    if (n > 0) {
+        ferry_buf_puts(out, "\nEvents:\n");
+        listing_render(&events_listing, events->items, n,
+                       &(struct listing_look){.now_ms = ferry_now_unix_ms()}, false, false, out);
+    }
 }
 
 /* The record is on the node that the guest left; before it left, that is where it runs. Where it
@@ -169,10 +188,7 @@ static int show(struct session *s, struct api_object *o, bool plot, struct ferry
     put_phases(m, &out);
     put_conditions(m, &out);
     put_flight(s, m, st->source_node, plot, &out);
-    ferry_cleanup_buf struct ferry_buf table = {0};
-    if (events_render(&events, about_move, (void *)m, false, ferry_now_unix_ms(), &table)) {
-        ferry_buf_printf(&out, "\nEvents:\n%s", table.data);
-    }
+    put_events(m, &events, &out);
     fputs(out.data, stdout);
     return FERRY_EXIT_OK;
 }

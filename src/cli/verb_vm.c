@@ -1,361 +1,215 @@
-/* Verbs for virtual machines: create, list, delete. */
+/* Verbs for virtual machines: list, delete, start, stop. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "api/object.h"
-#include "base/clock.h"
-#include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/manifest.h"
-#include "cli/output.h"
+#include "cli/listing.h"
+#include "cli/power.h"
 #include "cli/progress.h"
 #include "cli/session.h"
-#include "cli/table.h"
-
-enum { STEP_MS = 100, DEFAULT_TIMEOUT_S = 120, MANIFEST_MAX = 1 << 20 };
-
-/* ---- waiting ------------------------------------------------------------------------------- */
-
-/* One step of a wait; 0 = look again. `what` completes "waiting for ...". */
-static int wait_step(int64_t deadline_ns, const char *what, struct ferry_error *err)
-{
-    if (ferry_signals_wait(ferry_now_ns() + STEP_MS * FERRY_NS_PER_MS)) {
-        return ferry_fail(err, FERRY_CANCELLED, "interrupted while waiting for %s", what);
-    }
-    if (ferry_ms_left(deadline_ns) == 0) {
-        return ferry_fail(err, FERRY_RETRY,
-                          "waited too long for %s; 'kubectl get vmi,pod' shows "
-                          "how far it is",
-                          what);
-    }
-    return 0;
-}
-
-static int wait_running(struct session *s, const char *ns, const char *name, int timeout_s,
-                        struct ferry_error *err)
-{
-    int64_t deadline = ferry_now_ns() + timeout_s * FERRY_NS_PER_S;
-    ferry_cleanup_free char *what = ferry_asprintf("%s to run", name);
-
-    for (;;) {
-        api_cleanup_object struct api_object *o = NULL;
-        int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, ns, name), &o, err);
-
-        if (rc < 0) {
-            return session_explain(err);
-        }
-        if (ferry_streq(o->u.vmi.phase, "Running")) {
-            printf("%s runs on %s\n", name, o->u.vmi.node_name);
-            return 0;
-        }
-        if (ferry_streq(o->u.vmi.phase, "Failed") || ferry_streq(o->u.vmi.phase, "Succeeded")) {
-            return ferry_fail(err, FERRY_FATAL, "%s does not run: it is %s%s%s", name,
-                              o->u.vmi.phase, o->u.vmi.reason ? ", reason " : "",
-                              o->u.vmi.reason ? o->u.vmi.reason : "");
-        }
-        rc = wait_step(deadline, what, err);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-}
-
-static int wait_gone(struct session *s, const char *name, const char *uid, int timeout_s,
-                     struct ferry_error *err)
-{
-    int64_t deadline = ferry_now_ns() + timeout_s * FERRY_NS_PER_S;
-    ferry_cleanup_free char *what = ferry_asprintf("%s to go", name);
-
-    for (;;) {
-        api_cleanup_object struct api_object *o = NULL;
-        int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, name), &o, err);
-
-        if (rc == -(int)FERRY_NOT_FOUND || (o && !ferry_streq(o->meta->uid, uid))) {
-            return 0;
-        }
-        if (rc < 0) {
-            return session_explain(err);
-        }
-        rc = wait_step(deadline, what, err);
-        if (rc < 0) {
-            return rc;
-        }
-    }
-}
-
-/* ---- create -------------------------------------------------------------------------------- */
-
-struct create {
-    struct session *session;
-    const char *name; /* asked for, or NULL with a manifest */
-    bool asked_ns, wait;
-    int timeout_s;
-    size_t documents;
-};
-
-static int create_json(struct create *c, const char *json, struct ferry_error *err)
-{
-    api_cleanup_object struct api_object *wish = NULL, *made = NULL;
-    int rc = api_object_parse(API_KIND_VMI, json, strlen(json), &wish, err);
-
-    if (rc < 0) {
-        return rc;
-    }
-    const char *ns = wish->meta->namespace_;
-    if (ns && c->asked_ns && !ferry_streq(ns, c->session->ns)) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "the manifest is for namespace '%s', --namespace says '%s'", ns,
-                          c->session->ns);
-    }
-    ns = ns ? ns : c->session->ns;
-    rc = kube_client_create(c->session->client, kube_ref(API_KIND_VMI, ns, NULL), json, &made, err);
-    if (rc == -(int)FERRY_CONFLICT) {
-        return ferry_fail(err, FERRY_CONFLICT,
-                          "there is a virtual machine '%s' in namespace '%s' already; choose "
-                          "another name or delete that one",
-                          wish->meta->name, ns);
-    }
-    if (rc < 0) {
-        return session_explain(err);
-    }
-    printf("virtual machine %s created\n", made->meta->name);
-    fflush(stdout);
-    return c->wait ? wait_running(c->session, ns, made->meta->name, c->timeout_s, err) : 0;
-}
-
-/* Puts the name asked for into the object; owned by the caller. */
-static char *with_name(yyjson_val *root, const char *name)
-{
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *copy = yyjson_val_mut_copy(doc, root);
-    yyjson_mut_val *meta = yyjson_mut_obj_get(copy, "metadata");
-
-    yyjson_mut_doc_set_root(doc, copy);
-    if (name && !yyjson_mut_is_obj(meta)) {
-        meta = yyjson_mut_obj(doc);
-        yyjson_mut_obj_put(copy, yyjson_mut_str(doc, "metadata"), meta);
-    }
-    if (name) {
-        yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "name"), yyjson_mut_str(doc, name));
-    }
-    char *text = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return text;
-}
-
-static int create_document(void *ctx, const char *json, size_t len, struct ferry_error *err)
-{
-    struct create *c = ctx;
-    yyjson_doc *doc = NULL;
-    int rc = api_json_parse(json, len, &doc, err);
-
-    if (rc < 0) {
-        return rc;
-    }
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    const struct api_resource *resource = NULL;
-
-    c->documents++;
-    if (api_resource_of_manifest(root, &resource, err) < 0) {
-        rc = ferry_wrap(err, "document %zu", c->documents);
-    } else if (resource->kind != API_KIND_VMI) {
-        rc = ferry_fail(err, FERRY_INVALID,
-                        "document %zu is a %s, not a VirtualMachineInstance; 'kubectl apply -f' "
-                        "takes other kinds",
-                        c->documents, resource->kind_name);
-    } else if (c->name && c->documents > 1) {
-        rc = ferry_fail(err, FERRY_INVALID,
-                        "the manifest holds several objects: leave out the name '%s'", c->name);
-    } else {
-        ferry_cleanup_free char *text = with_name(root, c->name);
-
-        rc = create_json(c, text, err);
-    }
-    yyjson_doc_free(doc);
-    return rc;
-}
-
-static int create_from_file(struct create *c, const char *path, struct ferry_error *err)
-{
-    ferry_cleanup_buf struct ferry_buf b = {0};
-    int rc = ferry_read_file(ferry_streq(path, "-") ? "/dev/stdin" : path, MANIFEST_MAX, &b, err);
-
-    if (rc < 0) {
-        return rc;
-    }
-    rc = api_yaml_each(b.data ? b.data : "", b.len, create_document, c, err);
-    if (rc < 0) {
-        return err->http ? rc : ferry_wrap(err, "%s", path);
-    }
-    return c->documents ? 0 : ferry_fail(err, FERRY_INVALID, "%s: there is no object in it", path);
-}
-
-static int vm_create(int argc, char **argv, struct ferry_error *err)
-{
-    struct session_options so = {0};
-    struct manifest_vm vm = {.memory = "128Mi", .dirty_rate = 1};
-    struct create c = {.timeout_s = DEFAULT_TIMEOUT_S};
-    const char *file = NULL;
-    const struct ferry_option options[] = {
-        {"memory", 0, FERRY_OPTION_STRING, &vm.memory, "SIZE", "memory of the guest (128Mi)"},
-        {"dirty-rate", 0, FERRY_OPTION_INT, &vm.dirty_rate, "N",
-         "MiB per second that the test guest rewrites (1)"},
-        {"working-set", 0, FERRY_OPTION_INT, &vm.working_set, "N",
-         "MiB that the test guest rewrites (a quarter of its memory)"},
-        {"heartbeat", 0, FERRY_OPTION_INT, &vm.heartbeat, "N",
-         "lines per second that the test guest writes on its serial line (20)"},
-        {"file", 'f', FERRY_OPTION_STRING, &file, "MANIFEST",
-         "create what this file describes instead of the test guest ('-': standard input)"},
-        {"wait", 0, FERRY_OPTION_FLAG, &c.wait, NULL, "return when the guest runs"},
-        {"timeout", 0, FERRY_OPTION_INT, &c.timeout_s, "S", "wait at most S seconds (120)"},
-        SESSION_OPTION_ROWS(&so),
-        {0},
-    };
-    const struct ferry_command cmd = {
-        .name = "ferry vm create",
-        .usage = "[OPTION]... NAME",
-        .summary =
-            "Creates a virtual machine. Without a manifest it runs Ferry's small test guest,\n"
-            "which writes a heartbeat, rewrites memory, and checks all of it on request.",
-        .options = options,
-    };
-    int first = ferry_options_parse(&cmd, argc, argv, err);
-
-    if (first < 0) {
-        return first;
-    }
-    c.name = first < argc ? argv[first++] : NULL;
-    if (!c.name && !file) {
-        return ferry_fail(err, FERRY_INVALID, "a name is missing (see ferry vm create --help)");
-    }
-    int rc = cli_no_more(cmd.name, argc, argv, first, err);
-    ferry_cleanup_free char *json = NULL;
-    vm.name = c.name;
-    if (rc == 0 && !file) {
-        rc = manifest_vm(&vm, &json, err);
-    }
-    session_cleanup struct session s = {0};
-    if (rc < 0 || (rc = session_open(&so, &s, err)) < 0) {
-        return rc;
-    }
-    ferry_signals_block();
-    c.session = &s;
-    c.asked_ns = so.ns != NULL;
-    return json ? create_json(&c, json, err) : create_from_file(&c, file, err);
-}
+#include "cli/vm_wait.h"
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
-static void vm_row(struct table *t, const struct api_vmi *v, bool wide, bool all, int64_t now_ms)
+/* The instance that a row is about: the VM's, or the row itself; NULL when it does not run. */
+static const struct api_vmi *instance_of(const struct api_object *o,
+                                         const struct listing_look *look)
 {
-    char memory[PROGRESS_TEXT], age[PROGRESS_TEXT];
-    const struct api_migration_state *m = &v->migration;
-    bool moving = m->present && m->uid && !m->completed && !m->failed;
-    ferry_cleanup_free char *to =
-        moving ? ferry_asprintf("to %s", m->target_node ? m->target_node : "?") : NULL;
-    const struct api_condition *movable = api_condition_find(&v->conditions, "LiveMigratable");
-    const char *cells[TABLE_COLUMNS];
-    size_t n = 0;
+    if (o->kind == API_KIND_VMI) {
+        return &o->u.vmi;
+    }
+    for (size_t i = 0; i < look->n_beside; i++) {
+        const struct api_meta *m = look->beside[i]->meta;
 
-    if (all) {
-        cells[n++] = v->meta.namespace_;
+        if (ferry_streq(m->name, o->meta->name) &&
+            ferry_streq(m->namespace_, o->meta->namespace_)) {
+            return &look->beside[i]->u.vmi;
+        }
     }
-    cells[n++] = v->meta.name;
-    cells[n++] = v->phase;
-    cells[n++] = v->node_name;
-    cells[n++] = progress_bytes(v->memory_bytes, memory);
-    cells[n++] = progress_age(now_ms - v->meta.created_ms, age);
-    cells[n++] = to;
-    if (wide) {
-        cells[n++] = movable ? movable->status : NULL;
-        cells[n++] = v->meta.uid;
-    }
-    table_row(t, cells);
+    return NULL;
 }
 
-static void show_vms(const struct kube_list *list, bool wide, bool all)
+static void put_text(struct ferry_buf *out, const char *text)
 {
-    table_cleanup struct table t;
-    ferry_cleanup_buf struct ferry_buf out = {0};
-    const char *headers[TABLE_COLUMNS + 1] = {NULL};
-    size_t n = 0;
+    ferry_buf_puts(out, text ? text : "");
+}
 
-    if (all) {
-        headers[n++] = "NAMESPACE";
+static void put_phase(const struct api_object *o, const struct listing_look *look,
+                      struct ferry_buf *out)
+{
+    const struct api_vmi *v = instance_of(o, look);
+
+    put_text(out, v                          ? ferry_str_empty(v->phase) ? "Pending" : v->phase
+                  : o->u.vm.printable_status ? o->u.vm.printable_status
+                                             : "Stopped");
+}
+
+static void put_node(const struct api_object *o, const struct listing_look *look,
+                     struct ferry_buf *out)
+{
+    const struct api_vmi *v = instance_of(o, look);
+
+    put_text(out, v ? v->node_name : NULL);
+}
+
+static void put_memory(const struct api_object *o, const struct listing_look *look,
+                       struct ferry_buf *out)
+{
+    const struct api_vmi *v = instance_of(o, look);
+    char memory[PROGRESS_TEXT];
+
+    if (v) {
+        put_text(out, progress_bytes(v->memory_bytes, memory));
+    } else {
+        put_text(out, api_json_str(o->root, "/spec/template/spec/domain/memory/guest"));
     }
-    headers[n++] = "NAME";
-    headers[n++] = "PHASE";
-    headers[n++] = "NODE";
-    headers[n++] = "MEMORY";
-    headers[n++] = "AGE";
-    headers[n++] = "MOVING";
-    if (wide) {
-        headers[n++] = "MIGRATABLE";
-        headers[n++] = "UID";
+}
+
+static void put_moving(const struct api_object *o, const struct listing_look *look,
+                       struct ferry_buf *out)
+{
+    const struct api_vmi *v = instance_of(o, look);
+    const struct api_migration_state *m = v ? &v->migration : NULL;
+
+    if (m && m->present && m->uid && !m->completed && !m->failed) {
+        ferry_buf_printf(out, "to %s", m->target_node ? m->target_node : "?");
     }
-    table_init(&t, headers);
-    for (size_t i = 0; i < list->n; i++) {
-        vm_row(&t, &list->items[i]->u.vmi, wide, all, ferry_now_unix_ms());
+}
+
+static void put_migratable(const struct api_object *o, const struct listing_look *look,
+                           struct ferry_buf *out)
+{
+    const struct api_vmi *v = instance_of(o, look);
+    const struct api_condition *c = v ? api_condition_find(&v->conditions, "LiveMigratable") : NULL;
+
+    put_text(out, c ? c->status : NULL);
+}
+
+static void put_strategy(const struct api_object *o, const struct listing_look *look,
+                         struct ferry_buf *out)
+{
+    (void)look;
+    put_text(out, o->kind == API_KIND_VM ? o->u.vm.run_strategy : "once created");
+}
+
+static bool has_owner(const struct api_object *vmi, const struct kube_list *vms, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ferry_streq(vms->items[i]->meta->name, vmi->meta->name) &&
+            ferry_streq(vms->items[i]->meta->namespace_, vmi->meta->namespace_)) {
+            return true;
+        }
     }
-    table_render(&t, &out);
-    fputs(out.data, stdout);
+    return false;
+}
+
+/* Virtual machines, and instances that stand for themselves. */
+static int gather(struct session *s, const char *ns, struct kube_list *list,
+                  struct kube_list *beside, struct ferry_error *err)
+{
+    size_t n = list->n;
+    int rc = kube_client_list(s->client, kube_ref(API_KIND_VMI, ns, NULL), NULL, beside, err);
+
+    for (size_t i = 0; i < beside->n; i++) {
+        if (!has_owner(beside->items[i], list, n)) {
+            list->items = ferry_xrealloc(list->items, list->n + 1, sizeof(*list->items));
+            list->items[list->n++] = api_object_ref(beside->items[i]);
+        }
+    }
+    return rc;
 }
 
 static int vm_list(int argc, char **argv, struct ferry_error *err)
 {
+    static const struct listing_column columns[] = {
+        LISTING_NAME,
+        {"PHASE", put_phase},
+        {"NODE", put_node},
+        {"MEMORY", put_memory},
+        {"AGE", listing_put_age},
+        {"MOVING", put_moving},
+        {"MIGRATABLE", put_migratable, .wide = true},
+        {"RUNS", put_strategy, .wide = true},
+        {"UID", .wide = true, .pointer = "/metadata/uid"},
+        {0},
+    };
+    static const struct listing vms = {
+        .name = "ferry vm list",
+        .summary = "Lists virtual machines: where they run, and where they are moving to.",
+        .kind = API_KIND_VM,
+        .namespaced = true,
+        .columns = columns,
+        .what = "virtual machines",
+        .advice = "'ferry vm create' makes one",
+        .gather = gather,
+    };
+
+    return listing_verb(&vms, argc, argv, err);
+}
+
+/* ---- several names, one after the other ------------------------------------------------------ */
+
+struct each {
+    bool wait;
+    int timeout_s;
+};
+
+/* Runs `act` for every name on the command line; the first that fails ends it. */
+static int for_each(const struct ferry_command *about, int argc, char **argv,
+                    int (*act)(struct session *s, const char *name, const struct each *e,
+                               struct ferry_error *err),
+                    const char *wait_help, struct ferry_error *err)
+{
     struct session_options so = {0};
-    const char *output = NULL;
-    enum output_format format;
-    bool all = false;
+    struct each e = {.timeout_s = VM_WAIT_DEFAULT_S};
     const struct ferry_option options[] = {
-        {"all-namespaces", 'A', FERRY_OPTION_FLAG, &all, NULL, "of every namespace"},
-        OUTPUT_OPTION_ROW(&output),
+        {"wait", 0, FERRY_OPTION_FLAG, &e.wait, NULL, wait_help},
+        {"timeout", 0, FERRY_OPTION_INT, &e.timeout_s, "S", "wait at most S seconds (120)"},
         SESSION_OPTION_ROWS(&so),
         {0},
     };
-    const struct ferry_command cmd = {
-        .name = "ferry vm list",
-        .usage = "[OPTION]...",
-        .summary = "Lists virtual machines: where they run, and where they are moving to.",
-        .options = options,
-    };
-    int rc = ferry_options_parse(&cmd, argc, argv, err);
+    struct ferry_command cmd = *about;
     session_cleanup struct session s = {0};
-    kube_cleanup_list struct kube_list list = {0};
 
-    if (rc < 0 || (rc = cli_no_more(cmd.name, argc, argv, rc, err)) < 0 ||
-        (rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+    cmd.usage = "[OPTION]... NAME...";
+    cmd.options = options;
+    int first = ferry_options_parse(&cmd, argc, argv, err), rc = 0;
+    if (first < 0) {
+        return first;
+    }
+    if (first == argc) {
+        return ferry_fail(err, FERRY_INVALID, "a name is missing (see %s --help)", cmd.name);
+    }
+    if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
-    if (kube_client_list(s.client, kube_ref(API_KIND_VMI, all ? NULL : s.ns, NULL), NULL, &list,
-                         err) < 0) {
-        return session_explain(err);
+    ferry_signals_block();
+    for (int i = first; i < argc && rc == 0; i++) {
+        rc = act(&s, argv[i], &e, err);
     }
-    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
-        ferry_cleanup_buf struct ferry_buf out = {0};
+    return rc;
+}
 
-        output_objects(list.items, list.n, format, &out);
-        fputs(out.data ? out.data : "", stdout);
-    } else if (list.n == 0) {
-        fprintf(stderr, "No virtual machines%s%s; 'ferry vm create' makes one.\n",
-                all ? "" : " in namespace ", all ? "" : s.ns);
-    } else {
-        show_vms(&list, format == OUTPUT_WIDE, all);
-    }
-    return FERRY_EXIT_OK;
+/* The VM of that name; when there is none, *ret is NULL and it is no error. */
+static int find(struct session *s, enum api_kind kind, const char *name, struct api_object **ret,
+                struct ferry_error *err)
+{
+    int rc = kube_client_get(s->client, kube_ref(kind, s->ns, name), ret, err);
+
+    return rc < 0 && rc != -(int)FERRY_NOT_FOUND ? session_explain(err) : 0;
 }
 
 /* ---- delete -------------------------------------------------------------------------------- */
 
-static int delete_one(struct session *s, const char *name, bool wait, int timeout_s,
+static int delete_one(struct session *s, const char *name, const struct each *e,
                       struct ferry_error *err)
 {
-    api_cleanup_object struct api_object *o = NULL;
-    int rc = cli_get_vm(s, name, &o, err);
+    api_cleanup_object struct api_object *o = NULL, *vmi = NULL;
+    int rc = find(s, API_KIND_VM, name, &o, err);
 
-    if (rc < 0) {
+    if (rc < 0 || (!o && (rc = cli_get_vm(s, name, &o, err)) < 0) ||
+        (rc = find(s, API_KIND_VMI, name, &vmi, err)) < 0) {
         return rc;
     }
     rc = kube_client_delete(s->client, kube_ref_of(o),
@@ -363,52 +217,121 @@ static int delete_one(struct session *s, const char *name, bool wait, int timeou
     if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
         return session_explain(err);
     }
-    rc = wait ? wait_gone(s, name, o->meta->uid, timeout_s, err) : 0;
+    rc = e->wait ? vm_wait_gone(s, o, false, e->timeout_s, err) : 0;
+    if (rc == 0 && e->wait && vmi) {
+        rc = vm_wait_gone(s, vmi, false, e->timeout_s, err);
+    }
     if (rc == 0) {
-        printf("virtual machine %s %s\n", name, wait ? "is gone" : "is being deleted");
+        printf("virtual machine %s %s\n", name, e->wait ? "is gone" : "is being deleted");
     }
     return rc;
 }
 
 static int vm_delete(int argc, char **argv, struct ferry_error *err)
 {
-    struct session_options so = {0};
-    int timeout_s = DEFAULT_TIMEOUT_S;
-    bool wait = false;
-    const struct ferry_option options[] = {
-        {"wait", 0, FERRY_OPTION_FLAG, &wait, NULL, "return when it is gone"},
-        {"timeout", 0, FERRY_OPTION_INT, &timeout_s, "S", "wait at most S seconds (120)"},
-        SESSION_OPTION_ROWS(&so),
-        {0},
-    };
-    const struct ferry_command cmd = {
-        .name = "ferry vm delete",
-        .usage = "[OPTION]... NAME...",
-        .summary = "Shuts virtual machines down and deletes them.",
-        .options = options,
-    };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc = 0;
-    session_cleanup struct session s = {0};
+    return for_each(&(struct ferry_command){.name = "ferry vm delete",
+                                            .summary = "Shuts virtual machines down and deletes "
+                                                       "them."},
+                    argc, argv, delete_one, "return when they are gone", err);
+}
 
-    if (first < 0) {
-        return first;
-    }
-    if (first == argc) {
-        return ferry_fail(err, FERRY_INVALID, "a name is missing (see ferry vm delete --help)");
-    }
-    if ((rc = session_open(&so, &s, err)) < 0) {
+/* ---- start, stop --------------------------------------------------------------------------- */
+
+static int get_machine(struct session *s, const char *name, struct api_object **vm,
+                       struct api_object **vmi, struct ferry_error *err)
+{
+    int rc = find(s, API_KIND_VM, name, vm, err);
+
+    if (rc < 0 || (rc = find(s, API_KIND_VMI, name, vmi, err)) < 0 || *vm) {
         return rc;
     }
-    ferry_signals_block();
-    for (int i = first; i < argc && rc == 0; i++) {
-        rc = delete_one(&s, argv[i], wait, timeout_s, err);
+    return *vmi ? ferry_fail(err, FERRY_FATAL,
+                             "%s is an instance without a VirtualMachine: it cannot be started or "
+                             "stopped, only deleted ('ferry vm delete %s')",
+                             name, name)
+                : ferry_fail(err, FERRY_NOT_FOUND,
+                             "there is no virtual machine '%s' in namespace '%s'; 'ferry vm list' "
+                             "shows them",
+                             name, s->ns);
+}
+
+/* What stood before must be gone before what is asked for can be seen. */
+static int await_power(struct session *s, const struct api_object *vmi, const char *name,
+                       enum power what, const struct each *e, struct ferry_error *err)
+{
+    int rc = 0;
+
+    if (vmi && (what == POWER_STOP || ferry_streq(vmi->u.vmi.phase, "Failed") ||
+                ferry_streq(vmi->u.vmi.phase, "Succeeded"))) {
+        rc = vm_wait_gone(s, vmi, what == POWER_STOP, e->timeout_s, err);
+    }
+    return rc == 0 && what == POWER_START ? vm_wait_running(s, s->ns, name, e->timeout_s, err) : rc;
+}
+
+static int switch_power(struct session *s, const char *name, enum power what, const struct each *e,
+                        struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *vm = NULL, *vmi = NULL;
+    struct power_plan plan = {0};
+    int rc = get_machine(s, name, &vm, &vmi, err);
+
+    if (rc < 0 || (rc = power_decide(vm, vmi ? &vmi->u.vmi : NULL, what, &plan, err)) < 0) {
+        return rc;
+    }
+    ferry_cleanup_free char *patch = plan.patch;
+    if (patch) {
+        rc = kube_client_patch(s->client, plan.status ? kube_ref_status(vm) : kube_ref_of(vm),
+                               KUBE_PATCH_MERGE, patch, NULL, err);
+    }
+    if (rc < 0) {
+        return session_explain(err);
+    }
+    if (plan.nothing) {
+        printf("%s %s already\n", name, what == POWER_START ? "is started" : "is stopped");
+    } else {
+        printf("%s is being %s\n", name, what == POWER_START ? "started" : "stopped");
+    }
+    fflush(stdout);
+    rc = e->wait ? await_power(s, vmi, name, what, e, err) : 0;
+    if (rc == 0 && e->wait && what == POWER_STOP) {
+        printf("%s is stopped\n", name);
     }
     return rc;
 }
 
+static int start_one(struct session *s, const char *name, const struct each *e,
+                     struct ferry_error *err)
+{
+    return switch_power(s, name, POWER_START, e, err);
+}
+
+static int stop_one(struct session *s, const char *name, const struct each *e,
+                    struct ferry_error *err)
+{
+    return switch_power(s, name, POWER_STOP, e, err);
+}
+
+static int vm_start(int argc, char **argv, struct ferry_error *err)
+{
+    return for_each(&(struct ferry_command){.name = "ferry vm start",
+                                            .summary = "Starts virtual machines that stand, or "
+                                                       "whose guest has ended."},
+                    argc, argv, start_one, "return when they run", err);
+}
+
+static int vm_stop(int argc, char **argv, struct ferry_error *err)
+{
+    return for_each(&(struct ferry_command){.name = "ferry vm stop",
+                                            .summary = "Shuts virtual machines down; they stay to "
+                                                       "be started again."},
+                    argc, argv, stop_one, "return when they stand", err);
+}
+
 const struct cli_verb vm_verbs[] = {
-    {"create", "create a virtual machine: the built-in test guest, or a manifest", vm_create},
+    {"create", "create a virtual machine: the built-in test guest, or a manifest", verb_vm_create},
     {"list", "list virtual machines", vm_list},
+    {"start", "start a virtual machine", vm_start, .completes = "vms"},
+    {"stop", "shut a virtual machine down, to be started again", vm_stop, .completes = "vms"},
     {"console", "the serial line of a virtual machine, wherever it moves", verb_vm_console,
      .completes = "vms"},
     {"delete", "shut a virtual machine down and delete it", vm_delete, .completes = "vms"},
@@ -418,6 +341,7 @@ const struct cli_verb vm_verbs[] = {
 int verb_vm(int argc, char **argv, struct ferry_error *err)
 {
     return cli_dispatch("ferry vm",
-                        "Creates, lists and deletes virtual machines, and shows their consoles.",
+                        "Creates, lists, starts, stops and deletes virtual machines, and shows "
+                        "their consoles.",
                         vm_verbs, argc, argv, err);
 }

@@ -145,7 +145,7 @@ static const struct {
     {"NeverSchedulable", "target-pod", WHY_BROKEN,
      "no node can ever take it: change the VM's node selector, or add a node"},
     {"Unschedulable", "target-pod", WHY_BROKEN,
-     "make room on a node, or uncordon one ('kubectl get nodes')"},
+     "make room on a node, or uncordon one ('ferry node list')"},
     {"TargetPodPending", "target-pod", WHY_WAITS, ""},
     {"TargetPreparing", "target-prepared", WHY_WAITS, ""},
     {"PathAway", "path", WHY_BROKEN,
@@ -302,7 +302,7 @@ static void pod_pending(const struct why_view *v, struct why_link *l)
     if (c && ferry_streq(c->status, "False")) {
         say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name,
             text_or(c->message, "no more is known"));
-        remedy(l, "make room on a node, or uncordon one ('kubectl get nodes')");
+        remedy(l, "make room on a node, or uncordon one ('ferry node list')");
     } else if (trouble) {
         say(l, WHY_BROKEN, "%s is to start on %s, which %s", pod->meta.name, pod->node_name,
             trouble);

@@ -24,14 +24,7 @@ void why_output(const struct why_answer *a, bool yaml, struct ferry_buf *out)
         yyjson_mut_obj_add_str(doc, l, "text", a->links[i].text);
         yyjson_mut_obj_add_str(doc, l, "remedy", a->links[i].remedy);
     }
-    if (yaml) {
-        api_cleanup_doc yyjson_doc *plain = yyjson_mut_doc_imut_copy(doc, NULL);
-
-        output_yaml(yyjson_doc_get_root(plain), out);
-        return;
-    }
-    ferry_cleanup_free char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY, NULL);
-    ferry_buf_printf(out, "%s\n", text ? text : "null");
+    output_document(doc, yaml, out);
 }
 
 void why_render(const struct why_answer *a, struct ferry_buf *out)

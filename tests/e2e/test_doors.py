@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Wrong input at each door gets one clear sentence and a non-zero exit."""
+import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -81,6 +83,23 @@ def test_directory_of_somebody_else(bin_dir):
         site.close(False)
 
 
+HALTED = """
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: disk}
+spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: halted}
+spec:
+  runStrategy: Halted
+  template:
+    spec:
+      domain: {memory: {guest: 64Mi}, devices: {disks: [{name: disk, disk: {bus: virtio}}]}}
+      volumes: [{name: disk, persistentVolumeClaim: {claimName: disk}}]
+"""
+
 MANIFEST = """
 apiVersion: kubevirt.io/v1
 kind: VirtualMachineInstance
@@ -94,6 +113,43 @@ spec:
         kernelArgs: "ws=8 rate=1 hb=10"
         container: {image: ferry.io/builtin, kernelPath: /heartbeat.elf}
 """
+
+
+def check_power(site):
+    """A VirtualMachine is made, stopped, started, and deleted with its instance."""
+    refused(site.run("vm", "create", "x", "--run-strategy", "sometimes"), 2, "--run-strategy", "'sometimes'")
+    refused(site.run("vm", "start", "nobody"), 1, "no virtual machine 'nobody'")
+    refused(site.run("vm", "start"), 2, "missing")
+    refused(site.run("vm", "create", "-f", "-", "-o", "xml", stdin=MANIFEST % ""), 2, "--output", "'xml'")
+    made = json.loads(site.ferry("vm", "create", "pw", "--memory", "64Mi", "-o", "json").stdout)
+    assert made["kind"] == "VirtualMachine" and made["spec"]["runStrategy"] == "Manual", made
+    refused(site.run("vm", "create", "pw"), 1, "'pw'", "already")
+    wait_for("its instance", lambda: site.api.vmi("pw"))
+    assert "already" in site.ferry("vm", "start", "pw", "--wait").stdout
+    first = site.api.vmi("pw")["metadata"]["uid"]
+    assert site.ferry("vm", "list", "-o", "name").stdout == "virtualmachine.kubevirt.io/pw\n"
+    assert "Manual" in site.ferry("vm", "list", "-o", "wide").stdout
+
+    assert "pw is stopped" in site.ferry("vm", "stop", "pw", "--wait").stdout
+    wait_for("the instance to go", lambda: site.api.vmi("pw") is None)
+    wait_for("the list to say so", lambda: "Stopped" in site.ferry("vm", "list").stdout)
+    refused(site.run("migrate", "pw"), 1, "does not run", "ferry vm start pw")
+    assert "already" in site.ferry("vm", "stop", "pw").stdout
+    site.ferry("vm", "start", "pw", "--wait")
+    assert site.api.vmi("pw")["metadata"]["uid"] != first
+
+    # What ends by itself stays as it ended, and can be started.
+    os.kill(wait_for("its QEMU", site.qemus)[0], signal.SIGKILL)
+    wait_for("it to fail", lambda: "Failed" in site.ferry("vm", "list").stdout)
+    assert "runs on" in site.ferry("vm", "start", "pw", "--wait").stdout
+    site.ferry("vm", "delete", "pw", "--wait")
+    assert site.api.vmi("pw") is None and "No virtual machines" in site.ferry("vm", "list").stderr
+
+    # A manifest with what belongs to the VM; not started.
+    site.ferry("vm", "create", "-f", "-", stdin=HALTED)
+    assert "Stopped" in wait_for("its state", lambda: "Stopped" in (t := site.ferry("vm", "list").stdout) and t)
+    assert site.api.get("persistentvolumeclaims", "disk")
+    site.ferry("vm", "delete", "halted", "--wait")
 
 
 def test_calls_to_a_site_of_one_node(bin_dir):
@@ -114,8 +170,10 @@ def test_calls_to_a_site_of_one_node(bin_dir):
         refused(site.run("migrate", "from-file", "--to", "node1"), 1, "on node1 already")
         assert "from-file" in site.ferry("vm", "list").stdout
         assert site.ferry("vm", "list", "-o", "name").stdout == "virtualmachineinstance.kubevirt.io/from-file\n"
+        refused(site.run("vm", "stop", "from-file"), 1, "without a VirtualMachine", "ferry vm delete from-file")
         site.ferry("vm", "delete", "from-file", "--wait")
         assert "No virtual machines" in site.ferry("vm", "list").stderr
+        check_power(site)
 
         # The API server stopped for good: the supervisor, which would start it again, goes first.
         site.kill("supervisor")

@@ -82,6 +82,10 @@ def check_before_a_move(site):
     refused(site.run("why"), 2, "missing")
     refused(site.run("show", "vm"), 1, "no move called 'vm'")
     assert "nothing was changed" in site.ferry("migrate", "vm", "--dry-run").stdout
+    would = json.loads(site.ferry("migrate", "vm", "--dry-run", "-o", "json").stdout)
+    assert would["spec"]["vmiName"] == "vm", would
+    refused(site.run("migrate", "vm", "--watch", "-o", "json"), 2, "--watch")
+    refused(site.run("migrate", "vm", "-o", "xml"), 2, "'xml'")
     assert site.api.list("virtualmachineinstancemigrations") == []
     assert "No move goes on" in site.ferry("watch", "--once").stderr
     nodes = site.ferry("node", "list", "-o", "wide").stdout
@@ -126,6 +130,8 @@ def check_plan(site):
     assert answer["pathMeasured"] and answer["dataBytes"] > 1 << 20 and answer["low"]["totalMs"] > 0, answer
     refused(site.run("plan", "vm", "--to", site.node_of("vm")), 1, "already")
     refused(site.run("plan", "nobody"), 1, "'nobody'")
+    assert "dataBytes:" in site.ferry("plan", "vm", "-o", "yaml").stdout
+    refused(site.run("plan", "vm", "-o", "wide"), 2, "'wide'")
 
 
 def check_console(site):
@@ -184,6 +190,9 @@ def check_drain(site):
     site.ferry("vm", "create", "second", "--memory", "64Mi", "--wait")
     node = site.node_of("vm")
     other = "node2" if node == "node1" else "node1"
+    plan = json.loads(site.ferry("drain", node, "--dry-run", "-o", "json").stdout)
+    assert plan["node"] == node and {v["plan"] for v in plan["vms"]} == {"moves"}, plan
+    refused(site.run("drain", node, "-o", "json"), 2, "--dry-run")
     plan = site.ferry("drain", node, "--dry-run").stdout
     assert "vm" in plan and "moves" in plan, plan
     assert not site.api.get("nodes", node)["spec"].get("unschedulable")
@@ -206,7 +215,9 @@ def check_drain(site):
 
 def check_policies(site):
     assert "No policies" in site.ferry("policy", "list").stderr
-    site.ferry("policy", "create", "fast", "--vm-label", "app=db", "--allow-post-copy", "--bandwidth", "64Mi")
+    made = site.ferry("policy", "create", "fast", "--vm-label", "app=db", "--allow-post-copy", "--bandwidth", "64Mi",
+                      "-o", "name").stdout
+    assert made == "migrationpolicy.migrations.kubevirt.io/fast\n", made
     refused(site.run("policy", "create", "fast"), 1, "'fast' already")
     refused(site.run("policy", "create", "x", "--vm-label", "app"), 2, "KEY=VALUE")
     table = site.ferry("policy", "list").stdout

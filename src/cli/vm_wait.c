@@ -1,0 +1,106 @@
+#include "cli/vm_wait.h"
+
+#include <stdio.h>
+
+#include "api/object.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/str.h"
+
+enum { STEP_MS = 100 };
+
+/* One step of a wait; 0 = look again. `what` completes "waiting for ...". */
+static int wait_step(int64_t deadline_ns, const char *what, struct ferry_error *err)
+{
+    if (ferry_signals_wait(ferry_now_ns() + STEP_MS * FERRY_NS_PER_MS)) {
+        return ferry_fail(err, FERRY_CANCELLED, "interrupted while waiting for %s", what);
+    }
+    if (ferry_ms_left(deadline_ns) == 0) {
+        return ferry_fail(err, FERRY_RETRY,
+                          "waited too long for %s; 'ferry vm list' and 'ferry events' show how far "
+                          "it is",
+                          what);
+    }
+    return 0;
+}
+
+/* What keeps a VirtualMachine from having an instance, as an error; 0 when nothing does. */
+static int check_owner(struct session *s, const char *ns, const char *name, struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *vm = NULL;
+    int rc = kube_client_get(s->client, kube_ref(API_KIND_VM, ns, name), &vm, err);
+
+    if (rc < 0) {
+        return rc == -(int)FERRY_NOT_FOUND
+                   ? ferry_fail(err, FERRY_NOT_FOUND, "%s was deleted meanwhile", name)
+                   : session_explain(err);
+    }
+    const struct api_condition *c = api_condition_find(&vm->u.vm.conditions, "Failure");
+    return c && ferry_streq(c->status, "True")
+               ? ferry_fail(err, FERRY_FATAL, "%s cannot start: %s", name,
+                            c->message ? c->message : "no reason is given")
+               : 0;
+}
+
+static int check_instance(const struct api_vmi *v, struct ferry_error *err)
+{
+    if (!ferry_streq(v->phase, "Failed") && !ferry_streq(v->phase, "Succeeded")) {
+        return 0;
+    }
+    return ferry_fail(err, FERRY_FATAL, "%s does not run: it is %s%s%s", v->meta.name, v->phase,
+                      v->reason ? ", reason " : "", v->reason ? v->reason : "");
+}
+
+int vm_wait_running(struct session *s, const char *ns, const char *name, int timeout_s,
+                    struct ferry_error *err)
+{
+    int64_t deadline = ferry_now_ns() + timeout_s * FERRY_NS_PER_S;
+    ferry_cleanup_free char *what = ferry_asprintf("%s to run", name);
+
+    for (;;) {
+        api_cleanup_object struct api_object *o = NULL;
+        int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, ns, name), &o, err);
+
+        if (rc == 0 && ferry_streq(o->u.vmi.phase, "Running")) {
+            printf("%s runs on %s\n", name, o->u.vmi.node_name);
+            return 0;
+        }
+        /* An instance that is on its way out makes room for the next. */
+        if (rc == 0 && !o->meta->deleted_ms) {
+            rc = check_instance(&o->u.vmi, err);
+        } else if (rc == 0 || rc == -(int)FERRY_NOT_FOUND) {
+            rc = check_owner(s, ns, name, err);
+        } else {
+            rc = session_explain(err);
+        }
+        if (rc < 0 || (rc = wait_step(deadline, what, err)) < 0) {
+            return rc;
+        }
+    }
+}
+
+int vm_wait_gone(struct session *s, const struct api_object *o, bool over, int timeout_s,
+                 struct ferry_error *err)
+{
+    int64_t deadline = ferry_now_ns() + timeout_s * FERRY_NS_PER_S;
+    ferry_cleanup_free char *what = ferry_asprintf("%s to %s", o->meta->name, over ? "stop" : "go");
+
+    for (;;) {
+        api_cleanup_object struct api_object *now = NULL;
+        int rc = kube_client_get(s->client, kube_ref_of(o), &now, err);
+
+        if (rc == -(int)FERRY_NOT_FOUND || (now && !ferry_streq(now->meta->uid, o->meta->uid))) {
+            return 0;
+        }
+        if (rc < 0) {
+            return session_explain(err);
+        }
+        if (over && now->kind == API_KIND_VMI && check_instance(&now->u.vmi, err) < 0) {
+            return 0;
+        }
+        rc = wait_step(deadline, what, err);
+        if (rc < 0) {
+            return rc;
+        }
+    }
+}
