@@ -55,7 +55,13 @@ void auth_identify(const struct http_peer *peer, struct auth_who *ret)
 /* ---- rules -------------------------------------------------------------------------------------
  */
 
-enum { READ = 1, CREATE = 2, CHANGE = 4, DELETE = 8, ALL_WRITES = CREATE | CHANGE | DELETE };
+enum {
+    READ = AUTH_READ,
+    CREATE = AUTH_CREATE,
+    CHANGE = AUTH_CHANGE,
+    DELETE = AUTH_DELETE,
+    ALL_WRITES = CREATE | CHANGE | DELETE
+};
 
 static unsigned bit_of(enum route_verb verb)
 {
@@ -78,17 +84,7 @@ static unsigned bit_of(enum route_verb verb)
     return 0;
 }
 
-struct rule {
-    const char *plural;      /* "*" = all but secrets */
-    const char *subresource; /* "*" = any, also none */
-    enum auth_role role;
-    unsigned verbs;
-    enum auth_answer answer;
-    bool named_as_node; /* the object must bear the node's name */
-};
-
-/* The first row that fits decides; no row is a no. */
-static const struct rule rules[] = {
+static const struct auth_rule rules[] = {
     {"*", "*", AUTH_CONTROLLER, READ, AUTH_YES, false},
     {"virtualmachineinstances", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"virtualmachineinstancemigrations", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
@@ -111,7 +107,13 @@ static const struct rule rules[] = {
     {"*", "*", AUTH_VIEWER, READ, AUTH_YES, false},
 };
 
-static bool rule_fits(const struct rule *rule, const struct auth_who *who,
+const struct auth_rule *auth_rules(size_t *ret_n)
+{
+    *ret_n = sizeof(rules) / sizeof(rules[0]);
+    return rules;
+}
+
+static bool rule_fits(const struct auth_rule *rule, const struct auth_who *who,
                       const struct route *route)
 {
     const char *plural = route->resource->plural;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <yyjson.h>
 
 #include "apiserver/route.h"
@@ -31,6 +32,19 @@ enum auth_answer {
     AUTH_YES,
     AUTH_IF_OWN, /* ask auth_owns() with the object as stored, and auth_keeps_spec() with the new */
 };
+/* One row of the table of roles. */
+enum auth_verbs { AUTH_READ = 1, AUTH_CREATE = 2, AUTH_CHANGE = 4, AUTH_DELETE = 8 };
+struct auth_rule {
+    const char *plural;      /* "*" = all but secrets */
+    const char *subresource; /* "*" = any, also none */
+    enum auth_role role;
+    unsigned verbs; /* of enum auth_verbs */
+    enum auth_answer answer;
+    bool named_as_node; /* the object must bear the node's name */
+};
+/* The first row that fits decides; no row is a no. The admin, who may do everything, has none. */
+const struct auth_rule *auth_rules(size_t *ret_n);
+
 /* By role, verb and address alone. */
 enum auth_answer auth_check(const struct auth_who *who, const struct route *route);
 /* The stored object belongs to the node: a pod bound to it; a VMI that runs there or moves from or

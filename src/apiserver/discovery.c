@@ -20,13 +20,33 @@ static bool first_of_group(const struct api_resource *r)
     return true;
 }
 
-/* Groups whose only calls are subresources: clients look for them before they call those. */
+/* Groups without stored objects: clients look for them before they call what is in them. */
 static const struct api_resource bare_groups[] = {
-    {.group = "policy", .version = "v1", .singular = "pods/eviction", .kind_name = "Eviction"},
+    {.group = "policy",
+     .version = "v1",
+     .plural = "pods/eviction",
+     .kind_name = "Eviction",
+     .namespaced = true},
     {.group = "subresources.kubevirt.io",
      .version = "v1",
-     .singular = "virtualmachines/migrate",
-     .kind_name = "VirtualMachine"},
+     .plural = "virtualmachines/migrate",
+     .kind_name = "VirtualMachine",
+     .namespaced = true},
+    {.group = "authorization.k8s.io",
+     .version = "v1",
+     .plural = "selfsubjectaccessreviews",
+     .singular = "selfsubjectaccessreview",
+     .kind_name = "SelfSubjectAccessReview"},
+    {.group = "authorization.k8s.io",
+     .version = "v1",
+     .plural = "selfsubjectrulesreviews",
+     .singular = "selfsubjectrulesreview",
+     .kind_name = "SelfSubjectRulesReview"},
+    {.group = "authentication.k8s.io",
+     .version = "v1",
+     .plural = "selfsubjectreviews",
+     .singular = "selfsubjectreview",
+     .kind_name = "SelfSubjectReview"},
 };
 enum { BARE_GROUPS = sizeof(bare_groups) / sizeof(bare_groups[0]) };
 
@@ -54,8 +74,10 @@ static void groups(struct ferry_buf *b)
         }
     }
     for (size_t i = 0; i < BARE_GROUPS; i++) {
-        ferry_buf_puts(b, ",");
-        put_group(b, &bare_groups[i], false);
+        if (i == 0 || !ferry_streq(bare_groups[i].group, bare_groups[i - 1].group)) {
+            ferry_buf_puts(b, ",");
+            put_group(b, &bare_groups[i], false);
+        }
     }
     ferry_buf_puts(b, "]}");
 }
@@ -104,14 +126,21 @@ static void put_resource(struct ferry_buf *b, const struct api_resource *r)
 }
 
 /* kubectl takes an empty group for a broken one. */
-static void put_bare_resource(struct ferry_buf *b, const char *group)
+static void put_bare_resources(struct ferry_buf *b, const char *group)
 {
+    bool first = true;
+
     for (size_t i = 0; i < BARE_GROUPS; i++) {
-        if (ferry_streq(bare_groups[i].group, group)) {
+        const struct api_resource *r = &bare_groups[i];
+
+        if (ferry_streq(r->group, group)) {
             ferry_buf_printf(b,
-                             "{\"name\":\"%s\",\"singularName\":\"\",\"namespaced\":true,"
-                             "\"kind\":\"%s\",\"verbs\":[\"create\",\"update\"]}",
-                             bare_groups[i].singular, bare_groups[i].kind_name);
+                             "%s{\"name\":\"%s\",\"singularName\":\"%s\",\"namespaced\":%s,"
+                             "\"kind\":\"%s\",\"verbs\":[\"create\"%s]}",
+                             first ? "" : ",", r->plural, r->singular ? r->singular : "",
+                             r->namespaced ? "true" : "false", r->kind_name,
+                             r->namespaced ? ",\"update\"" : "");
+            first = false;
         }
     }
 }
@@ -132,7 +161,7 @@ static void resources(struct ferry_buf *b, const char *group, const char *versio
             first = false;
         }
     }
-    put_bare_resource(b, group);
+    put_bare_resources(b, group);
     ferry_buf_puts(b, "]}");
 }
 

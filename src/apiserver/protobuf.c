@@ -17,10 +17,11 @@ enum type {
     INTEGER,
     BOOLEAN,
     MESSAGE,
-    STRINGS,    /* repeated */
-    MESSAGES,   /* repeated */
-    STRING_MAP, /* map<string, string> */
-    BYTES_MAP,  /* map<string, bytes>, base64 in JSON */
+    STRINGS,      /* repeated */
+    MESSAGES,     /* repeated */
+    STRING_MAP,   /* map<string, string> */
+    BYTES_MAP,    /* map<string, bytes>, base64 in JSON */
+    QUANTITY_MAP, /* map<string, Quantity>; a Quantity is a message with its text as field 1 */
 };
 
 struct field {
@@ -78,6 +79,42 @@ static const struct field delete_fields[] = {
     {"dryRun", NULL, 5, STRINGS},
     {.name = NULL},
 };
+static const struct field quota_spec_fields[] = {
+    {"hard", NULL, 1, QUANTITY_MAP}, {"scopes", NULL, 2, STRINGS}, {.name = NULL}};
+static const struct field quota_fields[] = {
+    {"metadata", meta_fields, 1, MESSAGE},
+    {"spec", quota_spec_fields, 2, MESSAGE},
+    {.name = NULL},
+};
+static const struct field eviction_fields[] = {
+    {"metadata", meta_fields, 1, MESSAGE},
+    {"deleteOptions", delete_fields, 2, MESSAGE},
+    {.name = NULL},
+};
+static const struct field resource_fields[] = {
+    {"namespace", NULL, 1, STRING}, {"verb", NULL, 2, STRING},
+    {"group", NULL, 3, STRING},     {"version", NULL, 4, STRING},
+    {"resource", NULL, 5, STRING},  {"subresource", NULL, 6, STRING},
+    {"name", NULL, 7, STRING},      {.name = NULL},
+};
+static const struct field path_fields[] = {
+    {"path", NULL, 1, STRING}, {"verb", NULL, 2, STRING}, {.name = NULL}};
+static const struct field access_spec_fields[] = {
+    {"resourceAttributes", resource_fields, 1, MESSAGE},
+    {"nonResourceAttributes", path_fields, 2, MESSAGE},
+    {.name = NULL},
+};
+static const struct field access_review_fields[] = {
+    {"metadata", meta_fields, 1, MESSAGE},
+    {"spec", access_spec_fields, 2, MESSAGE},
+    {.name = NULL},
+};
+static const struct field rules_spec_fields[] = {{"namespace", NULL, 1, STRING}, {.name = NULL}};
+static const struct field rules_review_fields[] = {
+    {"metadata", meta_fields, 1, MESSAGE},
+    {"spec", rules_spec_fields, 2, MESSAGE},
+    {.name = NULL},
+};
 
 static const struct {
     const char *kind;
@@ -87,6 +124,11 @@ static const struct {
     {"ConfigMap", configmap_fields},
     {"Secret", secret_fields},
     {"DeleteOptions", delete_fields},
+    {"ResourceQuota", quota_fields},
+    {"Eviction", eviction_fields},
+    {"SelfSubjectAccessReview", access_review_fields},
+    {"SelfSubjectRulesReview", rules_review_fields},
+    {"SelfSubjectReview", namespace_fields}, /* metadata alone */
 };
 
 /* ---- bytes -------------------------------------------------------------------------------------
@@ -180,8 +222,29 @@ static yyjson_mut_val *base64(yyjson_mut_doc *doc, struct slice s)
     return yyjson_mut_strncpy(doc, (const char *)out, (size_t)n);
 }
 
+static yyjson_mut_val *quantity(yyjson_mut_doc *doc, struct slice s)
+{
+    struct slice value = {.at = s.at};
+    struct raw f;
+
+    while (s.len) {
+        if (!take_field(&s, &f) || (f.number == 1 && f.wire != WIRE_BYTES)) {
+            return NULL;
+        }
+        value = f.number == 1 ? f.bytes : value;
+    }
+    return text(doc, value);
+}
+
+static yyjson_mut_val *map_value(yyjson_mut_doc *doc, struct slice s, enum type type)
+{
+    return type == BYTES_MAP      ? base64(doc, s)
+           : type == QUANTITY_MAP ? quantity(doc, s)
+                                  : text(doc, s);
+}
+
 /* An entry of a map is a message with key 1 and value 2; absent ones are empty. */
-static bool put_entry(yyjson_mut_doc *doc, yyjson_mut_val *map, struct slice s, bool bytes)
+static bool put_entry(yyjson_mut_doc *doc, yyjson_mut_val *map, struct slice s, enum type type)
 {
     struct slice key = {.at = s.at}, value = {.at = s.at};
     struct raw f;
@@ -196,7 +259,7 @@ static bool put_entry(yyjson_mut_doc *doc, yyjson_mut_val *map, struct slice s, 
             value = f.bytes;
         }
     }
-    yyjson_mut_val *k = text(doc, key), *v = bytes ? base64(doc, value) : text(doc, value);
+    yyjson_mut_val *k = text(doc, key), *v = map_value(doc, value, type);
     return k && v && yyjson_mut_obj_put(map, k, v);
 }
 
@@ -251,7 +314,8 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *into, const struct fi
         return yyjson_mut_arr_append(child(doc, into, f->name, true), text(doc, raw->bytes));
     case STRING_MAP:
     case BYTES_MAP:
-        return put_entry(doc, child(doc, into, f->name, false), raw->bytes, f->type == BYTES_MAP);
+    case QUANTITY_MAP:
+        return put_entry(doc, child(doc, into, f->name, false), raw->bytes, f->type);
     }
     return false;
 }

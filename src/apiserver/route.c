@@ -20,6 +20,16 @@ const char *route_verb_name(enum route_verb v)
     return verb_names[v];
 }
 
+enum route_verb route_verb_of(const char *name)
+{
+    enum route_verb v = 0;
+
+    while (v < ROUTE_VERB_COUNT && !ferry_streq(verb_names[v], name)) {
+        v++;
+    }
+    return v;
+}
+
 bool route_verb_reads(enum route_verb v)
 {
     return v == ROUTE_GET || v == ROUTE_LIST || v == ROUTE_WATCH;
@@ -68,7 +78,7 @@ bool route_is_object_path(const char *path)
            (ferry_streq(p.text[0], "apis") && p.n > 3);
 }
 
-static bool knows_subresource(const struct api_resource *r, const char *sub)
+bool route_knows_subresource(const struct api_resource *r, const char *sub)
 {
     return !*sub || (ferry_streq(sub, "status") && r->has_status) ||
            ((ferry_streq(sub, "binding") || ferry_streq(sub, "eviction")) &&
@@ -154,7 +164,7 @@ int route_parse(const char *method, const char *path, bool watch, struct route *
     if (p.n > at + 2) {
         snprintf(ret->subresource, sizeof(ret->subresource), "%s", p.text[at + 2]);
     }
-    if (!knows_subresource(ret->resource, ret->subresource) ||
+    if (!route_knows_subresource(ret->resource, ret->subresource) ||
         (*ret->name && ret->resource->namespaced && !*ret->ns)) {
         return status_fail(st, 404, "the server could not find the requested resource");
     }

@@ -19,6 +19,8 @@ enum route_verb {
 };
 const char *route_verb_name(enum route_verb v);
 bool route_verb_reads(enum route_verb v);
+/* "list"; ROUTE_VERB_COUNT for a word that is no verb. */
+enum route_verb route_verb_of(const char *name);
 
 enum { ROUTE_PART_MAX = 256 };
 
@@ -33,5 +35,6 @@ struct route {
 /* `path` is percent-decoded; `watch` says that the query asks for one. */
 int route_parse(const char *method, const char *path, bool watch, struct route *ret,
                 struct status *st);
+bool route_knows_subresource(const struct api_resource *r, const char *subresource);
 /* The path belongs to objects: "/api/v1/..." or "/apis/GROUP/VERSION/...". */
 bool route_is_object_path(const char *path);

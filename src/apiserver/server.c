@@ -22,6 +22,7 @@
 #include "apiserver/read.h"
 #include "apiserver/remove.h"
 #include "apiserver/request.h"
+#include "apiserver/self_review.h"
 #include "apiserver/store.h"
 #include "apiserver/subresource.h"
 #include "apiserver/token.h"
@@ -177,6 +178,7 @@ static bool is_health(const char *path)
            ferry_streq(path, "/livez");
 }
 
+/* A role is not needed to learn that one has none. */
 static int check_known(struct request *r)
 {
     const struct http_peer *peer = http_peer(r->x);
@@ -192,7 +194,12 @@ static int check_known(struct request *r)
                                               : "no client certificate",
                            peer->tls_error);
     }
-    if (r->who.role == AUTH_NOBODY) {
+    if (http_header(r->x, "Impersonate-User") || http_header(r->x, "Impersonate-Group") ||
+        http_header(r->x, "Impersonate-Uid")) {
+        /* Who asks for fewer rights must not get more. */
+        return status_fail(&r->st, 403, "forbidden: impersonation is not available at this API");
+    }
+    if (r->who.role == AUTH_NOBODY && !self_review_is_path(http_path(r->x))) {
         return status_fail(&r->st, 403, "forbidden: User \"%s\" has no role at this API",
                            r->who.user);
     }
@@ -230,6 +237,9 @@ static int serve(struct request *r, const struct apiserver *s)
     }
     if (check_known(r) < 0) {
         return -1;
+    }
+    if (self_review_is_path(path)) {
+        return self_review_serve(r);
     }
     if (ferry_streq(path, "/ferry/v1/backup")) {
         return serve_backup(r);

@@ -85,6 +85,13 @@ static int become_child(const struct ferry_spawn *w, const char *program, char *
     if (w->out_fd >= 0 && (dup2(w->out_fd, 1) < 0 || dup2(w->out_fd, 2) < 0)) {
         return errno;
     }
+    for (const char *const *f = w->join_files; f && *f; f++) {
+        int group = open(*f, O_WRONLY | O_CLOEXEC);
+
+        if (group < 0 || write(group, "0", 1) < 0) {
+            return errno;
+        }
+    }
     if (w->netns) {
         int ns = open(w->netns, O_RDONLY | O_CLOEXEC);
 

@@ -6,8 +6,9 @@
  * pod_decide() and does what it says; whatever fails is simply tried again, because all of it is
  * idempotent.
  *
- * Kept in memory per pod is only what may be forgotten: when SIGTERM was sent, why the last start
- * failed. An entry belongs to the worker that has its key; the list itself has the lock. */
+ * Kept in memory per pod is only what may be forgotten: why the last start failed, and until when
+ * the next one waits. An entry belongs to the worker that has its key; the list itself has the
+ * lock. */
 #include "pods/agent.h"
 
 #include <errno.h>
@@ -43,9 +44,8 @@ enum {
 struct entry {
     struct entry *next;
     char *uid;
-    char *ns, *name; /* guarded by the lock; NULL when only a directory is known */
-    int64_t stop_ms; /* the rest is the worker's */
-    char *start_error;
+    char *ns, *name;   /* guarded by the lock; NULL when only a directory is known */
+    char *start_error; /* the rest is the worker's */
     int64_t retry_ms, backoff_ms;
     bool watched; /* a watcher thread runs; guarded by the lock */
 };
@@ -326,7 +326,8 @@ static void start(struct agent *a, struct entry *e, struct api_object *o,
                                     .name = o->meta->name,
                                     .args = cmd->args,
                                     .n_args = cmd->n,
-                                    .disks = &disks};
+                                    .disks = &disks,
+                                    .limits = &cmd->limits};
     struct ferry_error err;
     pid_t bwrap = 0;
     int rc =
@@ -339,6 +340,12 @@ static void start(struct agent *a, struct entry *e, struct api_object *o,
     if (sandbox_start(&a->cfg.host, &pod, &bwrap, &err) < 0) {
         start_failed(a, e, o, "FailedCreatePodSandBox", &err);
         return;
+    }
+    const char *unkept = cgroup_unkept(&cmd->limits, a->cfg.host.cgroups);
+    if (unkept) {
+        kube_record(a->recorder, o, KUBE_EVENT_WARNING, "LimitNotEnforced",
+                    "This node has no control groups for %s: the limit of the pod is not kept",
+                    unkept);
     }
     ferry_info("sandbox started", F_STR("pod", o->meta->name), F_STR("uid", e->uid));
     kube_record(a->recorder, o, KUBE_EVENT_NORMAL, "Started", "Started container compute");
@@ -359,8 +366,7 @@ static int act(struct agent *a, struct entry *e, struct api_object *o, enum pod_
         break;
     case POD_STOP:
         ferry_info("stopping a sandbox", F_STR("uid", e->uid));
-        e->stop_ms = ferry_now_unix_ms();
-        return sandbox_signal(&a->cfg.host, e->uid, SIGTERM, err);
+        return sandbox_stop(&a->cfg.host, e->uid, err);
     case POD_KILL:
         ferry_warn("killing a sandbox", F_STR("uid", e->uid));
         return sandbox_signal(&a->cfg.host, e->uid, SIGKILL, err);
@@ -421,7 +427,6 @@ static int reconcile(void *ctx, const char *uid, struct kube_again *again, struc
     if (local.sandbox.state == SANDBOX_RUNNING) {
         watch_sandbox(a, e, 0);
     }
-    local.stop_ms = e->stop_ms;
     local.start_error = e->start_error;
     local.retry_ms = e->retry_ms;
     if (o && pod_dialect_read(yyjson_obj_get((yyjson_val *)o->root, "spec"), &cmd, &refused) < 0) {

@@ -3,7 +3,7 @@
 #include "base/str.h"
 
 /* For pods whose object went away while they ran: the site no longer knows them. */
-enum { ORPHAN_GRACE_S = 30 };
+enum { ORPHAN_GRACE_S = 30, EXIT_KILLED = 137 };
 
 static bool is_final(const char *phase)
 {
@@ -13,9 +13,9 @@ static bool is_final(const char *phase)
 /* A running sandbox that should not be: SIGTERM, and SIGKILL when the grace period is over. */
 static struct pod_decision end_sandbox(const struct pod_local *l, int64_t grace_s, int64_t now_ms)
 {
-    int64_t deadline_ms = l->stop_ms + grace_s * 1000;
+    int64_t deadline_ms = l->sandbox.stop_ms + grace_s * 1000;
 
-    if (!l->stop_ms && grace_s > 0) {
+    if (!l->sandbox.stop_ms && grace_s > 0) {
         return (struct pod_decision){.action = POD_STOP, .again_ms = now_ms + grace_s * 1000};
     }
     if (grace_s <= 0 || now_ms >= deadline_ms) {
@@ -30,12 +30,19 @@ static struct pod_report report_running(const struct pod_local *l)
         .phase = "Running", .running = true, .started_ms = l->sandbox.started_ms};
 }
 
+/* A launcher whose QEMU the kernel killed ends in good order; its pod has failed all the same. */
 static struct pod_report report_ended(const struct pod_local *l)
 {
+    bool killed = l->sandbox.kills > 0;
+    int code = killed && l->sandbox.exit_code == 0 ? EXIT_KILLED : l->sandbox.exit_code;
+
     return (struct pod_report){
-        .phase = l->sandbox.exit_code == 0 ? "Succeeded" : "Failed",
+        .phase = code == 0 ? "Succeeded" : "Failed",
         .terminated = true,
-        .exit_code = l->sandbox.exit_code,
+        .end_reason = killed      ? "OOMKilled"
+                      : code == 0 ? "Completed"
+                                  : "Error",
+        .exit_code = code,
         .started_ms = l->sandbox.started_ms,
         .ended_ms = l->sandbox.ended_ms,
     };
@@ -75,7 +82,8 @@ static struct pod_decision decide_absent(const struct api_pod *pod, const struct
                                                 .message = "the sandbox is gone: the node was "
                                                            "restarted",
                                                 .terminated = true,
-                                                .exit_code = 137}};
+                                                .end_reason = "ContainerStatusUnknown",
+                                                .exit_code = EXIT_KILLED}};
     }
     if (l->unsupported) {
         return (struct pod_decision){.report = {.phase = "Failed",

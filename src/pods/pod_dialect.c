@@ -83,10 +83,13 @@ static int read_container(const yyjson_val *spec, const yyjson_val *c, struct po
     if (rc == 0) {
         rc = pod_volumes_read(spec, c, &cmd.volumes, err);
     }
+    if (rc == 0) {
+        rc = cgroup_limits_read(c, &cmd.limits, err);
+    }
     if (rc < 0) {
         return rc;
     }
-    *ret = (struct pod_command){.n = cmd.n - 1, .volumes = cmd.volumes};
+    *ret = (struct pod_command){.n = cmd.n - 1, .volumes = cmd.volumes, .limits = cmd.limits};
     memcpy(ret->args, cmd.args + 1, ret->n * sizeof(ret->args[0]));
     return 0;
 }
@@ -94,8 +97,8 @@ static int read_container(const yyjson_val *spec, const yyjson_val *c, struct po
 int pod_dialect_read(const yyjson_val *spec, struct pod_command *ret, struct ferry_error *err)
 {
     static const char *const unsupported[] = {
-        "initContainers", "ephemeralContainers", "hostNetwork",           "hostPID",
-        "hostIPC",        "hostAliases",         "shareProcessNamespace", NULL};
+        "initContainers", "ephemeralContainers",   "hostNetwork",           "hostPID", "hostIPC",
+        "hostAliases",    "shareProcessNamespace", "activeDeadlineSeconds", NULL};
     yyjson_val *containers = field(spec, "containers");
     yyjson_val *restart = field(spec, "restartPolicy");
     int rc = refuse_fields(spec, "spec", unsupported, err);

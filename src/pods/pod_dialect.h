@@ -8,6 +8,7 @@
 #include <yyjson.h>
 
 #include "base/error.h"
+#include "pods/cgroup_plan.h"
 #include "pods/pod_volumes.h"
 
 enum { POD_ARGS_MAX = 64, POD_ARG_BYTES = 4096 };
@@ -16,6 +17,7 @@ struct pod_command {
     const char *args[POD_ARGS_MAX]; /* the launcher's; point into the object */
     size_t n;
     struct pod_volumes volumes;
+    struct cgroup_limits limits;
 };
 
 /* `spec` is the pod's spec. -FERRY_INVALID names what is not supported. */

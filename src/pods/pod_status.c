@@ -139,7 +139,7 @@ static yyjson_mut_val *container_state(struct draft *d, const struct pod_report 
         yyjson_mut_obj_add_val(d->doc, state, "running", s);
     } else if (r->terminated) {
         yyjson_mut_obj_add_int(d->doc, s, "exitCode", r->exit_code);
-        set_str(d, s, "reason", r->exit_code == 0 ? "Completed" : "Error");
+        set_str(d, s, "reason", r->end_reason);
         set_time(d, s, "startedAt", r->started_ms);
         set_time(d, s, "finishedAt", r->ended_ms);
         yyjson_mut_obj_add_val(d->doc, state, "terminated", s);

@@ -130,6 +130,7 @@ int sandbox_probe(const struct sandbox_host *h, const char *uid, struct sandbox_
 {
     ferry_cleanup_free char *exit_path = file_of(h, uid, "exit");
     ferry_cleanup_free char *info_path = file_of(h, uid, "sandbox.json");
+    ferry_cleanup_free char *stop_path = file_of(h, uid, "stop");
     struct sandbox_probe p = {.state = SANDBOX_NONE};
     struct stat st;
     int rc = probe_exit(exit_path, &p, err);
@@ -139,6 +140,12 @@ int sandbox_probe(const struct sandbox_host *h, const char *uid, struct sandbox_
     }
     if (p.state != SANDBOX_NONE && stat(info_path, &st) == 0) {
         p.started_ms = mtime_ms(&st);
+    }
+    if (p.state != SANDBOX_NONE && stat(stop_path, &st) == 0) {
+        p.stop_ms = mtime_ms(&st);
+    }
+    if (p.state == SANDBOX_ENDED) {
+        p.kills = cgroup_kills(h->cgroups, uid);
     }
     *ret = p;
     return 0;
@@ -442,12 +449,18 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .disks = pod->disks,
     };
     sandbox_args_cleanup struct sandbox_args args;
+    ferry_cleanup(cgroup_joins_done) struct cgroup_joins joins = {0};
     sandbox_args(&spec, &args);
+    rc = cgroup_make(h->cgroups, pod->uid, pod->limits, &joins, err);
+    if (rc < 0) {
+        return rc;
+    }
     const int pass[] = {fds.control, fds.exit, fds.info};
     rc = ferry_spawn(&(struct ferry_spawn){.argv = (const char *const *)args.argv,
                                            .out_fd = fds.log,
                                            .pass_fds = pass,
                                            .n_pass_fds = 3,
+                                           .join_files = (const char *const *)joins.files,
                                            .new_session = true},
                      ret_pid, err);
     if (rc < 0) {
@@ -514,6 +527,17 @@ int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struc
     return 0;
 }
 
+int sandbox_stop(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = file_of(h, uid, "stop");
+    struct ferry_error why;
+
+    if (access(path, F_OK) < 0 && ferry_write_file(path, "", 0, 0600, &why) < 0) {
+        ferry_warn("a grace period may begin anew after a restart", F_STR("pod", uid), F_ERR(&why));
+    }
+    return sandbox_signal(h, uid, SIGTERM, err);
+}
+
 int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
 {
     ferry_cleanup_free char *dir = ferry_asprintf("%s/%s", h->pods_dir, uid);
@@ -525,6 +549,10 @@ int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_e
     }
     if (p.state == SANDBOX_RUNNING) {
         return ferry_fail(err, FERRY_CONFLICT, "the sandbox of pod %s is still running", uid);
+    }
+    rc = cgroup_remove(h->cgroups, uid, err);
+    if (rc < 0) {
+        return rc;
     }
     /* At once for everybody who looks: away from under its name first, then bit by bit. */
     ferry_cleanup_free char *gone = ferry_asprintf("%s/" GONE_PREFIX "%s", h->pods_dir, uid);

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "pods/cgroup.h"
 #include "pods/sandbox_args.h"
 
 /* This host, the same for all pods. */
@@ -27,6 +28,7 @@ struct sandbox_host {
     gid_t vm_gid;
     uid_t relay_uid; /* who connects to sockets in m/ and libvirt/ */
     gid_t relay_gid;
+    const struct cgroup_layout *cgroups;
 };
 
 struct sandbox_pod {
@@ -34,6 +36,7 @@ struct sandbox_pod {
     const char *const *args; /* the launcher's, from the pod */
     size_t n_args;
     const struct sandbox_disks *disks;
+    const struct cgroup_limits *limits;
 };
 
 enum sandbox_state {
@@ -46,6 +49,8 @@ struct sandbox_probe {
     enum sandbox_state state;
     int exit_code;                  /* when ended; 137 when it was killed */
     long long started_ms, ended_ms; /* wall clock, from the files */
+    long long stop_ms;              /* when it was first asked to stop, 0 = never */
+    long long kills;                /* what the kernel killed for want of memory */
 };
 
 /* True for what may be used as a directory name below pods_dir. */
@@ -69,6 +74,9 @@ char *sandbox_pod_key(const struct sandbox_host *h, const char *uid);
 /* Signals PID 1: SIGTERM asks the launcher to stop, SIGKILL ends everything inside. Fine when it
  * is over already. */
 int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struct ferry_error *err);
+
+/* SIGTERM, and from now on the probe says since when: the grace period outlives the agent. */
+int sandbox_stop(const struct sandbox_host *h, const char *uid, struct ferry_error *err);
 
 /* Removes what is left of an ended sandbox. Missing is fine; running is an error. */
 int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_error *err);

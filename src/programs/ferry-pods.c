@@ -25,6 +25,7 @@ enum { RELAY_ID = 61200, VM_ID = 61201 };
 struct settings {
     const char *root, *node, *kubeconfig, *launcher, *guest_dir, *vm_user;
     int relay_gid;
+    bool no_cgroups;
 };
 
 /* "UID:GID", or a user's name. */
@@ -140,6 +141,7 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
                  .relay_uid = RELAY_ID,
                  .relay_gid = RELAY_ID},
     };
+    ferry_cleanup(cgroup_layout_done) struct cgroup_layout cgroups = {0};
     const struct passwd *relay = getpwnam("ferry-relay");
     struct agent *agent = NULL;
 
@@ -150,6 +152,10 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
     if (s->relay_gid) {
         cfg.host.relay_gid = (gid_t)s->relay_gid;
     }
+    if (!s->no_cgroups) {
+        cgroup_detect(&cgroups);
+    }
+    cfg.host.cgroups = &cgroups;
     int rc = s->vm_user ? parse_user(s->vm_user, &cfg.host.vm_uid, &cfg.host.vm_gid, err) : 0;
     if (rc == 0) {
         rc = kube_client_open(p->kubeconfig, &client, err);
@@ -186,6 +192,8 @@ int main(int argc, char **argv)
          "who runs launcher, libvirtd and QEMU (default: 61201:61201)"},
         {"relay-gid", 0, FERRY_OPTION_INT, &s.relay_gid, "GID",
          "group of the relay (default: that of user ferry-relay, or 61200)"},
+        {"no-cgroups", 0, FERRY_OPTION_FLAG, &s.no_cgroups, NULL,
+         "make no control groups: the limits of pods are not kept"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };

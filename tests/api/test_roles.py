@@ -58,13 +58,53 @@ class Roles(unittest.TestCase):
         # what is not served at all is refused, too
         return answer.status not in (401, 403) and b"could not find the requested resource" not in text, f"{answer.status} {text[:200]}"
 
-    def test_table(self):
+    def ask_whether(self, who, verb, what):
+        """The same as a question: kubectl auth can-i."""
+        resource, group, subresource, name, ns = roles.parse(what)
+        status, answer = self.who[who].call("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": {
+                "namespace": ns, "verb": verb, "group": group, "resource": resource, "subresource": subresource, "name": name}}})
+        if status in (401, 403):  # a stranger may not even ask
+            return False, answer
+        self.assertEqual(status, 201, answer)
+        return answer["status"]["allowed"], answer
+
+    def test_calls(self):
+        self.check_table(self.ask)
+
+    def test_questions(self):
+        self.check_table(self.ask_whether)
+
+    def test_who_am_i(self):
+        for who, name, group in (("admin", "ferry-admin", "ferry:admins"), ("viewer", "somebody", "ferry:viewers"),
+                                 ("node", "system:node:a", "system:nodes"), ("relay", "ferry-relay:a", None)):
+            answer = self.who[who].ok("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {
+                "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}, code=201)
+            user = answer["status"]["userInfo"]
+            self.assertEqual(user["username"], name)
+            self.assertEqual(set(user["groups"]), {group, "system:authenticated"} - {None})
+
+    def test_wrong_questions(self):
+        ask = self.who["viewer"].call
+        reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        both = {"spec": {"resourceAttributes": {"verb": "get"}, "nonResourceAttributes": {"path": "/"}}}
+        self.assertEqual(ask("POST", reviews, both)[0], 422)
+        self.assertEqual(ask("POST", reviews, {"spec": {}})[0], 422)
+        self.assertEqual(ask("POST", reviews, {"kind": "SelfSubjectReview"})[0], 400)
+        self.assertEqual(ask("GET", reviews)[0], 405)
+
+    def test_nobody_else(self):
+        """Who asks to be somebody else does not stay who he is: refused, or done as that one."""
+        status, answer = self.who["admin"].call("GET", "/api/v1/namespaces/default/secrets", None, **{"Impersonate-User": "somebody"})
+        self.assertEqual(status, 403, answer)
+
+    def check_table(self, ask):
         engine = "kubernetes" if ON_KUBERNETES else "embedded"
         asked, wrong = 0, []
         for who, verb, what, allowed in roles.rows(engine):
             if who not in self.who:
                 continue
-            got, answer = self.ask(who, verb, what)
+            got, answer = ask(who, verb, what)
             asked += 1
             if got != allowed:
                 wrong.append(f"{who} {verb} {what}: {answer}, should be {'allowed' if allowed else 'refused'}")

@@ -261,6 +261,30 @@ def test_drain(bin_dir):
     e.kubectl("uncordon", "drained")
 
 
+def test_auth(bin_dir):
+    """What may I, and who am I?"""
+    e = start(bin_dir)
+    node = e.kubeconfig("node", "a")
+    assert e.kubectl("auth", "can-i", "create", "vmim").stdout.strip() == "yes"
+    for verb, what, yes in (("patch", "vmi", True), ("delete", "vmi", False), ("get", "secrets", False)):
+        done = e.kubectl("--kubeconfig", node, "auth", "can-i", verb, what, code=0 if yes else 1)
+        assert done.stdout.split()[0] == ("yes" if yes else "no"), done.stdout
+    assert "virtualmachineinstances.kubevirt.io" in e.kubectl("--kubeconfig", node, "auth", "can-i", "--list").stdout
+    out = e.kubectl("--kubeconfig", node, "auth", "whoami").stdout
+    assert "system:node:a" in out and "system:nodes" in out, out
+
+
+def test_create_by_words(bin_dir):
+    """kubectl create KIND sends protobuf."""
+    e = start(bin_dir)
+    e.kubectl("create", "namespace", "by-words")
+    e.kubectl("-n", "by-words", "create", "configmap", "c", "--from-literal=a=b")
+    e.kubectl("-n", "by-words", "create", "secret", "generic", "s", "--from-literal=a=b")
+    e.kubectl("-n", "by-words", "create", "quota", "q", "--hard=cpu=2,pods=3")
+    out = e.kubectl("-n", "by-words", "get", "quota", "q", "-o", "jsonpath={.spec.hard.cpu} {.spec.hard.pods}").stdout
+    assert out == "2 3", out
+
+
 def test_discovery(bin_dir):
     e = start(bin_dir)
     out = e.kubectl("api-resources", "--api-group=kubevirt.io", "-o", "name").stdout.split()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Runs in the sandbox in the launcher's place and says what it sees there: one JSON answer for each connection to
-descriptor 3. Words after --name: `stubborn` ignores SIGTERM. The text "exit N" ends it."""
+descriptor 3. Words after --name: `stubborn` ignores SIGTERM. The text "exit N" ends it, "eat N" has a child of it use N MiB."""
 import json
 import os
 import signal
@@ -53,6 +53,18 @@ DISKS = "/var/run/kubevirt-private/vmi-disks"
 seen["disks"] = {name: {"writable": writable(f"{DISKS}/{name}"),
                         "image": os.access(f"{DISKS}/{name}/disk.img", os.R_OK | os.W_OK)}
                  for name in os.listdir(DISKS)}
+
+
+def eat(mib):
+    """How a child ended that wanted so much memory."""
+    child = os.fork()
+    if child == 0:
+        with open("/proc/self/oom_score_adj", "w") as f:
+            f.write("1000")
+        os._exit(len(b"x" * (mib << 20)) % 2)
+    return os.waitpid(child, 0)[1]
+
+
 listener = socket.socket(fileno=3)
 while True:
     connection, _ = listener.accept()
@@ -60,4 +72,6 @@ while True:
         word = connection.recv(100).decode()
         if word.startswith("exit"):
             os._exit(int(word.split()[1]))
+        if word.startswith("eat"):
+            seen["ate"] = eat(int(word.split()[1]))
         connection.sendall(json.dumps(seen).encode())

@@ -31,6 +31,51 @@ static void bodies(void **state)
          "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"gracePeriodSeconds\":5,"
          "\"preconditions\":{\"uid\":\"u\"},\"dryRun\":[\"x\"]}",
          0},
+        /* kubectl create quota */
+        {BODY("k8s\0\x0a\x13\x0a\x02v1\x12\x0dResourceQuota\x12 "
+              "\x0a\x03\x0a\x01q\x12\x19\x0a\x0a\x0a\x03"
+              "cpu\x12\x03\x0a\x01"
+              "2\x12\x0bTerminating"),
+         "{\"apiVersion\":\"v1\",\"kind\":\"ResourceQuota\",\"metadata\":{\"name\":\"q\"},\"spec\":"
+         "{\"hard\":{\"cpu\":\"2\"},\"scopes\":[\"Terminating\"]}}",
+         0},
+        /* kubectl auth can-i */
+        {BODY("k8s\0\x0a"
+              "2\x0a\x17"
+              "authorization.k8s.io/"
+              "v1\x12\x17SelfSubjectAccessReview\x12\x14\x0a\x00\x12\x10\x0a\x0e\x0a\x01"
+              "d\x12\x03get*\x04pods"),
+         "{\"apiVersion\":\"authorization.k8s.io/"
+         "v1\",\"kind\":\"SelfSubjectAccessReview\",\"metadata\":{},\"spec\":{"
+         "\"resourceAttributes\":{\"namespace\":\"d\",\"verb\":\"get\",\"resource\":\"pods\"}}}",
+         0},
+        {BODY("k8s\0\x0a"
+              "2\x0a\x17"
+              "authorization.k8s.io/"
+              "v1\x12\x17SelfSubjectAccessReview\x12\x0d\x12\x0b\x12\x09\x0a\x02/x\x12\x03get"),
+         "{\"apiVersion\":\"authorization.k8s.io/"
+         "v1\",\"kind\":\"SelfSubjectAccessReview\",\"spec\":{\"nonResourceAttributes\":{\"path\":"
+         "\"/x\",\"verb\":\"get\"}}}",
+         0},
+        {BODY("k8s\0\x0a"
+              "1\x0a\x17"
+              "authorization.k8s.io/v1\x12\x16SelfSubjectRulesReview\x12\x05\x12\x03\x0a\x01"
+              "d"),
+         "{\"apiVersion\":\"authorization.k8s.io/"
+         "v1\",\"kind\":\"SelfSubjectRulesReview\",\"spec\":{\"namespace\":\"d\"}}",
+         0},
+        /* kubectl drain */
+        {BODY("k8s\0\x0a\x15\x0a\x09policy/v1\x12\x08"
+              "Eviction\x12\x0c\x0a\x06\x0a\x01p\x1a\x01"
+              "d\x12\x02\x08\x05"),
+         "{\"apiVersion\":\"policy/"
+         "v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":\"p\",\"namespace\":\"d\"},"
+         "\"deleteOptions\":{\"gracePeriodSeconds\":5}}",
+         0},
+        /* a quantity that is a number */
+        {BODY("k8s\0\x0a\x13\x0a\x02v1\x12\x0dResourceQuota\x12\x0d\x12\x0b\x0a\x09\x0a\x03"
+              "cpu\x12\x02\x08\x01"),
+         "malformed", -FERRY_INVALID},
         /* an empty value of a map, an unknown field of each wire type */
         {BODY("k8s\0\x0a\x0f\x0a\x02v1\x12\x09"
               "ConfigMap\x12\x1c\x12\x03\x0a\x01k\xf8\x07\x01\xf9\x07"

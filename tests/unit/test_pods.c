@@ -11,6 +11,37 @@
 
 #define NOW 1000000
 
+/* How a container ended, as its status says it. */
+static void ends(void **state)
+{
+    static const struct {
+        struct sandbox_probe probe;
+        const char *phase, *reason;
+        int exit_code;
+    } cases[] = {
+        {{SANDBOX_ENDED, .exit_code = 0}, "Succeeded", "Completed", 0},
+        {{SANDBOX_ENDED, .exit_code = 127}, "Failed", "Error", 127},
+        {{SANDBOX_ENDED, .exit_code = 137}, "Failed", "Error", 137},
+        {{SANDBOX_ENDED, .exit_code = 137, .kills = 1}, "Failed", "OOMKilled", 137},
+        /* QEMU was killed, the launcher cleaned up and left */
+        {{SANDBOX_ENDED, .exit_code = 0, .kills = 2}, "Failed", "OOMKilled", 137},
+        {{SANDBOX_NONE}, "Failed", "ContainerStatusUnknown", 137},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct api_pod pod = {.phase = "Running"};
+        const struct pod_local local = {.sandbox = cases[i].probe};
+        struct pod_report r = pod_decide(&pod, 30, &local, NOW).report;
+
+        print_message("  %zu\n", i);
+        assert_true(r.terminated);
+        assert_string_equal(r.phase, cases[i].phase);
+        assert_string_equal(r.end_reason, cases[i].reason);
+        assert_int_equal(r.exit_code, cases[i].exit_code);
+    }
+}
+
 static void decisions(void **state)
 {
     static const struct {
@@ -123,16 +154,23 @@ static void decisions(void **state)
          "Running",
          true,
          30,
-         {{SANDBOX_RUNNING}, .stop_ms = NOW - 10000},
+         {{SANDBOX_RUNNING, .stop_ms = NOW - 10000}},
          POD_NOTHING,
          NULL,
          NULL,
          NOW + 20000},
+        {"deleted, grace made shorter meanwhile",
+         "Running",
+         true,
+         5,
+         {{SANDBOX_RUNNING, .stop_ms = NOW - 10000}},
+         POD_KILL,
+         NULL},
         {"deleted, grace over",
          "Running",
          true,
          30,
-         {{SANDBOX_RUNNING}, .stop_ms = NOW - 30000},
+         {{SANDBOX_RUNNING, .stop_ms = NOW - 30000}},
          POD_KILL,
          NULL},
         {"deleted with no grace", "Running", true, 0, {{SANDBOX_RUNNING}}, POD_KILL, NULL},
@@ -158,7 +196,7 @@ static void decisions(void **state)
          "-",
          false,
          0,
-         {{SANDBOX_RUNNING}, .stop_ms = NOW - 1000},
+         {{SANDBOX_RUNNING, .stop_ms = NOW - 1000}},
          POD_NOTHING,
          NULL,
          NULL,
@@ -167,7 +205,7 @@ static void decisions(void **state)
          "-",
          false,
          0,
-         {{SANDBOX_RUNNING}, .stop_ms = NOW - 30000},
+         {{SANDBOX_RUNNING, .stop_ms = NOW - 30000}},
          POD_KILL,
          NULL},
         {"orphan ended", "-", false, 0, {{SANDBOX_ENDED}}, POD_REMOVE, NULL},
@@ -219,6 +257,9 @@ static void dialect(void **state)
         {"{\"hostNetwork\":true," LAUNCHER "}", -1, "spec.hostNetwork"},
         {"{\"hostNetwork\":false,\"initContainers\":[{}]}", -1, "spec.initContainers"},
         {"{\"restartPolicy\":\"Always\"}", -1, "restartPolicy"},
+        {"{\"activeDeadlineSeconds\":5}", -1, "spec.activeDeadlineSeconds"},
+        {COMPUTE(LAUNCHER ",\"resources\":{\"limits\":{\"memory\":\"1 GB\"}}"), -1,
+         "resources/limits/memory"},
     };
 
     (void)state;
@@ -317,12 +358,13 @@ static void status_of_a_running_pod(void **state)
     /* The end: other writers' conditions stay, transitions get a new time. */
     const struct pod_report over = {.phase = "Failed",
                                     .terminated = true,
+                                    .end_reason = "OOMKilled",
                                     .exit_code = 137,
                                     .started_ms = 1700000001000,
                                     .ended_ms = 1700000002000};
     ferry_cleanup_free char *last = patch_text(same, &over, NULL);
     assert_non_null(last);
-    assert_non_null(strstr(last, "\"exitCode\":137"));
+    assert_non_null(strstr(last, "\"exitCode\":137,\"reason\":\"OOMKilled\""));
     assert_non_null(strstr(last, "\"Custom\""));
     assert_non_null(strstr(last, "\"PodFailed\""));
     assert_null(strstr(last, "podIP"));
@@ -519,6 +561,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decisions),
+        cmocka_unit_test(ends),
         cmocka_unit_test(dialect),
         cmocka_unit_test(too_many_words),
         cmocka_unit_test(status_of_a_running_pod),

@@ -1,0 +1,182 @@
+#include "pods/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+
+#define PARENT "ferry-pods"
+
+enum { TEXT_MAX = 1 << 20, BUSY_TRIES = 50, BUSY_MS = 10 };
+
+static char *group_of(const struct cgroup_place *p, const char *uid)
+{
+    return ferry_asprintf("%s/" PARENT "/%s", p->mount, uid);
+}
+
+/* True for the first of the controllers that share a mount: a group is made and left once. */
+static bool is_first(const struct cgroup_layout *l, int c)
+{
+    for (int i = 0; i < c; i++) {
+        if (ferry_streq(l->of[i].mount, l->of[c].mount)) {
+            return false;
+        }
+    }
+    return l->of[c].mount != NULL;
+}
+
+/* Not ferry_write_file(): these files are not replaced, they are written to. */
+static int write_value(const char *dir, const char *file, const char *value,
+                       struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = ferry_asprintf("%s/%s", dir, file);
+    ferry_cleanup_fd int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, value, strlen(value)) < 0) {
+        return ferry_fail_errno(err, errno, "writing '%s' to %s", value, path);
+    }
+    return 0;
+}
+
+static int make_group(const char *path, struct ferry_error *err)
+{
+    return mkdir(path, 0755) == 0 || errno == EEXIST
+               ? 0
+               : ferry_fail_errno(err, errno, "making control group %s", path);
+}
+
+/* ---- the host ---------------------------------------------------------------------------------
+ */
+
+/* In the unified hierarchy a group has the controllers that its parent hands down. */
+static int hand_down(const struct cgroup_place *p, enum cgroup_controller c,
+                     struct ferry_error *err)
+{
+    ferry_cleanup_free char *word = ferry_asprintf("+%s", cgroup_controller_name(c));
+    ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, p->mount);
+    int rc = write_value(p->mount, "cgroup.subtree_control", word, err);
+
+    return rc < 0 ? rc : write_value(parent, "cgroup.subtree_control", word, err);
+}
+
+static int open_place(const struct cgroup_place *p, enum cgroup_controller c,
+                      struct ferry_error *err)
+{
+    ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, p->mount);
+    int rc = make_group(parent, err);
+
+    return rc < 0 || !p->unified ? rc : hand_down(p, c, err);
+}
+
+void cgroup_detect(struct cgroup_layout *ret)
+{
+    ferry_cleanup_buf struct ferry_buf mounts = {0}, controllers = {0};
+    struct ferry_error err;
+
+    *ret = (struct cgroup_layout){0};
+    if (ferry_read_file("/proc/self/mountinfo", TEXT_MAX, &mounts, &err) < 0 || !mounts.data) {
+        ferry_warn("cannot see what is mounted: pods run without limits", F_ERR(&err));
+        return;
+    }
+    ferry_cleanup_free char *unified = cgroup_unified_mount(mounts.data);
+    ferry_cleanup_free char *list = ferry_asprintf("%s/cgroup.controllers", unified ? unified : "");
+    bool known = unified && ferry_read_file(list, TEXT_MAX, &controllers, NULL) == 0;
+    cgroup_layout_read(mounts.data, known && controllers.data ? controllers.data : "", ret);
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        if (!ret->of[c].mount) {
+            ferry_info("this host has no such control groups",
+                       F_STR("controller", cgroup_controller_name(c)));
+        } else if (open_place(&ret->of[c], c, &err) < 0) {
+            ferry_warn("pods run without the limits of a control group",
+                       F_STR("controller", cgroup_controller_name(c)), F_ERR(&err));
+            free(ret->of[c].mount);
+            ret->of[c] = (struct cgroup_place){0};
+        }
+    }
+}
+
+/* ---- a pod ------------------------------------------------------------------------------------
+ */
+
+void cgroup_joins_done(struct cgroup_joins *j)
+{
+    for (char **f = j->files; *f; f++) {
+        free(*f);
+    }
+    *j = (struct cgroup_joins){0};
+}
+
+static int write_plan(const struct cgroup_layout *l, const char *uid,
+                      const struct cgroup_limits *limits, struct ferry_error *err)
+{
+    struct cgroup_write writes[CGROUP_WRITES_MAX];
+    size_t n = cgroup_plan(limits, l, writes);
+
+    for (size_t i = 0; i < n; i++) {
+        ferry_cleanup_free char *group = group_of(&l->of[writes[i].controller], uid);
+        int rc = write_value(group, writes[i].file, writes[i].value, err);
+
+        if (rc < 0 && !writes[i].may_miss) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgroup_limits *limits,
+                struct cgroup_joins *ret, struct ferry_error *err)
+{
+    size_t n = 0;
+
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        if (!is_first(l, c)) {
+            continue;
+        }
+        ferry_cleanup_free char *group = group_of(&l->of[c], uid);
+        int rc = make_group(group, err);
+
+        if (rc < 0) {
+            return rc;
+        }
+        ret->files[n++] = ferry_asprintf("%s/cgroup.procs", group);
+    }
+    return write_plan(l, uid, limits, err);
+}
+
+int cgroup_remove(const struct cgroup_layout *l, const char *uid, struct ferry_error *err)
+{
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        ferry_cleanup_free char *group = is_first(l, c) ? group_of(&l->of[c], uid) : NULL;
+        int rc = group ? rmdir(group) : 0;
+
+        for (int i = 0; rc < 0 && errno == EBUSY && i < BUSY_TRIES; i++) {
+            ferry_sleep_ms(BUSY_MS);
+            rc = rmdir(group);
+        }
+        if (rc < 0 && errno != ENOENT) {
+            return ferry_fail_errno(err, errno, "removing control group %s", group);
+        }
+    }
+    return 0;
+}
+
+long long cgroup_kills(const struct cgroup_layout *l, const char *uid)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+
+    if (!l->of[CGROUP_MEMORY].mount) {
+        return 0;
+    }
+    ferry_cleanup_free char *group = group_of(&l->of[CGROUP_MEMORY], uid);
+    ferry_cleanup_free char *path = ferry_asprintf("%s/%s", group, cgroup_kills_file(l));
+    return ferry_read_file(path, TEXT_MAX, &text, NULL) == 0 && text.data
+               ? cgroup_kills_read(text.data)
+               : 0;
+}
