@@ -144,7 +144,7 @@ int sandbox_probe(const struct sandbox_host *h, const char *uid, struct sandbox_
     if (p.state != SANDBOX_NONE && stat(stop_path, &st) == 0) {
         p.stop_ms = mtime_ms(&st);
     }
-    if (p.state == SANDBOX_ENDED) {
+    if (p.state == SANDBOX_ENDED && h->cgroups) {
         p.kills = cgroup_kills(h->cgroups, uid);
     }
     *ret = p;
@@ -451,7 +451,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
     sandbox_args_cleanup struct sandbox_args args;
     ferry_cleanup(cgroup_joins_done) struct cgroup_joins joins = {0};
     sandbox_args(&spec, &args);
-    rc = cgroup_make(h->cgroups, pod->uid, pod->limits, &joins, err);
+    rc = h->cgroups ? cgroup_make(h->cgroups, pod->uid, pod->limits, &joins, err) : 0;
     if (rc < 0) {
         return rc;
     }
@@ -550,7 +550,7 @@ int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_e
     if (p.state == SANDBOX_RUNNING) {
         return ferry_fail(err, FERRY_CONFLICT, "the sandbox of pod %s is still running", uid);
     }
-    rc = cgroup_remove(h->cgroups, uid, err);
+    rc = h->cgroups ? cgroup_remove(h->cgroups, uid, err) : 0;
     if (rc < 0) {
         return rc;
     }

@@ -24,11 +24,11 @@ struct sandbox_host {
     const char *init_path, *launcher_path;
     const char *guest_dir; /* or NULL */
     const char *cache_dir; /* libvirt's capability cache of this node (cache.h) */
-    uid_t vm_uid;          /* who runs launcher, libvirtd and QEMU */
+    uid_t vm_uid;          /* who runs launcher, libvirtd and QEMU; 0 = qemu:///system */
     gid_t vm_gid;
     uid_t relay_uid; /* who connects to sockets in m/ and libvirt/ */
     gid_t relay_gid;
-    const struct cgroup_layout *cgroups;
+    const struct cgroup_layout *cgroups; /* or NULL: pods are not limited */
 };
 
 struct sandbox_pod {
