@@ -23,6 +23,7 @@
 #include "relay/manager.h"
 #include "relay/takeover.h"
 #include "tls/credentials.h"
+#include "tls/gcm.h"
 #include "tls/pki.h"
 
 enum { DEFAULT_UID = 61200, CONTROL_BACKLOG = 32 };
@@ -171,7 +172,7 @@ static int serve_with(struct tls_credentials *credentials, struct tls_credential
     if ((rc = take_over(t, life.manager, &fd, err)) == 0 &&
         (rc = relay_control_start(ferry_take_fd(&fd), life.manager, &life.server, err)) == 0) {
         ferry_info("serving", F_STR("node", o->node), F_STR("control", o->control),
-                   F_UINT("uid", getuid()));
+                   F_UINT("uid", getuid()), F_STR("aesGcm", tls_gcm_name()));
         ferry_pages_forget();
         relay_life_run(&life);
         http_server_stop(life.server);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "tls/conn.h"
+#include "tls/gcm.h"
 #include "tls/identity.h"
 #include "tls/sslerr.h"
 
@@ -202,7 +203,8 @@ static int use_key(SSL_CTX *ctx, const char *pem, const struct file *files, stru
 
 static SSL_CTX *make_context(void)
 {
-    ferry_cleanup(SSL_CTX_freep) SSL_CTX *ctx = SSL_CTX_new(TLS_method());
+    ferry_cleanup(SSL_CTX_freep) SSL_CTX *ctx =
+        SSL_CTX_new_ex(NULL, tls_gcm_properties(), TLS_method());
 
     if (!ctx || !SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) ||
         !SSL_CTX_set_max_proto_version(ctx, TLS1_3_VERSION) ||
