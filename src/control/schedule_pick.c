@@ -1,5 +1,6 @@
 #include "control/schedule_pick.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,8 +102,8 @@ static void check_extended(const struct schedule_view *v, size_t node, struct re
             if (!strchr(name, '/') || asks_for(v->pod, name) == 0) {
                 continue;
             }
-            for (size_t p = 0; p < v->n_pods; p++) {
-                used += v->index->home[p] == node ? asks_for(v->pods[p].pod, name) : 0;
+            for (size_t p = v->index->use[node].first; p != SIZE_MAX; p = v->index->next[p]) {
+                used += asks_for(v->pods[p].pod, name);
             }
             if (!had || api_quantity_val(had, 1, &there, NULL) < 0 ||
                 used + asks_for(v->pod, name) > there) {

@@ -25,7 +25,7 @@ struct schedule_view {
     /* PersistentVolumeClaims, PersistentVolumes and StorageClasses: all there are */
     const struct api_object *const *claims, *const *volumes, *const *classes;
     size_t n_claims, n_volumes, n_classes;
-    const struct schedule_index *index; /* of these nodes and pods, for several picks; or NULL */
+    struct schedule_index *index; /* of these nodes and pods, for several picks; or NULL */
 };
 
 /* What all picks need to know of the same nodes and pods: which pod is where, what is in use. */

@@ -70,11 +70,13 @@ static void add_terms(struct schedule_rules *r, const struct api_pod_term *terms
             continue;
         }
         struct rule *rule =
-            add(r, &(struct rule){
-                       .kind = kind,
-                       .topology = terms[i].topology_key,
-                       .weight = preferred ? terms[i].weight : 0,
-                       .count = schedule_count(r->view, terms[i].topology_key, about_term, &t)});
+            add(r, &(struct rule){.kind = kind,
+                                  .topology = terms[i].topology_key,
+                                  .weight = preferred ? terms[i].weight : 0,
+                                  .count = schedule_count(
+                                      r->view, &(struct schedule_question){terms[i].topology_key,
+                                                                           &terms[i].selector,
+                                                                           about_term, &t})});
         rule->first = kind == RULE_TOGETHER && !has_any(r->view, rule->count) &&
                       schedule_term_is_about(&terms[i], pod, pod);
     }
@@ -83,36 +85,24 @@ static void add_terms(struct schedule_rules *r, const struct api_pod_term *terms
 /* ---- what others ask of the pod --------------------------------------------------------------
  */
 
-/* One rule per topology key that any of them names. */
-static void add_apart_from_us(struct schedule_rules *r)
+static void add_apart_from_us(void *ctx, const struct schedule_apart *a)
 {
+    struct schedule_rules *r = ctx;
     const struct schedule_view *v = r->view;
+    const struct api_pod *other = v->pods[a->pod].pod;
+    const char *topology = a->term->topology_key;
 
-    for (size_t n = 0; n < v->index->n_apart; n++) {
-        size_t i = v->index->apart[n];
-        const struct api_pod *other = v->pods[i].pod;
-        const struct api_pod_terms *anti = &other->placement.affinity.anti;
-
-        if (ferry_streq(other->meta.uid, v->pod->meta.uid)) {
-            continue;
-        }
-        for (size_t k = 0; k < anti->n_required; k++) {
-            const struct api_pod_term *t = &anti->required[k];
-
-            if (!schedule_term_is_about(t, other, v->pod) || ferry_str_empty(t->topology_key)) {
-                continue;
-            }
-            const char *domain =
-                schedule_node_label(&v->nodes[v->index->home[i]]->u.node, t->topology_key);
-            struct rule *rule =
-                add(r, &(struct rule){.kind = RULE_APART_FROM_US,
-                                      .topology = t->topology_key,
-                                      .count = ferry_xcalloc(v->n_nodes + 1, sizeof(size_t))});
-            for (size_t m = 0; domain && m < v->n_nodes; m++) {
-                rule->count[m] =
-                    ferry_streq(schedule_node_label(&v->nodes[m]->u.node, t->topology_key), domain);
-            }
-        }
+    if (ferry_streq(other->meta.uid, v->pod->meta.uid) || ferry_str_empty(topology) ||
+        !schedule_term_is_about(a->term, other, v->pod)) {
+        return;
+    }
+    const char *domain = schedule_node_label(&v->nodes[v->index->home[a->pod]]->u.node, topology);
+    struct rule *rule =
+        add(r, &(struct rule){.kind = RULE_APART_FROM_US,
+                              .topology = topology,
+                              .count = ferry_xcalloc(v->n_nodes + 1, sizeof(size_t))});
+    for (size_t i = 0; domain && i < v->n_nodes; i++) {
+        rule->count[i] = ferry_streq(schedule_node_label(&v->nodes[i]->u.node, topology), domain);
     }
 }
 
@@ -180,8 +170,9 @@ static void add_spreads(struct schedule_rules *r)
                                   .weight = ferry_streq(s->when_unsatisfiable, "ScheduleAnyway"),
                                   .max_skew = s->max_skew > 0 ? s->max_skew : 1,
                                   .own = schedule_selects(&s->selector, &v->pod->meta.labels),
-                                  .count =
-                                      schedule_count(r->view, s->topology_key, about_spread, &of)});
+                                  .count = schedule_count(
+                                      v, &(struct schedule_question){s->topology_key, &s->selector,
+                                                                     about_spread, &of})});
         rule->least = least_of(v, s, rule->count);
     }
 }
@@ -199,7 +190,7 @@ struct schedule_rules *schedule_rules_make(const struct schedule_view *v)
     add_terms(r, a->pods.preferred, a->pods.n_preferred, RULE_TOGETHER, true);
     add_terms(r, a->anti.required, a->anti.n_required, RULE_APART, false);
     add_terms(r, a->anti.preferred, a->anti.n_preferred, RULE_APART, true);
-    add_apart_from_us(r);
+    schedule_each_apart(v, add_apart_from_us, r);
     add_spreads(r);
     return r;
 }

@@ -1,7 +1,8 @@
 /* Theory of operation.
  *
  * kube_record() builds what is known at the call (object, reason, message, time) and appends it to
- * a bounded list; the recorder's thread writes them one by one. For aggregation the thread keeps
+ * the bounded list of one of a few scribes, each with a thread that writes its list one by one. All
+ * events of one object are with one scribe, so they come in order. For aggregation a scribe keeps
  * the last events that it created, in a ring: the same object, type, reason and message again
  * becomes a patch of count and lastTimestamp of that event. */
 #include "kube/recorder.h"
@@ -16,7 +17,8 @@
 #include "base/log.h"
 #include "base/str.h"
 
-enum { WAITING_MAX = 512, REMEMBERED = 256, FLUSH_S = 3, MESSAGE_TEXT = 1024 };
+/* A burst of thousands of moves is written down in the end: it costs a few MiB until then. */
+enum { SCRIBES = 3, WAITING_MAX = 16384, REMEMBERED = 256, FLUSH_S = 3, MESSAGE_TEXT = 1024 };
 
 struct note {
     struct note *next;
@@ -32,11 +34,10 @@ struct remembered {
     int64_t count;
 };
 
-struct kube_recorder {
-    struct kube_client *client;
-    char *component, *host;
+struct scribe {
+    struct kube_recorder *recorder;
     pthread_t thread;
-    const struct api_resource *events;
+    bool started;
 
     struct remembered ring[REMEMBERED]; /* the thread's own */
     size_t next;
@@ -47,6 +48,13 @@ struct kube_recorder {
     size_t waiting;
     bool stopping;
     int64_t flush_until_ns;
+};
+
+struct kube_recorder {
+    struct kube_client *client;
+    char *component, *host;
+    const struct api_resource *events;
+    struct scribe scribes[SCRIBES];
 };
 
 static void note_free(struct note *n)
@@ -111,7 +119,7 @@ static char *event_json(const struct kube_recorder *r, const struct note *n, con
     return json;
 }
 
-static struct remembered *recall(struct kube_recorder *r, const char *identity)
+static struct remembered *recall(struct scribe *r, const char *identity)
 {
     for (size_t i = 0; i < REMEMBERED; i++) {
         if (ferry_streq(r->ring[i].identity, identity)) {
@@ -137,11 +145,12 @@ static int count_up(struct kube_recorder *r, struct remembered *m, int64_t at_ms
     return rc;
 }
 
-static int write_note(struct kube_recorder *r, const struct note *n, struct ferry_error *err)
+static int write_note(struct scribe *s, const struct note *n, struct ferry_error *err)
 {
+    struct kube_recorder *r = s->recorder;
     ferry_cleanup_free char *identity =
         ferry_asprintf("%s\n%s\n%s\n%s", n->uid, n->type, n->reason, n->message);
-    struct remembered *m = recall(r, identity);
+    struct remembered *m = recall(s, identity);
 
     if (m) {
         int rc = count_up(r, m, n->at_ms, err);
@@ -159,7 +168,7 @@ static int write_note(struct kube_recorder *r, const struct note *n, struct ferr
                                 NULL, err);
 
     if (rc == 0) {
-        m = &r->ring[r->next++ % REMEMBERED];
+        m = &s->ring[s->next++ % REMEMBERED];
         remembered_done(m);
         *m = (struct remembered){.identity = ferry_take_ptr(identity),
                                  .ns = ferry_strdup(ns),
@@ -169,75 +178,86 @@ static int write_note(struct kube_recorder *r, const struct note *n, struct ferr
     return rc;
 }
 
-static void *recorder_thread(void *arg)
+static void *scribe_thread(void *arg)
 {
-    struct kube_recorder *r = arg;
+    struct scribe *s = arg;
 
-    pthread_mutex_lock(&r->lock);
+    pthread_mutex_lock(&s->lock);
     for (;;) {
-        while (!r->first && !r->stopping) {
-            pthread_cond_wait(&r->changed, &r->lock);
+        while (!s->first && !s->stopping) {
+            pthread_cond_wait(&s->changed, &s->lock);
         }
-        if (!r->first || (r->stopping && ferry_now_ns() > r->flush_until_ns)) {
+        if (!s->first || (s->stopping && ferry_now_ns() > s->flush_until_ns)) {
             break;
         }
-        struct note *n = r->first;
+        struct note *n = s->first;
         struct ferry_error err = {0};
 
-        r->first = n->next;
-        r->last = r->first ? r->last : NULL;
-        r->waiting--;
-        pthread_mutex_unlock(&r->lock);
-        if (write_note(r, n, &err) < 0) {
+        s->first = n->next;
+        s->last = s->first ? s->last : NULL;
+        s->waiting--;
+        pthread_mutex_unlock(&s->lock);
+        if (write_note(s, n, &err) < 0) {
             ferry_warn("event not recorded", F_STR("object", n->name), F_STR("reason", n->reason),
                        F_STR("message", n->message), F_ERR(&err));
         }
         note_free(n);
-        pthread_mutex_lock(&r->lock);
+        pthread_mutex_lock(&s->lock);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&s->lock);
     return NULL;
 }
 
 /* ---- outside ---------------------------------------------------------------------------------
  */
 
-static void recorder_free(struct kube_recorder *r)
+static void scribe_done(struct scribe *s)
 {
-    for (struct note *n = r->first; n;) {
-        struct note *next = n->next;
-
+    for (struct note *n = s->first, *next; n; n = next) {
+        next = n->next;
         note_free(n);
-        n = next;
     }
     for (size_t i = 0; i < REMEMBERED; i++) {
-        remembered_done(&r->ring[i]);
+        remembered_done(&s->ring[i]);
     }
-    free(r->component);
-    free(r->host);
-    pthread_cond_destroy(&r->changed);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
+    pthread_cond_destroy(&s->changed);
+    pthread_mutex_destroy(&s->lock);
 }
 
 int kube_recorder_start(struct kube_client *client, const char *component, const char *host,
                         struct kube_recorder **ret, struct ferry_error *err)
 {
     struct kube_recorder *r = ferry_xcalloc(1, sizeof(*r));
+    int e = 0;
 
     r->client = client;
     r->component = ferry_strdup(component);
     r->host = ferry_strdup(host);
     r->events = api_resource_find("", "v1", "events");
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->changed, NULL);
-    int e = pthread_create(&r->thread, NULL, recorder_thread, r);
+    for (size_t i = 0; i < SCRIBES; i++) {
+        struct scribe *s = &r->scribes[i];
+
+        s->recorder = r;
+        pthread_mutex_init(&s->lock, NULL);
+        pthread_cond_init(&s->changed, NULL);
+        e = e ? e : pthread_create(&s->thread, NULL, scribe_thread, s);
+        s->started = e == 0;
+    }
     if (e != 0) {
-        recorder_free(r);
+        kube_recorder_stop(r);
         return ferry_fail_errno(err, e, "starting the event recorder");
     }
     *ret = r;
     return 0;
+}
+
+static void end_scribe(struct scribe *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->stopping = true;
+    s->flush_until_ns = ferry_now_ns() + FLUSH_S * FERRY_NS_PER_S;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void kube_recorder_stop(struct kube_recorder *r)
@@ -245,13 +265,48 @@ void kube_recorder_stop(struct kube_recorder *r)
     if (!r) {
         return;
     }
-    pthread_mutex_lock(&r->lock);
-    r->stopping = true;
-    r->flush_until_ns = ferry_now_ns() + FLUSH_S * FERRY_NS_PER_S;
-    pthread_cond_broadcast(&r->changed);
-    pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
-    recorder_free(r);
+    for (size_t i = 0; i < SCRIBES; i++) {
+        end_scribe(&r->scribes[i]);
+    }
+    for (size_t i = 0; i < SCRIBES; i++) {
+        if (r->scribes[i].started) {
+            pthread_join(r->scribes[i].thread, NULL);
+        }
+        scribe_done(&r->scribes[i]);
+    }
+    free(r->component);
+    free(r->host);
+    free(r);
+}
+
+static struct scribe *scribe_of(struct kube_recorder *r, const char *uid)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *uid; uid++) {
+        hash = (hash ^ (unsigned char)*uid) * 16777619u;
+    }
+    return &r->scribes[(hash ^ hash >> 16) % SCRIBES];
+}
+
+/* False when there are too many already. */
+static bool enqueue(struct scribe *s, struct note *n)
+{
+    pthread_mutex_lock(&s->lock);
+    bool room = s->waiting < WAITING_MAX && !s->stopping;
+
+    if (room && s->last) {
+        s->last->next = n;
+    } else if (room) {
+        s->first = n;
+    }
+    if (room) {
+        s->last = n;
+        s->waiting++;
+        pthread_cond_signal(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return room;
 }
 
 void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct api_meta *about,
@@ -274,23 +329,11 @@ void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct
     n->message = ferry_strdup(message);
     n->at_ms = ferry_now_unix_ms();
 
-    pthread_mutex_lock(&r->lock);
-    if (r->waiting >= WAITING_MAX || r->stopping) {
-        pthread_mutex_unlock(&r->lock);
+    if (!enqueue(scribe_of(r, n->uid), n)) {
         ferry_warn("too many events wait, one was dropped", F_STR("object", n->name),
                    F_STR("reason", n->reason));
         note_free(n);
-        return;
     }
-    if (r->last) {
-        r->last->next = n;
-    } else {
-        r->first = n;
-    }
-    r->last = n;
-    r->waiting++;
-    pthread_cond_signal(&r->changed);
-    pthread_mutex_unlock(&r->lock);
 }
 
 void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,

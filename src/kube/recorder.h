@@ -1,8 +1,9 @@
 /* Events (v1 Event): what happened to an object, for people.
  *
- * Written by a thread of the recorder's own, so that a reconcile never waits for them; the same
- * reason and message on the same object is counted up instead of written anew. Events are best
- * effort: failures are logged, and when more than a few hundred wait the newest are dropped. */
+ * Written by threads of the recorder's own, so that a reconcile never waits for them; those of one
+ * object in their order. The same reason and message on the same object is counted up instead of
+ * written anew. Events are best effort: failures are logged, and when many thousands wait the
+ * newest are dropped. */
 #pragma once
 
 #include "api/object.h"

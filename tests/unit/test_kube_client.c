@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -138,6 +139,8 @@ static void test_in_cluster(void **state)
 /* ---- calls against a server that answers as told and keeps what it was asked -------------------
  */
 
+enum { EVENT_OBJECTS = 300, EVENTS_EACH = 4 };
+
 struct server {
     int status;
     const char *body;
@@ -145,7 +148,22 @@ struct server {
     struct http_server *http;
     struct kube_client *client;
     char url[64];
+    int events, disorder, last_event[EVENT_OBJECTS];
 };
+
+static pthread_mutex_t serving = PTHREAD_MUTEX_INITIALIZER; /* guards the server's notes */
+
+/* "number K of object I": do those of one object come in their order? */
+static void note_event(struct server *s)
+{
+    const char *text = strstr(s->request, "number ");
+    int number = 0, object = 0;
+
+    if (text && sscanf(text, "number %d of object %d", &number, &object) == 2) {
+        s->events++;
+        s->disorder += number != ++s->last_event[object];
+    }
+}
 
 static void serve(struct http_exchange *x, void *ctx)
 {
@@ -153,12 +171,15 @@ static void serve(struct http_exchange *x, void *ctx)
     size_t len = 0;
     const char *media = http_header(x, "Content-Type");
 
+    pthread_mutex_lock(&serving);
     snprintf(s->method, sizeof(s->method), "%s", http_method(x));
     snprintf(s->path, sizeof(s->path), "%s", http_path(x));
     snprintf(s->media, sizeof(s->media), "%s", media ? media : "");
     snprintf(s->request, sizeof(s->request), "%s", http_body(x, &len));
     const char *authorization = http_header(x, "Authorization");
     snprintf(s->authorization, sizeof(s->authorization), "%s", authorization ? authorization : "");
+    note_event(s);
+    pthread_mutex_unlock(&serving);
     http_answer_json(x, s->status, s->body);
 }
 
@@ -374,13 +395,49 @@ static void test_events(void **state)
     kube_record(NULL, pod, KUBE_EVENT_NORMAL, "Nobody", "listens");
 }
 
+/* More than a thousand moves at once: each event is written, those of one object in order. */
+static void test_event_burst(void **state)
+{
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    struct kube_recorder *r = NULL;
+    int done = 0, disorder = 0;
+
+    s->status = 201;
+    s->body = "{}";
+    s->events = s->disorder = 0;
+    assert_int_equal(kube_recorder_start(s->client, "test", NULL, &r, &err), 0);
+    for (int i = 0; i < EVENT_OBJECTS * EVENTS_EACH; i++) {
+        char uid[16], message[64];
+
+        snprintf(uid, sizeof(uid), "u%d", i % EVENT_OBJECTS);
+        snprintf(message, sizeof(message), "number %d of object %d", i / EVENT_OBJECTS + 1,
+                 i % EVENT_OBJECTS);
+        kube_record_about(r, API_KIND_POD,
+                          &(struct api_meta){.namespace_ = "n", .name = uid, .uid = uid},
+                          KUBE_EVENT_NORMAL, "Burst", message);
+    }
+    for (int64_t until = ferry_now_ns() + 120 * FERRY_NS_PER_S;
+         done < EVENT_OBJECTS * EVENTS_EACH && ferry_now_ns() < until;) {
+        usleep(10000);
+        pthread_mutex_lock(&serving);
+        done = s->events;
+        disorder = s->disorder;
+        pthread_mutex_unlock(&serving);
+    }
+    kube_recorder_stop(r);
+    assert_int_equal(done, EVENT_OBJECTS * EVENTS_EACH);
+    assert_int_equal(disorder, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),    cmocka_unit_test(test_in_cluster),
-        cmocka_unit_test(test_classes),   cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_requests),  cmocka_unit_test(test_token_file),
-        cmocka_unit_test(test_conflicts), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_config),      cmocka_unit_test(test_in_cluster),
+        cmocka_unit_test(test_classes),     cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_requests),    cmocka_unit_test(test_token_file),
+        cmocka_unit_test(test_conflicts),   cmocka_unit_test(test_events),
+        cmocka_unit_test(test_event_burst),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
