@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "control/names.h"
 
@@ -108,6 +109,17 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
     }
     look_around_vmi(c, &f);
     return f;
+}
+
+bool cluster_is_behind(struct cluster *c, const struct cluster_family *f)
+{
+    int64_t now_ns = ferry_now_ns();
+    bool behind = written_is_ahead(c->writer.written, f->vmi, now_ns);
+
+    for (size_t i = 0; !behind && i < f->pods.n; i++) {
+        behind = written_is_ahead(c->writer.written, f->pods.items[i], now_ns);
+    }
+    return behind;
 }
 
 int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,

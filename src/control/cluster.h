@@ -3,13 +3,13 @@
 #pragma once
 
 #include "control/migration_decide.h"
+#include "control/plan_apply.h"
 #include "kube/client.h"
 #include "kube/informer.h"
-#include "kube/recorder.h"
 
 struct cluster {
     struct kube_client *client;
-    struct kube_recorder *recorder;
+    struct plan_writer writer; /* with that client */
     struct kube_informer *vms, *vmis, *pods, *migrations, *nodes;
     struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
     struct kube_informer *claims, *volumes, *classes, *profiles, *attachments;
@@ -45,6 +45,10 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
 /* VMI and pods from the API itself, for decisions that rest on something not being there. */
 int cluster_family_live(struct cluster *c, const char *ns, const char *vmi_name,
                         struct cluster_family *ret, struct ferry_error *err);
+
+/* Do the caches lag behind what was written of these objects? Then what they show is not decided
+ * on; the change that is on its way wakes whom it concerns. */
+bool cluster_is_behind(struct cluster *c, const struct cluster_family *f);
 
 /* How the caches of migrations and pods are indexed: by "ns/VMI", by the UID of
  * the VMI; VMIs by the node that they are on. */

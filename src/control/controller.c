@@ -110,6 +110,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     struct controller *c = ferry_xcalloc(1, sizeof(*c));
 
     c->cluster.client = cfg->client;
+    c->cluster.writer = (struct plan_writer){.client = cfg->client, .written = written_new()};
     c->cluster.settings = cfg->settings;
     c->embedded = cfg->embedded;
     c->cluster.config = cluster_config_new();
@@ -122,8 +123,8 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->nodes = loop_node_new(&c->cluster);
     c->updates = loop_update_new(&c->cluster);
     c->metrics = control_metrics_new();
-    int rc =
-        kube_recorder_start(cfg->client, "ferry-controller", cfg->host, &c->cluster.recorder, err);
+    int rc = kube_recorder_start(cfg->client, "ferry-controller", cfg->host,
+                                 &c->cluster.writer.recorder, err);
     if (rc == 0) {
         rc = start_informers(c, err);
     }
@@ -163,7 +164,7 @@ void controller_stop(struct controller *c)
     /* All threads first: a delta of one may look into the cache of another. */
     each_informer(c, kube_informer_join);
     each_informer(c, kube_informer_stop);
-    kube_recorder_stop(c->cluster.recorder);
+    kube_recorder_stop(c->cluster.writer.recorder);
     loop_migration_free(c->migrations);
     loop_schedule_free(c->schedule);
     loop_node_free(c->nodes);
@@ -173,6 +174,7 @@ void controller_stop(struct controller *c)
         kube_queue_free(c->queues[i]);
     }
     cluster_config_free(c->cluster.config);
+    written_free(c->cluster.writer.written);
     watches_done(c);
     pthread_mutex_destroy(&c->lock);
     free(c);

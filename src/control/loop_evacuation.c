@@ -19,7 +19,7 @@ static int evacuate_one(struct cluster *c, struct evacuation_view *v, struct fer
     v->migrations = (const struct api_object *const *)f.migrations.items;
     v->n_migrations = f.migrations.n;
     evacuation_decide(v, ferry_now_unix_ms(), &p);
-    return plan_apply(&p, c->client, c->recorder, err);
+    return plan_apply(&p, &c->writer, err);
 }
 
 int loop_evacuation_reconcile(void *ctx, const char *key, struct kube_again *again,

@@ -215,7 +215,7 @@ static int undo(struct loop_migration *l, const struct api_object *m,
     struct migration_view view = make_view(l->cluster, m, f, &s);
     plan_done(p);
     if (migration_decide_refused(&view, err->msg, ferry_now_unix_ms(), p)) {
-        rc = plan_apply(p, l->cluster->client, l->cluster->recorder, err);
+        rc = plan_apply(p, &l->cluster->writer, err);
     }
     surroundings_done(&s);
     return rc;
@@ -275,6 +275,13 @@ int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *agai
     }
     cluster_cleanup_family struct cluster_family f =
         cluster_family(l->cluster, ns, m->u.migration.vmi_name);
+    if (written_is_ahead(l->cluster->writer.written, m, ferry_now_ns()) ||
+        cluster_is_behind(l->cluster, &f)) {
+        *again = (struct kube_again){.wanted = true,
+                                     .after_ns = FERRY_NS_PER_S,
+                                     .priority = loop_migration_priority(&m->u.migration)};
+        return 0;
+    }
     plan_cleanup struct plan p = {0};
     decide(l, m, &f, &p);
     if (p.confirm) {
@@ -284,7 +291,7 @@ int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *agai
             return go;
         }
     }
-    int rc = plan_apply(&p, l->cluster->client, l->cluster->recorder, err);
+    int rc = plan_apply(&p, &l->cluster->writer, err);
     if (rc == 0) {
         log_phase(m, f.vmi, &p);
     } else {

@@ -92,7 +92,7 @@ int loop_node_reconcile(void *ctx, const char *key, struct kube_again *again,
 
     plan_cleanup struct plan p = {0};
     node_decide(node, silent_ms, ferry_now_unix_ms(), &p);
-    int rc = plan_apply(&p, l->cluster->client, l->cluster->recorder, err);
+    int rc = plan_apply(&p, &l->cluster->writer, err);
     if (rc == 0 && p.n > 0) {
         ferry_warn("node is silent", F_STR("node", key), F_INT("silent_ms", silent_ms));
     }

@@ -196,7 +196,7 @@ static int keep_volumes(struct loop_schedule *l, const struct schedule_answer *a
         api_patch_add_str(patch, "/spec/claimRef/uid", claim->uid);
         plan_patch(&p, volume, patch);
     }
-    int rc = plan_apply(&p, l->cluster->client, l->cluster->recorder, err);
+    int rc = plan_apply(&p, &l->cluster->writer, err);
     drop_board(l);
     return rc;
 }
@@ -218,7 +218,7 @@ static int report_unschedulable(struct loop_schedule *l, const struct api_object
     }
     plan_patch_status(&p, pod, patch);
     plan_event(&p, pod, KUBE_EVENT_WARNING, "FailedScheduling", "%s", message);
-    return plan_apply(&p, l->cluster->client, l->cluster->recorder, err);
+    return plan_apply(&p, &l->cluster->writer, err);
 }
 
 /* A second entry of a pod that is on the board already, without a node, does not count twice. */
@@ -248,7 +248,7 @@ static int bind_pod(struct loop_schedule *l, const struct api_object *pod,
     put_on_board(l, pod);
     ferry_info("pod placed", F_STR("namespace", pod->meta->namespace_),
                F_STR("pod", pod->meta->name), F_STR("node", node->meta.name));
-    kube_record(l->cluster->recorder, pod, KUBE_EVENT_NORMAL, "Scheduled",
+    kube_record(l->cluster->writer.recorder, pod, KUBE_EVENT_NORMAL, "Scheduled",
                 "Successfully assigned %s/%s to %s", pod->meta->namespace_, pod->meta->name,
                 node->meta.name);
     return 0;

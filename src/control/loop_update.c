@@ -141,7 +141,7 @@ int loop_update_reconcile(void *ctx, const char *key, struct kube_again *again,
                                         .last_eviction_ms = l->last_eviction_ms},
                   ferry_now_unix_ms(), &p, &result);
     atomic_store(&l->outdated, result.outdated);
-    int rc = plan_apply_each(&p, l->cluster->client, l->cluster->recorder, err);
+    int rc = plan_apply_each(&p, &l->cluster->writer, err);
     if (result.evicts) {
         l->last_eviction_ms = ferry_now_unix_ms();
     }

@@ -62,7 +62,7 @@ static void refused(struct cluster *c, const struct pair *o, const char *message
 
     vm_decide_refused(&(struct vm_view){.vm = o->vm, .vmi = o->vmi}, message, ferry_now_unix_ms(),
                       &p);
-    (void)plan_apply(&p, c->client, c->recorder, &ignored); /* the retry comes for the refusal */
+    (void)plan_apply(&p, &c->writer, &ignored); /* the retry comes for the refusal */
 }
 
 static int reconcile(struct cluster *c, const char *ns, const char *name, struct pair *o,
@@ -80,7 +80,7 @@ static int reconcile(struct cluster *c, const char *ns, const char *name, struct
         }
         decide(c, o, &p);
     }
-    int rc = plan_apply(&p, c->client, c->recorder, err);
+    int rc = plan_apply(&p, &c->writer, err);
     if (rc == 0 && plan_find(&p, PLAN_CREATE, API_KIND_VMI)) {
         ferry_info("VM started", F_STR("namespace", ns), F_STR("vm", name));
     } else if (rc == 0 && plan_find(&p, PLAN_DELETE, API_KIND_VMI)) {

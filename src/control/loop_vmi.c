@@ -54,7 +54,7 @@ static int keep_up(struct cluster *c, const struct cluster_family *f, struct kub
         *again =
             (struct kube_again){.wanted = true, .after_ns = network.again_ms * FERRY_NS_PER_MS};
     }
-    return plan_apply(&network, c->client, c->recorder, err);
+    return plan_apply(&network, &c->writer, err);
 }
 
 int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
@@ -70,6 +70,10 @@ int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
     if (!f.vmi) {
         return 0; /* its pods go by their owner reference */
     }
+    if (cluster_is_behind(c, &f)) {
+        *again = (struct kube_again){.wanted = true, .after_ns = FERRY_NS_PER_S};
+        return 0;
+    }
     plan_cleanup struct plan p = {0};
     decide(c, &f, &p);
     if (p.confirm) {
@@ -81,7 +85,7 @@ int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
         }
         decide(c, &f, &p);
     }
-    int rc = plan_apply(&p, c->client, c->recorder, err);
+    int rc = plan_apply(&p, &c->writer, err);
     if (rc == 0) {
         log_phase(f.vmi, &p);
     }

@@ -376,6 +376,22 @@ static void succeed(struct migration_case *d)
                "The VM runs on %s", d->vmi->node_name ? d->vmi->node_name : "");
 }
 
+/* Nothing to wait for any more. Moves that go on quickly take the note back with their end. */
+static void forget_wait(struct migration_case *d, bool just_moved_on)
+{
+    enum { SHORT_MS = 1000 };
+
+    if (!api_map_get(&d->m->meta.annotations, ANNOTATION_QUEUE)) {
+        return;
+    }
+    int64_t left = migration_phase_since(d->m, d->m->phase) + SHORT_MS - d->now_ms;
+    if (just_moved_on || (left > 0 && left <= SHORT_MS)) {
+        plan_again(d->plan, SHORT_MS);
+    } else {
+        migration_set_queue_text(d, NULL);
+    }
+}
+
 /* From hand-off on the phase follows what the nodes write. It never goes back: a node that
  * publishes anew does not undo a start. */
 static bool phase_handed_off(struct migration_case *d)
@@ -400,7 +416,7 @@ static bool phase_handed_off(struct migration_case *d)
         plan_patch_status(d->plan, d->view->migration, p);
     }
     if (!waits) {
-        migration_set_queue_text(d, NULL); /* nothing to wait for any more */
+        forget_wait(d, to > from);
     }
     return true;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -14,14 +15,27 @@ static struct kube_ref ref_of(const struct plan_action *a)
     return ref;
 }
 
-static int patch(const struct plan_action *a, struct kube_client *client, struct ferry_error *err)
+static void note(const struct plan_writer *w, const char *uid, const char *version)
+{
+    if (w->written) {
+        written_note(w->written, uid, version, ferry_now_ns());
+    }
+}
+
+static int patch(const struct plan_action *a, const struct plan_writer *w, struct ferry_error *err)
 {
     struct kube_ref ref = ref_of(a);
+    api_cleanup_object struct api_object *now = NULL;
 
     if (a->op == PLAN_PATCH_STATUS && ref.resource->has_status && !ref.resource->status_shared) {
         ref.subresource = "status";
     }
-    return kube_client_patch(client, ref, KUBE_PATCH_JSON, a->body, NULL, err);
+    int rc =
+        kube_client_patch(w->client, ref, KUBE_PATCH_JSON, a->body, a->resource ? NULL : &now, err);
+    if (now) {
+        note(w, now->meta->uid, now->meta->resource_version);
+    }
+    return rc;
 }
 
 static int evict(const struct plan_action *a, struct kube_client *client, struct ferry_error *err)
@@ -33,7 +47,7 @@ static int evict(const struct plan_action *a, struct kube_client *client, struct
 }
 
 /* 1 = somebody else has done it. */
-static int write_one(const struct plan_action *a, struct kube_client *client,
+static int write_one(const struct plan_action *a, const struct plan_writer *w,
                      struct ferry_error *err)
 {
     int rc = 0;
@@ -41,9 +55,9 @@ static int write_one(const struct plan_action *a, struct kube_client *client,
     switch (a->op) {
     case PLAN_PATCH:
     case PLAN_PATCH_STATUS:
-        return patch(a, client, err);
+        return patch(a, w, err);
     case PLAN_CREATE:
-        rc = kube_client_create(client, ref_of(a), a->body, NULL, err);
+        rc = kube_client_create(w->client, ref_of(a), a->body, NULL, err);
         if (rc == -FERRY_CONFLICT) {
             /* Names follow from UIDs: it is the one of an earlier, forgotten try. */
             ferry_debug("object is there already", F_STR("name", a->name));
@@ -51,11 +65,14 @@ static int write_one(const struct plan_action *a, struct kube_client *client,
         }
         return rc;
     case PLAN_DELETE:
-        rc = kube_client_delete(client, ref_of(a), &(struct kube_delete_options){.uid = a->uid},
+        rc = kube_client_delete(w->client, ref_of(a), &(struct kube_delete_options){.uid = a->uid},
                                 err);
+        if (rc == 0) {
+            note(w, a->uid, NULL);
+        }
         return rc == -FERRY_NOT_FOUND ? 0 : rc;
     case PLAN_EVICT:
-        rc = evict(a, client, err);
+        rc = evict(a, w->client, err);
         return rc == -FERRY_NOT_FOUND ? 0 : rc;
     case PLAN_EVENT:
         break;
@@ -100,18 +117,17 @@ static void record_refusal(const struct plan *p, size_t i, int rc, const struct 
     }
 }
 
-int plan_apply(const struct plan *p, struct kube_client *client, struct kube_recorder *recorder,
-               struct ferry_error *err)
+int plan_apply(const struct plan *p, const struct plan_writer *w, struct ferry_error *err)
 {
     for (size_t i = 0; i < p->n; i++) {
         const struct plan_action *a = &p->actions[i];
-        int rc = write_one(a, client, err);
+        int rc = write_one(a, w, err);
 
         if (a->op == PLAN_EVENT) {
-            record(a, recorder);
+            record(a, w->recorder);
         }
         if (rc < 0) {
-            record_refusal(p, i, rc, err, recorder);
+            record_refusal(p, i, rc, err, w->recorder);
         }
         if (rc != 0) {
             return rc < 0 ? rc : 0;
@@ -120,8 +136,7 @@ int plan_apply(const struct plan *p, struct kube_client *client, struct kube_rec
     return 0;
 }
 
-int plan_apply_each(const struct plan *p, struct kube_client *client,
-                    struct kube_recorder *recorder, struct ferry_error *err)
+int plan_apply_each(const struct plan *p, const struct plan_writer *w, struct ferry_error *err)
 {
     int worst = 0, last = 0;
 
@@ -130,13 +145,13 @@ int plan_apply_each(const struct plan *p, struct kube_client *client,
 
         if (a->op == PLAN_EVENT) {
             if (last == 0) {
-                record(a, recorder);
+                record(a, w->recorder);
             }
             continue;
         }
-        last = write_one(a, client, err);
+        last = write_one(a, w, err);
         if (last < 0) {
-            record_refusal(p, i, last, err, recorder);
+            record_refusal(p, i, last, err, w->recorder);
             worst = last;
         }
     }

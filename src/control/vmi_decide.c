@@ -84,8 +84,6 @@ static void delete_spare_pods(struct decision *d)
 
         if (pod_is_spare(d, pod)) {
             plan_delete(d->plan, pod);
-            plan_event(d->plan, d->view->vmi, KUBE_EVENT_NORMAL, "SuccessfulDelete",
-                       "Deleted pod %s, which no longer has the VM", pod->meta->name);
         } else if (pod != d->current && !pod->meta->deleted_ms) {
             plan_again(d->plan, ORPHAN_AGE_MS);
         }

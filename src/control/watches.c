@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "control/cluster_config.h"
 #include "control/facts.h"
 #include "control/names.h"
 
-enum { NEXT_MAX = 64 };
+/* From hand-over on, a move follows what the nodes write; several steps in a row are seen as one.
+ */
+enum { NEXT_MAX = 64, FOLLOW_MS = 50 };
 
 static void wake(struct kube_queue *q, const char *ns, const char *name, int priority)
 {
@@ -28,6 +31,14 @@ static void wake_migration(struct controller *c, const struct api_object *m)
 {
     wake(c->queues[QUEUE_MIGRATION], m->meta->namespace_, m->meta->name,
          loop_migration_priority(&m->u.migration));
+}
+
+static void follow_migration(struct controller *c, const struct api_object *m)
+{
+    ferry_cleanup_free char *key = cluster_key(m->meta->namespace_, m->meta->name);
+
+    kube_queue_add_after(c->queues[QUEUE_MIGRATION], key, loop_migration_priority(&m->u.migration),
+                         FOLLOW_MS * FERRY_NS_PER_MS);
 }
 
 /* The node of a VMI that may have to leave it, or that has left another. */
@@ -71,7 +82,13 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
     wake_evacuation(c, now);
     loop_migration_changed(c->migrations, vmi->namespace_, vmi->name);
     for (size_t i = 0; i < all.n; i++) {
-        wake_migration(c, all.items[i]);
+        bool ours = now && ferry_streq(now->u.vmi.migration.uid, all.items[i]->meta->uid);
+
+        if (ours) {
+            follow_migration(c, all.items[i]);
+        } else {
+            wake_migration(c, all.items[i]);
+        }
     }
 }
 

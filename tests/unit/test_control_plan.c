@@ -31,9 +31,9 @@ static void test_errors_are_told(void **state)
 
     plan_delete(&p, move);
     plan_event(&p, move, KUBE_EVENT_NORMAL, "SuccessfulDelete", "gone");
-    assert_true(plan_apply(&p, client, NULL, &err) < 0);
+    assert_true(plan_apply(&p, &(struct plan_writer){.client = client}, &err) < 0);
     assert_non_null(strstr(err.msg, "move"));
-    assert_true(plan_apply_each(&p, client, NULL, &err) < 0);
+    assert_true(plan_apply_each(&p, &(struct plan_writer){.client = client}, &err) < 0);
 }
 
 static void test_pending_reasons(void **state)

@@ -1,0 +1,23 @@
+/* What was written and does not show in the caches yet. A decision from a cache that lags behind
+ * one's own writes would repeat them: it waits for the cache instead, which wakes it. Only a matter
+ * of needless calls: every write is guarded, and what is remembered here is forgotten after a few
+ * seconds, with the process, or when it shows. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/object.h"
+
+struct written;
+struct written *written_new(void);
+void written_free(struct written *w); /* takes NULL */
+
+/* `version` is the object's resourceVersion after the write; NULL = its deletion was asked for. */
+void written_note(struct written *w, const char *uid, const char *version, int64_t now_ns);
+/* Was this object changed since, by us? `seen` may be NULL: nothing is known of what is not there.
+ */
+bool written_is_ahead(struct written *w, const struct api_object *seen, int64_t now_ns);
+/* How many are remembered. */
+size_t written_count(struct written *w);
