@@ -41,6 +41,17 @@ def controller_writes(e):
     return found
 
 
+def settled_writes(e, seconds=120):
+    """Events are written after the fact: waits until nothing more comes."""
+    writes, deadline = controller_writes(e), time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(3)
+        before, writes = writes, controller_writes(e)
+        if before == writes:
+            break
+    return writes
+
+
 def run(args, e):
     admin = e.client()
     admin.create("/apis/kubevirt.io/v1/namespaces/default/kubevirts", KUBEVIRT)
@@ -69,8 +80,7 @@ def run(args, e):
             result[name] = float(value)
             print(line, end="", file=sys.stderr, flush=True)
         result["cpu"], result["server cpu"] = cpu_seconds(pid) - cpu, cpu_seconds(server) - server_cpu
-        time.sleep(1)  # events are written after the fact
-        result["controller writes"] = controller_writes(e)
+        result["controller writes"] = settled_writes(e)
         result["peak MiB"] = status(pid, "VmHWM") / 1024
         return result
     finally:

@@ -4,12 +4,21 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/str.h"
 #include "control/migration_decide.h"
 
-enum { NODES = 1000, ROUNDS = 20000 };
+enum { NODES = 1000, ROUNDS = 20000, BEST_OF = 5 };
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * FERRY_NS_PER_S + t.tv_nsec;
+}
 
 static struct api_object *parse(enum api_kind kind, const char *json)
 {
@@ -67,7 +76,7 @@ static double measure(unsigned waiting)
     for (unsigned i = 0; i < SAMPLE; i++) {
         moves[i] = make_move(5 + (unsigned)((uint64_t)i * (waiting - 5) / SAMPLE));
     }
-    int64_t begin = ferry_now_ns();
+    int64_t now_ms = ferry_now_unix_ms(), begin = cpu_ns();
     for (unsigned i = 0; i < ROUNDS; i++) {
         const struct api_object *m = moves[i % SAMPLE];
         struct migration_view view = {.migration = m,
@@ -77,15 +86,14 @@ static double measure(unsigned waiting)
                                       .n_migrations = 1,
                                       .settings = &settings};
         plan_cleanup struct plan p = {0};
-        struct limits_move row =
-            migration_ledger_row(&view, m->meta->name, begin / FERRY_NS_PER_MS);
+        struct limits_move row = migration_ledger_row(&view, m->meta->name, now_ms);
 
         row.created_ms += i % 2; /* a row that did not change costs nothing */
         limits_ledger_put(ledger, &row);
         view.limits = limits_ledger_check(ledger, m->meta->uid);
-        migration_decide(&view, begin / FERRY_NS_PER_MS, &p);
+        migration_decide(&view, now_ms, &p);
     }
-    double each = (double)(ferry_now_ns() - begin) / ROUNDS;
+    double each = (double)(cpu_ns() - begin) / ROUNDS;
     for (unsigned i = 0; i < SAMPLE; i++) {
         api_object_unref(moves[i]);
     }
@@ -100,6 +108,11 @@ int main(void)
     for (unsigned n = 100; n <= 100000; n *= 10) {
         double each = measure(n);
 
+        for (int i = 1; i < BEST_OF; i++) { /* what else the machine does only ever adds */
+            double again = measure(n);
+
+            each = again < each ? again : each;
+        }
         first = first > 0 ? first : each;
         printf("%u waiting: %.0f ns per decision, %.2f of the first\n", n, each, each / first);
     }

@@ -81,6 +81,7 @@ static int start_workers(struct controller *c, unsigned workers, struct ferry_er
         {QUEUE_VMI, "vmi", loop_vmi_reconcile, &c->cluster, workers, true},
         {QUEUE_MIGRATION, "migration", loop_migration_reconcile, c->migrations, workers, true},
         {QUEUE_POD, "schedule", loop_schedule_reconcile, c->schedule, 1, c->embedded},
+        {QUEUE_BINDING, "bind", loop_schedule_bind, c->schedule, workers, c->embedded},
         {QUEUE_NODE, "node", loop_node_reconcile, c->nodes, 1, c->embedded},
         {QUEUE_EVACUATION, "evacuation", loop_evacuation_reconcile, &c->cluster, 1, true},
         {QUEUE_UPDATE, "update", loop_update_reconcile, c->updates, 1, true},
@@ -119,7 +120,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
         c->queues[i] = kube_queue_new(NULL);
     }
     c->migrations = loop_migration_new(&c->cluster);
-    c->schedule = loop_schedule_new(&c->cluster);
+    c->schedule = loop_schedule_new(&c->cluster, c->queues[QUEUE_POD], c->queues[QUEUE_BINDING]);
     c->nodes = loop_node_new(&c->cluster);
     c->updates = loop_update_new(&c->cluster);
     c->metrics = control_metrics_new();
@@ -192,6 +193,7 @@ void controller_metrics(struct controller *c, struct ferry_buf *out)
         {QUEUE_EVACUATION, "virt-controller-evacuation"},
         {QUEUE_UPDATE, "virt-controller-workload-update"},
         {QUEUE_POD, "ferry-schedule"},
+        {QUEUE_BINDING, "ferry-bind"},
         {QUEUE_NODE, "ferry-node"},
     };
     enum { N = sizeof(names) / sizeof(names[0]) };

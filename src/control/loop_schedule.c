@@ -1,26 +1,24 @@
 /* Theory of operation.
  *
- * One worker places one pod after the other. What it decides on, the board, is made from the caches
- * and used for a moment, so that a queue of pods does not look at all pods for each of them; what
- * was placed meanwhile is put down on it. Between a binding and the moment when the cache shows it,
- * the pod is remembered as `assumed` on its node, so that the next board counts it. */
-#include <search.h>
+ * One worker chooses a node for one pod after the other. What it decides on, the board, is made
+ * from the caches and used for a moment, so that a queue of pods does not look at all pods for each
+ * of them; what was placed meanwhile is put down on it. From the choice until the cache shows it,
+ * the pod is `assumed` on its node, so that the next board counts it. Others write the bindings
+ * down meanwhile; one that fails is no longer assumed, and its pod comes back. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/assumed.h"
 #include "control/facts.h"
 #include "control/loops.h"
 #include "control/names.h"
 #include "control/plan_apply.h"
 #include "control/schedule_pick.h"
 
-enum { RETRY_MS = 5000, BOARD_MS = 100 };
-
-struct assumed {
-    char *uid, *node;
-};
+enum { RETRY_MS = 5000, BIND_RETRY_MS = 1000, BOARD_MS = 100 };
 
 struct board {
     int64_t made_ns; /* 0 = there is none */
@@ -30,35 +28,28 @@ struct board {
     struct schedule_index *index;
     struct api_object **added; /* placed since */
     size_t n_added;
+    char **names; /* of nodes of assumed pods */
+    size_t n_names;
 };
 
 struct loop_schedule {
     struct cluster *cluster;
-    /* The worker's own. */
-    void *assumed; /* tsearch tree by UID */
-    struct board board;
+    struct kube_queue *pods, *bindings; /* keys of pods; UIDs of assumed ones */
+    struct assumed *assumed;
+    atomic_bool stale;  /* a binding failed: the board counts a pod where it is not */
+    struct board board; /* of the worker that chooses */
 };
 
-static int by_uid(const void *a, const void *b)
-{
-    return strcmp(((const struct assumed *)a)->uid, ((const struct assumed *)b)->uid);
-}
-
-struct loop_schedule *loop_schedule_new(struct cluster *c)
+struct loop_schedule *loop_schedule_new(struct cluster *c, struct kube_queue *pods,
+                                        struct kube_queue *bindings)
 {
     struct loop_schedule *l = ferry_xcalloc(1, sizeof(*l));
 
     l->cluster = c;
+    l->pods = pods;
+    l->bindings = bindings;
+    l->assumed = assumed_new();
     return l;
-}
-
-static void free_assumed(void *p)
-{
-    struct assumed *a = p;
-
-    free(a->uid);
-    free(a->node);
-    free(a);
 }
 
 static void drop_board(struct loop_schedule *l)
@@ -70,6 +61,10 @@ static void drop_board(struct loop_schedule *l)
         api_object_unref(b->added[i]);
     }
     free(b->added);
+    for (size_t i = 0; i < b->n_names; i++) {
+        free(b->names[i]);
+    }
+    free(b->names);
     free(b->placed);
     kube_snapshot_done(&b->nodes);
     kube_snapshot_done(&b->pods);
@@ -85,65 +80,46 @@ void loop_schedule_free(struct loop_schedule *l)
         return;
     }
     drop_board(l);
-    tdestroy(l->assumed, free_assumed);
+    assumed_free(l->assumed);
     free(l);
-}
-
-static const char *assumed_node(const struct loop_schedule *l, const char *uid)
-{
-    struct assumed probe = {.uid = (char *)(uintptr_t)uid};
-    struct assumed **slot = tfind(&probe, &l->assumed, by_uid);
-
-    return slot ? (*slot)->node : NULL;
-}
-
-static void assume(struct loop_schedule *l, const char *uid, const char *node)
-{
-    struct assumed *a = ferry_xcalloc(1, sizeof(*a));
-
-    *a = (struct assumed){ferry_strdup(uid), ferry_strdup(node)};
-    struct assumed **slot = tsearch(a, &l->assumed, by_uid);
-    if (!slot) {
-        abort(); /* out of memory */
-    }
-    if (*slot != a) {
-        free_assumed(a);
-    }
 }
 
 #define OBJECTS(s) (const struct api_object *const *)(s).items
 
+/* The board's own copy of the name, or NULL. */
+static const char *assumed_node(struct loop_schedule *l, const struct api_object *pod)
+{
+    struct board *b = &l->board;
+    char *node = NULL;
+
+    api_object_unref(assumed_get(l->assumed, pod->meta->uid, &node));
+    if (node) {
+        b->names = ferry_xrealloc(b->names, b->n_names + 1, sizeof(*b->names));
+        b->names[b->n_names++] = node;
+    }
+    return node;
+}
+
 static void make_board(struct loop_schedule *l)
 {
     struct board *b = &l->board;
-    void *still = NULL; /* assumptions that the cache has not caught up with */
 
     drop_board(l);
+    atomic_store(&l->stale, false);
     b->nodes = kube_informer_list(l->cluster->nodes);
     b->pods = kube_informer_list(l->cluster->pods);
     b->claims = kube_informer_list(l->cluster->claims);
     b->volumes = kube_informer_list(l->cluster->volumes);
     b->classes = kube_informer_list(l->cluster->classes);
     b->placed = ferry_xcalloc(b->pods.n + 1, sizeof(*b->placed));
+    assumed_settle(l->assumed, OBJECTS(b->pods), b->pods.n);
     for (size_t i = 0; i < b->pods.n; i++) {
         const struct api_pod *p = &b->pods.items[i]->u.pod;
-        struct assumed probe = {.uid = (char *)(uintptr_t)p->meta.uid};
-        struct assumed **slot =
-            ferry_str_empty(p->node_name) ? tfind(&probe, &l->assumed, by_uid) : NULL;
+        bool homeless = ferry_str_empty(p->node_name);
 
-        b->placed[i] = (struct schedule_pod){p, p->node_name};
-        if (slot) {
-            struct assumed *a = *slot;
-
-            tdelete(a, &l->assumed, by_uid);
-            b->placed[i].node = a->node;
-            if (!tsearch(a, &still, by_uid)) {
-                abort(); /* out of memory */
-            }
-        }
+        b->placed[i] =
+            (struct schedule_pod){p, homeless ? assumed_node(l, b->pods.items[i]) : p->node_name};
     }
-    tdestroy(l->assumed, free_assumed);
-    l->assumed = still;
     b->view = (struct schedule_view){.nodes = OBJECTS(b->nodes),
                                      .n_nodes = b->nodes.n,
                                      .pods = b->placed,
@@ -161,7 +137,8 @@ static void make_board(struct loop_schedule *l)
 
 static void pick(struct loop_schedule *l, const struct api_object *pod, struct schedule_answer *ret)
 {
-    bool old = ferry_now_ns() - l->board.made_ns > BOARD_MS * FERRY_NS_PER_MS;
+    bool old =
+        atomic_load(&l->stale) || ferry_now_ns() - l->board.made_ns > BOARD_MS * FERRY_NS_PER_MS;
 
     if (old) {
         make_board(l);
@@ -221,36 +198,53 @@ static int report_unschedulable(struct loop_schedule *l, const struct api_object
     return plan_apply(&p, &l->cluster->writer, err);
 }
 
-/* A second entry of a pod that is on the board already, without a node, does not count twice. */
-static void put_on_board(struct loop_schedule *l, const struct api_object *pod)
+/* `node` is on the board. A second entry of a pod that is there already, without a node, does not
+ * count twice. */
+static void put_on_board(struct loop_schedule *l, const struct api_object *pod,
+                         const struct api_node *node)
 {
     struct board *b = &l->board;
 
     b->added = ferry_xrealloc(b->added, b->n_added + 1, sizeof(*b->added));
     b->added[b->n_added++] = api_object_ref((struct api_object *)pod);
     b->placed = ferry_xrealloc(b->placed, b->view.n_pods + 1, sizeof(*b->placed));
-    b->placed[b->view.n_pods++] =
-        (struct schedule_pod){&pod->u.pod, assumed_node(l, pod->meta->uid)};
+    b->placed[b->view.n_pods++] = (struct schedule_pod){&pod->u.pod, node->meta.name};
     b->view.pods = b->placed;
     schedule_index_add(b->index, &b->view);
 }
 
-/* `node` is on the board. */
-static int bind_pod(struct loop_schedule *l, const struct api_object *pod,
-                    const struct api_node *node, struct ferry_error *err)
+static void place(struct loop_schedule *l, const struct api_object *pod,
+                  const struct api_node *node)
 {
-    int rc = kube_client_bind(l->cluster->client, pod, node->meta.name, err);
+    assumed_put(l->assumed, pod, node->meta.name);
+    put_on_board(l, pod, node);
+    kube_queue_add(l->bindings, pod->meta->uid, 0);
+}
 
-    if (rc < 0) {
-        return rc;
+int loop_schedule_bind(void *ctx, const char *uid, struct kube_again *again,
+                       struct ferry_error *err)
+{
+    struct loop_schedule *l = ctx;
+    ferry_cleanup_free char *node = NULL;
+    api_cleanup_object struct api_object *pod = assumed_get(l->assumed, uid, &node);
+    (void)again;
+
+    if (!pod) {
+        return 0;
     }
-    assume(l, pod->meta->uid, node->meta.name);
-    put_on_board(l, pod);
+    int rc = kube_client_bind(l->cluster->client, pod, node, err);
+    if (rc < 0) { /* chosen anew, unless the cache shows by then that it has a node or is gone */
+        ferry_cleanup_free char *key = cluster_key(pod->meta->namespace_, pod->meta->name);
+
+        assumed_drop(l->assumed, uid);
+        atomic_store(&l->stale, true);
+        kube_queue_add_after(l->pods, key, 0, BIND_RETRY_MS * FERRY_NS_PER_MS);
+        return rc == -FERRY_NOT_FOUND || rc == -FERRY_CONFLICT ? 0 : rc;
+    }
     ferry_info("pod placed", F_STR("namespace", pod->meta->namespace_),
-               F_STR("pod", pod->meta->name), F_STR("node", node->meta.name));
+               F_STR("pod", pod->meta->name), F_STR("node", node));
     kube_record(l->cluster->writer.recorder, pod, KUBE_EVENT_NORMAL, "Scheduled",
-                "Successfully assigned %s/%s to %s", pod->meta->namespace_, pod->meta->name,
-                node->meta.name);
+                "Successfully assigned %s/%s to %s", pod->meta->namespace_, pod->meta->name, node);
     return 0;
 }
 
@@ -265,18 +259,17 @@ int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again
     }
     api_cleanup_object struct api_object *pod = kube_informer_get(l->cluster->pods, ns, name);
     if (!pod || !ferry_str_empty(pod->u.pod.node_name) || pod->meta->deleted_ms ||
-        pod_is_down(&pod->u.pod) || assumed_node(l, pod->meta->uid)) {
+        pod_is_down(&pod->u.pod) || assumed_has(l->assumed, pod->meta->uid)) {
         return 0;
     }
     struct schedule_answer answer;
     pick(l, pod, &answer);
-    int rc;
     if (answer.node && answer.n_keep == 0) {
-        rc = bind_pod(l, pod, answer.node, err);
-    } else {
-        *again = (struct kube_again){.wanted = true, .after_ns = RETRY_MS * FERRY_NS_PER_MS};
-        rc = answer.node ? keep_volumes(l, &answer, err)
-                         : report_unschedulable(l, pod, answer.message, err);
+        place(l, pod, answer.node);
+        return 0;
     }
+    *again = (struct kube_again){.wanted = true, .after_ns = RETRY_MS * FERRY_NS_PER_MS};
+    int rc = answer.node ? keep_volumes(l, &answer, err)
+                         : report_unschedulable(l, pod, answer.message, err);
     return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }

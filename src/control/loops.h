@@ -34,10 +34,15 @@ int loop_migration_priority(const struct api_migration *m);
 /* ---- pods without a node: key "ns/name"; ctx: struct loop_schedule; one worker ----------------
  */
 struct loop_schedule;
-struct loop_schedule *loop_schedule_new(struct cluster *c);
+/* Chosen pods go to `bindings`; what could not be bound comes back to `pods`. */
+struct loop_schedule *loop_schedule_new(struct cluster *c, struct kube_queue *pods,
+                                        struct kube_queue *bindings);
 void loop_schedule_free(struct loop_schedule *l);
 int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again,
                             struct ferry_error *err);
+/* Writes the choice down; key: the pod's UID; several workers. */
+int loop_schedule_bind(void *ctx, const char *uid, struct kube_again *again,
+                       struct ferry_error *err);
 
 /* ---- evacuation: key the name of a node; ctx: struct cluster; one worker ----------------------
  */

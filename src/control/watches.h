@@ -13,6 +13,7 @@ enum controller_queue {
     QUEUE_VMI,
     QUEUE_MIGRATION,
     QUEUE_POD,
+    QUEUE_BINDING,
     QUEUE_NODE,
     QUEUE_EVACUATION,
     QUEUE_UPDATE,
