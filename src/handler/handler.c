@@ -426,7 +426,8 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
                                  .migration_interface = cfg->migration_interface,
                                  .pods_dir = cfg->pods_dir,
                                  .relay_socket = cfg->relay_socket,
-                                 .records_dir = cfg->records_dir};
+                                 .records_dir = cfg->records_dir,
+                                 .resume_window_s = cfg->resume_window_s};
     h->cfg = *cfg;
     pthread_mutex_init(&h->lock, NULL);
     h->queue = kube_queue_new(NULL);

@@ -20,6 +20,7 @@ struct look_node { /* this node; the same for all looks */
     const char *name, *address, *migration_interface;
     const char *pods_dir, *relay_socket;
     const char *records_dir; /* of flight records */
+    int resume_window_s;     /* how long streams are held while their path is away */
 };
 
 /* May be forgotten at any time: everything that matters is in the API, launchers and relays. */

@@ -195,6 +195,7 @@ static int connect_source(struct look *l, struct ferry_error *err)
             .dir = dir,
             .generation = 1 + recovery_generation(&l->vmi->u.vmi, ANNOTATION_PORTS_GENERATION),
             .rate = m->config.bandwidth_bytes_per_s,
+            .resume_window_s = l->node->resume_window_s,
             .plain = m->config.disable_tls,
             .owner = st.st_uid},
         err);
@@ -447,7 +448,8 @@ static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struc
                                .disk_socket = l->memory->disks ? disks : NULL,
                                .generation =
                                    1 + recovery_generation(&l->vmi->u.vmi, ANNOTATION_RECOVER),
-                               .source_address = m->config.disable_tls ? source : NULL},
+                               .source_address = m->config.disable_tls ? source : NULL,
+                               .resume_window_s = l->node->resume_window_s},
         address, ret, err);
 }
 

@@ -88,6 +88,7 @@ int relay_put_target(const char *socket, const struct relay_target *t,
 
     yyjson_mut_obj_add_str(doc, o, "sourceNode", t->source_node);
     yyjson_mut_obj_add_str(doc, o, "bind", t->bind);
+    yyjson_mut_obj_add_int(doc, o, "resumeWindowS", t->resume_window_s);
     if (t->source_address) {
         yyjson_mut_obj_add_str(doc, o, "sourceAddress", t->source_address);
     }
@@ -130,6 +131,7 @@ int relay_put_source(const char *socket, const struct relay_source *s, struct fe
     yyjson_mut_obj_add_str(doc, o, "dir", s->dir);
     yyjson_mut_obj_add_uint(doc, o, "owner", s->owner);
     yyjson_mut_obj_add_int(doc, o, "rateBytesPerS", s->rate);
+    yyjson_mut_obj_add_int(doc, o, "resumeWindowS", s->resume_window_s);
     return put(socket, "sources", s->key, doc, &answer, err);
 }
 

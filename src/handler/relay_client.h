@@ -23,6 +23,7 @@ struct relay_target {
     const char *disk_socket;    /* NULL = no disks are copied */
     int64_t generation;         /* another one means fresh ports */
     const char *source_address; /* plain TCP from there alone; NULL = encrypted */
+    int resume_window_s;
 };
 /* `ret->address` points to `address`. */
 int relay_put_target(const char *socket, const struct relay_target *t,
@@ -36,8 +37,9 @@ struct relay_source {
     const char *dir; /* the pod's m/ on the host */
     int64_t generation;
     int64_t rate; /* bytes/s that the move may take; 0 = no limit */
-    bool plain;   /* not encrypted */
-    uid_t owner;  /* who may connect to the sockets in it */
+    int resume_window_s;
+    bool plain;  /* not encrypted */
+    uid_t owner; /* who may connect to the sockets in it */
 };
 int relay_put_source(const char *socket, const struct relay_source *s, struct ferry_error *err);
 

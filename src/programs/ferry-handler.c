@@ -17,9 +17,12 @@
 
 #define PROGRAM "ferry-handler"
 
+/* The most that a relay holds streams for, and its default. */
+enum { RESUME_WINDOW_MAX_S = 240 };
+
 struct settings {
     const char *root, *node, *kubeconfig, *address, *interface;
-    int api_port;
+    int api_port, resume_window_s;
 };
 
 static int check(const struct settings *s, struct ferry_error *err)
@@ -39,6 +42,10 @@ static int check(const struct settings *s, struct ferry_error *err)
     }
     if (s->api_port > 65535) {
         return ferry_fail(err, FERRY_INVALID, "--api-port: %d is not a port", s->api_port);
+    }
+    if (s->resume_window_s < 0 || s->resume_window_s > RESUME_WINDOW_MAX_S) {
+        return ferry_fail(err, FERRY_INVALID, "--resume-window: %d is not in the range 0 to %d",
+                          s->resume_window_s, RESUME_WINDOW_MAX_S);
     }
     if (*s->root && *s->root != '/') {
         return ferry_fail(err, FERRY_INVALID, "--root: '%s' is not an absolute path", s->root);
@@ -99,7 +106,8 @@ static int run(const struct settings *s, struct ferry_error *err)
                                                     .records_dir = records,
                                                     .pki_dir = pki,
                                                     .api_socket = socket,
-                                                    .api_port = s->api_port},
+                                                    .api_port = s->api_port,
+                                                    .resume_window_s = s->resume_window_s},
                            stop_asked, &handler, err);
     }
     if (rc < 0) {
@@ -114,7 +122,8 @@ static int run(const struct settings *s, struct ferry_error *err)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {.root = "", .interface = "migration0"};
+    struct settings s = {
+        .root = "", .interface = "migration0", .resume_window_s = RESUME_WINDOW_MAX_S};
     struct ferry_log_options lo = {0};
     struct ferry_error err;
     const struct ferry_option options[] = {
@@ -125,6 +134,8 @@ int main(int argc, char **argv)
          "moves come in on its address if it exists (default: migration0)"},
         {"api-port", 0, FERRY_OPTION_INT, &s.api_port, "PORT",
          "of the node API on that address (default: any; the Node object tells)"},
+        {"resume-window", 0, FERRY_OPTION_INT, &s.resume_window_s, "SECONDS",
+         "a move waits that long for a path that is away (default: 240, the most)"},
         {"root", 0, FERRY_OPTION_STRING, &s.root, "DIR", "prefix of all paths (default: none)"},
         {"kubeconfig", 0, FERRY_OPTION_STRING, &s.kubeconfig, "FILE",
          "how to reach the API (default: ROOT/var/lib/ferry/node.kubeconfig)"},

@@ -10,16 +10,15 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import heartbeat  # noqa: E402
+from runners import Qmp, Watch, overlap  # noqa: E402,F401
 
 VM_USER, RELAY_USER = 61201, 61200
 KEEP = os.environ.get("FERRY_TEST_KEEP")
@@ -83,97 +82,6 @@ def vmi(name, uid, memory="64Mi", args="ws=16 rate=4 hb=50 fill=rand", grace=10)
             },
         },
     }
-
-
-class Qmp:
-    """A connection to QEMU's monitor."""
-
-    def __init__(self, path):
-        self.sock = heartbeat.connect(path)
-        self.file = self.sock.makefile("rb")
-        self.file.readline()
-        self.execute("qmp_capabilities")
-
-    def send(self, command, **arguments):
-        """Does not wait for the answer."""
-        self.sock.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
-
-    def execute(self, command, event=None, **arguments):
-        """Its answer; events before it are given to `event`."""
-        self.send(command, **arguments)
-        while True:
-            answer = json.loads(self.file.readline())
-            if event and "event" in answer:
-                event(answer)
-            if "return" in answer:
-                return answer["return"]
-            if "error" in answer:
-                raise AssertionError(f"{command}: {answer['error']}")
-
-    def close(self):
-        self.file.close()
-        self.sock.close()
-
-
-class Watch:
-    """When the vCPUs of a pod's QEMU ran, by its own word and clock. Its start is waited for."""
-
-    def __init__(self, pod):
-        self.pod = pod
-        self.spans = []  # [begin, end]; end is None while it runs
-        self.end = False
-        self.monitor = None
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        while not self.end:
-            try:
-                self.monitor = self.pod.qmp()
-            except (OSError, ValueError):
-                time.sleep(0.01)
-                continue
-            with contextlib.suppress(OSError, ValueError):
-                self.follow(self.monitor)
-            if self.spans and self.spans[-1][1] is None:
-                self.spans[-1][1] = time.time()
-            self.monitor.close()
-
-    def follow(self, monitor):
-        monitor.sock.settimeout(None)
-        if monitor.execute("query-status", self.take)["running"]:
-            self.note("RESUME", time.time())
-        for line in monitor.file:
-            self.take(json.loads(line))
-
-    def take(self, event):
-        if event.get("event") in ("STOP", "RESUME"):
-            stamp = event["timestamp"]
-            self.note(event["event"], stamp["seconds"] + stamp["microseconds"] / 1e6)
-
-    def note(self, event, when):
-        running = bool(self.spans) and self.spans[-1][1] is None
-        if event == "RESUME" and not running:
-            self.spans.append([when, None])
-        elif event == "STOP" and running:
-            self.spans[-1][1] = when
-
-    def running(self):
-        return bool(self.spans) and self.spans[-1][1] is None
-
-    def stop(self):
-        """Lets the monitor go, which takes one connection at a time."""
-        self.end = True
-        if self.monitor:
-            with contextlib.suppress(OSError):
-                self.monitor.sock.shutdown(socket.SHUT_RDWR)
-        self.thread.join()
-
-
-def overlap(one, other):
-    """Seconds for which both ran."""
-    now = time.time()
-    return sum(max(0, min(b or now, d or now) - max(a, c)) for a, b in one.spans for c, d in other.spans)
 
 
 class Pod:

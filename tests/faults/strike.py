@@ -1,0 +1,70 @@
+"""The faults themselves: each begins, lasts, and is taken back."""
+import contextlib
+import os
+import signal
+
+import faultsite
+import move
+
+
+class NoVictim(Exception):
+    """What was to be broken is not there."""
+
+
+def victim(m, what):
+    """Pid of a program, by its name in the table."""
+    if what in ("api", "controller"):
+        return m.site.running(what)
+    side, name = what.split("-")
+    if name in ("handler", "relay", "pods"):
+        return m.site.running(f"{m.side(side).node}-{name}")
+    pid = m.side(side).process(name)
+    if not pid:
+        raise NoVictim(what)
+    return pid
+
+
+def kill(m, fault):
+    fd = os.pidfd_open(victim(m, fault.what))
+    faultsite.send(fd, signal.SIGKILL)
+    os.close(fd)
+    return lambda: None
+
+
+def stop(m, fault):
+    return move.Freeze(victim(m, fault.what)).release
+
+
+def cut(interface):
+    def begin(m, _):
+        name = interface.format(m.source.node[4:])
+        m.site.fabric("link", "set", name, "down")
+        return lambda: m.site.fabric("link", "set", name, "up")
+    return begin
+
+
+def disk(m, fault):
+    part = fault.what if fault.what == "api" else m.side(fault.what).node
+    filler = m.site.fill(part)
+
+    def end():
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(filler)
+    return end
+
+
+def clock(m, fault):
+    m.site.set_clock(int(fault.seconds))
+    return lambda: None  # it is set right after the cell
+
+
+STRIKES = {"kill": kill, "stop": stop, "link": cut("m{}"), "api": cut("nodes"), "disk": disk, "clock": clock}
+
+
+def begin(m, fault):
+    """What ends it."""
+    return STRIKES[fault.kind](m, fault)
+
+
+def lasts(fault):
+    return 0 if fault.kind in ("kill", "clock") else fault.seconds
