@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check check-vm check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane lint asan tsan fuzz install setup clean
+.PHONY: all check check-vm check-faults check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane lint asan tsan fuzz install setup clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -33,6 +33,11 @@ check: asan
 # Moves of real guests that take too long for every check.
 check-vm: asan
 	scripts/run-tests build-asan --suite vm --suite vm-slow
+
+# One thing broken at one instant of a move, for every phase and every fault; hours. What has passed is kept in
+# build-asan/faults.jsonl and not run again, so it may be interrupted; docs/faults.md is written from it.
+check-faults: asan
+	tests/faults/run.py build-asan/bin --into build-asan/faults.jsonl --page docs/faults.md
 
 # Against a real kube-apiserver and kube-scheduler, which are built first if need be (tests/kubernetes/get-assets);
 # where they cannot be, the tests are skipped.

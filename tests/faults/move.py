@@ -130,35 +130,44 @@ class Move:
         self.until(f"phase {phase}", lambda: self.status().get("phase") == phase)
 
 
-class Freeze:
+class Hold:
+    """What keeps a move where it is."""
+    pid = 0  # of the process that stands still for it
+
+    def __init__(self, release=lambda: None):
+        self.release = release
+
+
+class Freeze(Hold):
     """A process that stands still until it is released, or killed."""
 
     def __init__(self, pid):
-        self.fd = os.pidfd_open(pid)
+        super().__init__(self.go_on)
+        self.pid, self.fd = pid, os.pidfd_open(pid)
         faultsite.send(self.fd, signal.SIGSTOP)
 
-    def release(self):
+    def go_on(self):
         if self.fd >= 0:
             faultsite.send(self.fd, signal.SIGCONT)
             os.close(self.fd)
             self.fd = -1
 
 
-# ---- one function per phase: brings a move there; what releases it again --------------------------------
+# ---- one function per phase: brings a move there; what holds it --------------------------------
 
 
 def pending(m, _):
     m.configure(parallelMigrationsPerCluster=0)
     m.ask()
     m.until_phase("Pending")
-    return m.configure
+    return Hold(m.configure)
 
 
 def scheduling(m, _):
     m.cordon(m.target.node, True)
     m.ask()
     m.until_phase("Scheduling")
-    return lambda: m.cordon(m.target.node, False)
+    return Hold(lambda: m.cordon(m.target.node, False))
 
 
 def scheduled(m, _):
@@ -175,7 +184,7 @@ def scheduled(m, _):
     except BaseException:
         controller.release()
         raise
-    return controller.release
+    return controller
 
 
 def held_by_handler(side, phase):
@@ -187,7 +196,7 @@ def held_by_handler(side, phase):
         except BaseException:
             handler.release()
             raise
-        return handler.release
+        return handler
     return hold
 
 
@@ -195,7 +204,7 @@ def running(m, dice):
     m.ask()
     wanted = dice.uniform(3, 12) * MIB
     m.until("memory to be on its way", lambda: m.sent() > wanted)
-    return lambda: None
+    return Hold()
 
 
 def switch_over(m, dice):
@@ -206,7 +215,7 @@ def switch_over(m, dice):
     except BaseException:
         daemon.release()
         raise
-    return daemon.release
+    return daemon
 
 
 def post_copy(m, _):
@@ -215,7 +224,7 @@ def post_copy(m, _):
     m.ask()
     m.until("post-copy", lambda: "postcopy-active" in m.source.watch.states and m.target.watch.running())
     m.site.shape(TRICKLE_MBIT)
-    return lambda: None
+    return Hold()
 
 
 def finishing(m, dice):
@@ -226,7 +235,7 @@ def finishing(m, dice):
     except BaseException:
         handler.release()
         raise
-    return handler.release
+    return handler
 
 
 HOLDS = {"Pending": pending, "Scheduling": scheduling, "Scheduled": scheduled,

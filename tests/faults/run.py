@@ -189,12 +189,12 @@ def run_cell(stage, phase, name, seed):
     m = moves.Move(stage.site, stage.vm, f"cell-{uuid.uuid4().hex[:8]}")
     try:
         m.configure()
-        release = moves.HOLDS[phase](m, dice)
+        hold = moves.HOLDS[phase](m, dice)
         time.sleep(dice.uniform(0, 0.3))
-        end = strike.begin(m, fault)
-        release()
-        time.sleep(strike.lasts(fault))  # the fault itself
-        end()
+        try:
+            strike.through(m, fault, hold)
+        finally:
+            hold.release()
         took["fault"] = time.monotonic()
         stage.site.shape(moves.FAST_MBIT)
         seen = look(stage, m, mark, took)
@@ -203,7 +203,7 @@ def run_cell(stage, phase, name, seed):
     how, wrong = cells.judge(phase, fault, seen)
     if how == cells.LOST:
         wrong += [f"left behind: {x}" for x in stage.remove()]
-    return {"phase": phase, "fault": name, "seed": seed, "outcome": how, "code": reason_code(seen.reason) if seen.phase == "Failed" else "",
+    return {"outcome": how, "code": reason_code(seen.reason) if seen.phase == "Failed" else "",
             "reason": seen.reason, "wrong": wrong, "seconds": round(took["end"] - took["begin"], 1),
             "after": round(took["end"] - took["fault"], 1)}
 
@@ -225,20 +225,19 @@ class Runner:
         self.stage = None
 
     def cell(self, phase, fault):
+        row = {"phase": phase, "fault": fault, "seed": self.args.seed, "outcome": "", "code": "", "reason": "", "seconds": 0, "after": 0}
         for attempt in (1, 2, 3):
             try:
                 self.stage = self.stage or Stage(self.args.bin_dir)
-                row = run_cell(self.stage, phase, fault, self.args.seed)
+                row |= run_cell(self.stage, phase, fault, self.args.seed)
                 break
-            except moves.NotReached as e:
+            except (moves.NotReached, strike.NoVictim) as e:
                 print(f"       {phase}, {fault}: not reached ({e})", flush=True)
                 self.drop(f"{phase} {fault} not-reached")
-                row = {"phase": phase, "fault": fault, "seed": self.args.seed, "outcome": "", "code": "", "reason": "",
-                       "wrong": [f"the phase was not reached in {attempt} attempts"], "seconds": 0, "after": 0}
+                row["wrong"] = [f"the phase was not reached in {attempt} attempts"]
             except Exception as e:  # pylint: disable=broad-except
                 traceback.print_exc(file=sys.stdout)
-                row = {"phase": phase, "fault": fault, "seed": self.args.seed, "outcome": "", "code": "", "reason": "",
-                       "wrong": [f"could not be run: {e}"], "seconds": 0, "after": 0}
+                row["wrong"] = [f"could not be run: {e}"]
                 break
         if row["wrong"]:
             self.drop(f"{phase} {fault}")

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import signal
+import time
 
 import faultsite
 import move
@@ -28,43 +29,45 @@ def kill(m, fault):
     fd = os.pidfd_open(victim(m, fault.what))
     faultsite.send(fd, signal.SIGKILL)
     os.close(fd)
-    return lambda: None
+    return move.Hold()
 
 
 def stop(m, fault):
-    return move.Freeze(victim(m, fault.what)).release
+    return move.Freeze(victim(m, fault.what))
 
 
 def cut(interface):
     def begin(m, _):
         name = interface.format(m.source.node[4:])
         m.site.fabric("link", "set", name, "down")
-        return lambda: m.site.fabric("link", "set", name, "up")
+        return move.Hold(lambda: m.site.fabric("link", "set", name, "up"))
     return begin
 
 
 def disk(m, fault):
-    part = fault.what if fault.what == "api" else m.side(fault.what).node
-    filler = m.site.fill(part)
+    filler = m.site.fill(fault.what if fault.what == "api" else m.side(fault.what).node)
 
     def end():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(filler)
-    return end
+    return move.Hold(end)
 
 
 def clock(m, fault):
     m.site.set_clock(int(fault.seconds))
-    return lambda: None  # it is set right after the cell
+    return move.Hold()  # it is set right after the cell
 
 
 STRIKES = {"kill": kill, "stop": stop, "link": cut("m{}"), "api": cut("nodes"), "disk": disk, "clock": clock}
 
 
-def begin(m, fault):
-    """What ends it."""
-    return STRIKES[fault.kind](m, fault)
-
-
-def lasts(fault):
-    return 0 if fault.kind in ("kill", "clock") else fault.seconds
+def through(m, fault, hold):
+    """Breaks it, lets the move go on, and takes the fault back when its time is over."""
+    broken = STRIKES[fault.kind](m, fault)
+    same = broken.pid and broken.pid == hold.pid  # what held the move is what stands still now
+    if not same:
+        hold.release()
+    time.sleep(0 if fault.kind in ("kill", "clock") else fault.seconds)  # the fault itself
+    broken.release()
+    if same:
+        hold.release()
