@@ -234,17 +234,20 @@ static int write_text(const struct sandbox_host *h, const char *uid, const char 
     return ferry_write_file(path, text, strlen(text), 0644, err);
 }
 
-/* libvirtd looks up the uid of every client: each of them must be in passwd. */
+/* libvirtd looks up the uid of every client: each of them must be in passwd. As root it also looks
+ * up who QEMU would be if its settings said nothing. */
 static int write_files(const struct sandbox_host *h, const struct sandbox_pod *pod,
                        struct ferry_error *err)
 {
     ferry_cleanup_free char *passwd =
         ferry_asprintf("root:x:0:0:root:/:/usr/sbin/nologin\n"
                        "qemu:x:%u:%u:qemu:/var/run/ferry-home:/usr/sbin/nologin\n"
-                       "ferry-relay:x:%u:%u:relay:/:/usr/sbin/nologin\n",
-                       h->vm_uid, h->vm_gid, h->relay_uid, h->relay_gid);
+                       "ferry-relay:x:%u:%u:relay:/:/usr/sbin/nologin\n%s",
+                       h->vm_uid, h->vm_gid, h->relay_uid, h->relay_gid,
+                       h->vm_uid ? "" : "libvirt-qemu:x:65534:65534::/:/usr/sbin/nologin\n");
     ferry_cleanup_free char *group =
-        ferry_asprintf("root:x:0:\nqemu:x:%u:\nferry-relay:x:%u:\n", h->vm_gid, h->relay_gid);
+        ferry_asprintf("root:x:0:\nqemu:x:%u:\nferry-relay:x:%u:\n%s", h->vm_gid, h->relay_gid,
+                       h->vm_uid ? "" : "libvirt-qemu:x:65534:\nkvm:x:65534:\n");
     ferry_cleanup_free char *hosts =
         ferry_asprintf("127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %.63s\n", pod->name);
     ferry_cleanup_free char *key = ferry_asprintf("%s/%s\n", pod->ns, pod->name);

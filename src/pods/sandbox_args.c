@@ -125,6 +125,10 @@ static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s
     if (s->guest_dir) {
         ADD(a, "--ro-bind", s->guest_dir, "/run/ferry-guest");
     }
+    if (s->uid == 0) { /* as root, libvirtd does not ask where its files are to be */
+        ADD(a, "--tmpfs", "/etc/libvirt", "--tmpfs", "/var/lib/libvirt", "--tmpfs",
+            "/var/cache/libvirt", "--tmpfs", "/var/log/libvirt", "--tmpfs", "/run/libvirt");
+    }
     ADD(a, "--perms", "0755", "--dir", "/run/kubevirt");
     add_bind(a, "--bind", s->dir, "m", "/run/kubevirt/migrationproxy");
     add_bind(a, "--bind", s->dir, "libvirt", "/run/ferry-libvirt");
@@ -139,7 +143,11 @@ static void add_command(struct sandbox_args *a, const struct sandbox_spec *s)
 {
     /* Just what ferry-init needs to give the rest away. */
     ADD(a, "--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add",
-        "CAP_SETPCAP", "--", "/run/ferry/bin/ferry-init", "--exit-fd");
+        "CAP_SETPCAP");
+    if (s->uid == 0) {
+        ADD(a, "--cap-add", "CAP_DAC_OVERRIDE");
+    }
+    ADD(a, "--", "/run/ferry/bin/ferry-init", "--exit-fd");
     add(a, ferry_asprintf("%d", SANDBOX_FD_EXIT));
     ADD(a, "--user");
     add(a, ferry_asprintf("%ju:%ju", (uintmax_t)s->uid, (uintmax_t)s->gid));

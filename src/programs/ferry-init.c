@@ -32,6 +32,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/proc.h"
+#include "jail/refused.h"
 
 #define BACKOFF_MIN_NS (100 * FERRY_NS_PER_MS)
 #define BACKOFF_MAX_NS (5 * FERRY_NS_PER_S)
@@ -49,20 +50,27 @@ struct init {
     bool stopping, term_due, ever_ran;
 };
 
-/* Becomes `user` for good: no other group, no capability, no way to get any. */
+/* libvirtd as root starts no QEMU without these. */
+#define ROOT_KEEPS                                                                                 \
+    (1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_SETPCAP | 1U << CAP_DAC_OVERRIDE)
+
+/* Becomes `user` for good: no other group, no capability, no way to get any. 0:0 is root in name,
+ * and keeps just what giving more away takes. */
 static int give_up_root(const char *user, struct ferry_error *err)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    struct __user_cap_data_struct left[_LINUX_CAPABILITY_U32S_3] = {{0}};
     unsigned uid, gid;
     int end = 0;
 
-    if (sscanf(user, "%u:%u%n", &uid, &gid, &end) != 2 || user[end] || uid == 0 || gid == 0) {
-        return ferry_fail(err, FERRY_INVALID, "--user: '%s' is not UID:GID of an ordinary user",
-                          user);
+    if (sscanf(user, "%u:%u%n", &uid, &gid, &end) != 2 || user[end] || !uid != !gid) {
+        return ferry_fail(err, FERRY_INVALID, "--user: '%s' is not UID:GID", user);
     }
+    unsigned keep = uid == 0 ? ROOT_KEEPS : 0;
+    left[0].permitted = left[0].effective = keep;
     /* One past the last capability that this kernel knows is EINVAL. */
-    for (unsigned long cap = 0; prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++) {
+    for (unsigned long cap = 0;
+         (cap < 32 && keep & 1U << cap) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++) {
     }
     if (errno != EINVAL) {
         return ferry_fail_errno(err, errno, "dropping the capability bounding set");
@@ -70,7 +78,7 @@ static int give_up_root(const char *user, struct ferry_error *err)
     if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0) {
         return ferry_fail_errno(err, errno, "becoming user %u:%u", uid, gid);
     }
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, none) < 0) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, left) < 0) {
         return ferry_fail_errno(err, errno, "dropping capabilities");
     }
     return 0;
@@ -213,7 +221,8 @@ int main(int argc, char **argv)
         {"exit-fd", 0, FERRY_OPTION_INT, &exit_fd, "N",
          "open file that says \"running\", and the exit code when the sandbox ends"},
         {"user", 0, FERRY_OPTION_STRING, &user, "UID:GID",
-         "become this user, without any capability, before anything is started"},
+         "become this user, without any capability and with fewer system calls, before anything "
+         "is started"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };
@@ -237,7 +246,7 @@ int main(int argc, char **argv)
         ferry_fail_errno(&err, errno, "--exit-fd %d", exit_fd);
         return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
     }
-    if (user && give_up_root(user, &err) < 0) {
+    if (user && (give_up_root(user, &err) < 0 || jail_close(&err) < 0)) {
         return ferry_die("ferry-init", FERRY_EXIT_FAILED, &err);
     }
 

@@ -37,6 +37,10 @@ static int parse_user(const char *text, uid_t *uid, gid_t *gid, struct ferry_err
     if (sscanf(text, "%u:%u%n", &u, &g, &end) == 2 && !text[end]) {
         *uid = u;
         *gid = g;
+    } else if (ferry_streq(text, "root")) {
+        *uid = 0;
+        *gid = 0;
+        return 0;
     } else {
         const struct passwd *pw = getpwnam(text);
 
@@ -47,7 +51,10 @@ static int parse_user(const char *text, uid_t *uid, gid_t *gid, struct ferry_err
         *uid = pw->pw_uid;
         *gid = pw->pw_gid;
     }
-    return *uid && *gid ? 0 : ferry_fail(err, FERRY_INVALID, "--vm-user: must not be root");
+    return *uid && *gid
+               ? 0
+               : ferry_fail(err, FERRY_INVALID,
+                            "--vm-user: '%s' is root; if that is what you want, say 'root'", text);
 }
 
 static int need_program(const char *path, struct ferry_error *err)
@@ -189,7 +196,8 @@ int main(int argc, char **argv)
         {"guest-dir", 0, FERRY_OPTION_STRING, &s.guest_dir, "DIR",
          "guest kernels (default: ../lib/ferry/guest)"},
         {"vm-user", 0, FERRY_OPTION_STRING, &s.vm_user, "UID:GID",
-         "who runs launcher, libvirtd and QEMU (default: 61201:61201)"},
+         "who runs launcher, libvirtd and QEMU: UID:GID, a user's name, or root for "
+         "qemu:///system (default: 61201:61201)"},
         {"relay-gid", 0, FERRY_OPTION_INT, &s.relay_gid, "GID",
          "group of the relay (default: that of user ferry-relay, or 61200)"},
         {"no-cgroups", 0, FERRY_OPTION_FLAG, &s.no_cgroups, NULL,

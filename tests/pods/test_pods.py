@@ -49,7 +49,7 @@ def runs_and_is_told(host):
     seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
     assert seen["args"][:3] == ["--name", "first", "word"], seen["args"]
     assert (seen["uid"], seen["gid"], seen["groups"]) in ((VM, VM, []), (VM, VM, [VM])), seen
-    assert set(seen["caps"]) == {"0000000000000000"} and seen["noNewPrivs"] == "1", seen
+    assert set(seen["caps"]) == {"0000000000000000"} and seen["noNewPrivs"] == "1" and seen["seccomp"] == "2", seen
     assert seen["ppid"] == 1 and seen["hostname"] == "first", seen
     assert seen["interfaces"] == ["lo"], seen["interfaces"]
     assert set(seen["processes"]) == {1, seen["pid"]}, seen["processes"]
@@ -205,7 +205,7 @@ def one_sentence_each(host):
             (["--node", NODE, "--root", host.root, "--launcher", host.launcher], 1, "another ferry-pods"),
             (["--node", NODE, "--root", host.base + "/e", "--launcher", "/nonexistent"], 1, "/nonexistent cannot be run"),
             (["--node", NODE, "--root", host.base + "/e", "--launcher", host.launcher], 1, "node.kubeconfig"),
-            (["--node", NODE, "--root", host.base + "/e", "--launcher", host.launcher, "--vm-user", "0:0"], 1, "root"),
+            (["--node", NODE, "--root", host.base + "/e", "--launcher", host.launcher, "--vm-user", "0:0"], 1, "say 'root'"),
             (["--node", NODE, "--root", host.base + "/e", "--launcher", host.launcher, "--guest-dir", "/nonexistent"], 1,
              "--guest-dir")):
         done = subprocess.run([program("ferry-pods"), *argv], capture_output=True, text=True, timeout=60)
