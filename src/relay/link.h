@@ -24,7 +24,8 @@ struct relay_link {
     int64_t deadline_ns; /* of CONNECTING, PROVING and ENDING */
     short want;          /* what poll() is to be asked about in these states */
     bool readable;       /* in UP: reading may get something */
-    bool blocked;        /* in UP: the kernel takes no more for now */
+    bool blocked;        /* in UP: the kernel takes no more for now, */
+    bool read_waits;     /* and reading needs that first: TLS has something to say */
 };
 
 #define RELAY_LINK_INIT                                                                            \

@@ -129,7 +129,7 @@ static bool read_link(struct session *x, int64_t now)
             break;
         case TLS_WANT_WRITE:
             x->link.readable = false;
-            x->link.blocked = true;
+            x->link.blocked = x->link.read_waits = true;
             break;
         case TLS_EOF:
             ferry_fail(&err, FERRY_PEER, "the peer ended the connection");
@@ -150,7 +150,8 @@ static bool flush(struct session *x, int64_t now)
 
     switch (tls_conn_flush(x->link.tls, &err)) {
     case TLS_OK:
-        x->link.blocked = false;
+        x->link.readable |= x->link.read_waits;
+        x->link.blocked = x->link.read_waits = false;
         return true;
     case TLS_FAILED:
         connection_failed(x, &err, now);

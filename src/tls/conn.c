@@ -19,7 +19,13 @@ struct tls_conn {
     char *peer_node, *peer_cn, *protocol;
     enum tls_role peer_role;
     struct ferry_error refusal; /* cls FERRY_OK until the peer was refused */
+    uint64_t renew_after;
+    uint64_t written, read; /* records since the key was renewed, or asked to be */
+    bool write_waits;       /* OpenSSL holds a record that is to be written first */
 };
+
+#define RENEW_AFTER (UINT64_C(1) << 24)
+enum { RECORD = SSL3_RT_MAX_PLAIN_LENGTH };
 
 FERRY_DEFINE_CLEANUP(SSL_CTX *, SSL_CTX_free)
 FERRY_DEFINE_CLEANUP(struct tls_conn *, tls_conn_free)
@@ -270,6 +276,7 @@ int tls_conn_new(const struct tls_conn_config *config, struct tls_conn **ret,
     c->peer_cn = ferry_strdup(config->peer.common_name);
     c->protocol = ferry_strdup(config->protocol);
     c->peer_role = config->role == TLS_CLIENT ? TLS_SERVER : TLS_CLIENT;
+    c->renew_after = config->renew_after ? config->renew_after : RENEW_AFTER;
     int rc = config->credentials ? start_tls(c, config, err) : 0;
     if (rc < 0) {
         return rc;
@@ -310,12 +317,30 @@ enum tls_io tls_conn_handshake(struct tls_conn *c, struct ferry_error *err)
     return rc == 1 ? check_selected(c, err) : result(c, rc, err);
 }
 
+/* Keys are renewed by the next call that reads or writes. Reading counts calls, which are at least
+ * as many as records; the peer gets a quarter more before it is asked, so that one that renews its
+ * own key in time is seldom. */
+static void renew_keys(struct tls_conn *c)
+{
+    bool ask = c->read >= c->renew_after + c->renew_after / 4;
+
+    if ((!ask && c->written < c->renew_after) || c->write_waits ||
+        SSL_key_update(c->ssl, ask ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED) !=
+            1) {
+        return;
+    }
+    c->written = 0;
+    c->read = ask ? 0 : c->read;
+}
+
 enum tls_io tls_conn_read(struct tls_conn *c, void *buf, size_t n, size_t *ret_n,
                           struct ferry_error *err)
 {
     if (c->ssl) {
         forget_errors();
+        renew_keys(c);
         int rc = SSL_read_ex(c->ssl, buf, n, ret_n);
+        c->read += rc == 1;
         return rc == 1 ? TLS_OK : result(c, rc, err);
     }
     ssize_t got;
@@ -353,7 +378,10 @@ enum tls_io tls_conn_write(struct tls_conn *c, const void *buf, size_t n, size_t
         return write_plain(c, buf, n, ret_n, err);
     }
     forget_errors();
+    renew_keys(c);
     int rc = SSL_write_ex(c->ssl, buf, n, ret_n);
+    c->write_waits = rc != 1;
+    c->written += rc == 1 ? (*ret_n + RECORD - 1) / RECORD : 0;
     return rc == 1 ? TLS_OK : result(c, rc, err);
 }
 

@@ -4,11 +4,15 @@
  * Nothing here waits: each call does what it can and says what the socket must become ready for.
  * A connection belongs to one thread at a time. Half-close works as on a socket: a peer's
  * close_notify is the end of what it sends, and the other direction goes on. What is written is
- * collected and goes out with tls_conn_flush(). */
+ * collected and goes out with tls_conn_flush().
+ *
+ * A key of AES-GCM is good for some 2^24.5 full records (RFC 8446, 5.5), which a fast stream has
+ * sent within minutes. Each side renews its own key in time; a peer that does not is asked to. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "tls/credentials.h"
@@ -34,6 +38,7 @@ struct tls_conn_config {
     /* What both sides must name in the handshake (ALPN), or NULL: then a client that names
      * TLS_FERRY_PROTOCOL is refused. There is no falling back from one to the other. */
     const char *protocol;
+    uint64_t renew_after; /* records under one key, at most about; 0: as many as are safe */
 };
 
 /* Makes a context fit for tls_conn_new(). */

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <openssl/ssl.h>
+
 #include "base/fd.h"
 #include "base/str.h"
 #include "tls/conn.h"
@@ -100,8 +102,9 @@ struct ends {
     struct ferry_error client_err, server_err;
 };
 
-/* What each side speaks. */
+/* What each side speaks, and how many records under one key. */
 static const char *client_protocol, *server_protocol;
+static uint64_t client_renews, server_renews;
 
 static int make_conn(struct tls_credentials *credentials, enum tls_role role, int fd,
                      const char *peer, struct tls_conn **ret, struct ferry_error *err)
@@ -112,6 +115,7 @@ static int make_conn(struct tls_credentials *credentials, enum tls_role role, in
         .fd = fd,
         .peer.node = peer,
         .protocol = role == TLS_CLIENT ? client_protocol : server_protocol,
+        .renew_after = role == TLS_CLIENT ? client_renews : server_renews,
     };
 
     return tls_conn_new(&config, ret, err);
@@ -280,6 +284,108 @@ static void test_half_close(void **state)
     tls_credentials_free(cb);
 }
 
+/* Messages that renew a key, as OpenSSL sees them leave. */
+static unsigned by_client, by_server;
+
+static void watch_messages(int write_p, int version, int type, const void *buf, size_t n, SSL *ssl,
+                           void *arg)
+{
+    (void)version;
+    (void)arg;
+    if (write_p && type == SSL3_RT_HANDSHAKE && n > 0 &&
+        *(const uint8_t *)buf == SSL3_MT_KEY_UPDATE) {
+        *(SSL_is_server(ssl) ? &by_server : &by_client) += 1;
+    }
+}
+
+static void watch(struct tls_credentials *c)
+{
+    SSL_CTX *ctx = NULL;
+
+    assert_int_equal(tls_credentials_context(c, &ctx, NULL), 0);
+    SSL_CTX_set_msg_callback(ctx, watch_messages);
+    SSL_CTX_free(ctx);
+}
+
+enum { LONG_PIECE = 16 * 1024, LONG_COUNT = 300 };
+
+/* Sends `count` full records, and takes them in as far as they come. */
+static void carry(struct tls_conn *from, struct tls_conn *to, unsigned count)
+{
+    uint8_t sent[LONG_PIECE], got[LONG_PIECE];
+    struct ferry_error err;
+    uint64_t written = 0, read = 0, all = (uint64_t)count * LONG_PIECE;
+
+    while (read < all) {
+        size_t n = 0, at = written % LONG_PIECE;
+
+        for (size_t i = 0; i < LONG_PIECE; i++) {
+            sent[i] = (uint8_t)((written - at + i) * 31 >> 8);
+        }
+        if (written < all && tls_conn_write(from, sent + at, LONG_PIECE - at, &n, &err) == TLS_OK) {
+            written += n;
+        }
+        (void)tls_conn_flush(from, &err);
+        (void)tls_conn_read(from, got, 1, &n, &err); /* what it is asked for */
+        n = 0;
+        switch (tls_conn_read(to, got, sizeof(got), &n, &err)) {
+        case TLS_OK:
+            for (size_t i = 0; i < n; i++) {
+                assert_int_equal(got[i], (uint8_t)((read + i) * 31 >> 8));
+            }
+            read += n;
+            break;
+        case TLS_WANT_READ:
+        case TLS_WANT_WRITE:
+            break;
+        default:
+            fail_msg("%s", err.msg);
+        }
+    }
+}
+
+static void test_keys_are_renewed(void **state)
+{
+    const struct papers a = {.node = "a"}, b = {.node = "b"};
+    static const struct {
+        const char *name;
+        uint64_t client, server; /* records under one key */
+        unsigned client_least, client_most, server_least, server_most;
+    } rows[] = {
+        {"never within so few", 0, 0, 0, 0, 0, 0},
+        {"the sender by itself", 10, 0, LONG_COUNT / 10 - 2, LONG_COUNT / 10, 0, 0},
+        {"the receiver asks", 0, 80, 1, 4, 1, 4},
+        {"both", 10, 10, LONG_COUNT / 10 - 2, LONG_COUNT, LONG_COUNT / 20, LONG_COUNT},
+    };
+
+    (void)state;
+    write_papers(&a, "a");
+    write_papers(&b, "b");
+    struct tls_credentials *ca = credentials("a", "site"), *cb = credentials("b", "site");
+    watch(ca);
+    watch(cb);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct ends e;
+
+        by_client = by_server = 0;
+        client_renews = rows[i].client;
+        server_renews = rows[i].server;
+        join(&e, ca, "b", cb, "a");
+        assert_int_equal(e.server_io, TLS_OK);
+        carry(e.client, e.server, LONG_COUNT);
+        if (by_client < rows[i].client_least || by_client > rows[i].client_most ||
+            by_server < rows[i].server_least || by_server > rows[i].server_most) {
+            fail_msg("%s: %u times by the client, %u by the server", rows[i].name, by_client,
+                     by_server);
+        }
+        carry(e.server, e.client, 20); /* and back */
+        part(&e);
+    }
+    client_renews = server_renews = 0;
+    tls_credentials_free(ca);
+    tls_credentials_free(cb);
+}
+
 static void test_no_falling_back(void **state)
 {
     const struct papers a = {.node = "a"}, b = {.node = "b"};
@@ -435,6 +541,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_let_in),
         cmocka_unit_test(test_half_close),
+        cmocka_unit_test(test_keys_are_renewed),
         cmocka_unit_test(test_no_falling_back),
         cmocka_unit_test(test_garbage_instead_of_tls),
         cmocka_unit_test(test_credentials_are_read_again),
