@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/address_name.h"
 #include "api/json.h"
 #include "base/str.h"
 
@@ -98,6 +99,7 @@ static const struct auth_rule rules[] = {
 
     {"*", "*", AUTH_NODE, READ, AUTH_YES, false},
     {"nodes", "*", AUTH_NODE, CREATE | CHANGE, AUTH_YES, true},
+    {"leases", "", AUTH_NODE, CREATE | DELETE, AUTH_IF_OWN, .claims = true},
     {"leases", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, true},
     {"pods", "", AUTH_NODE, CHANGE | DELETE, AUTH_IF_OWN, false},
     {"pods", "status", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
@@ -113,6 +115,14 @@ const struct auth_rule *auth_rules(size_t *ret_n)
     return rules;
 }
 
+static bool is_claim(const struct route *route)
+{
+    struct api_ip ip;
+
+    return ferry_streq(route->resource->plural, "leases") &&
+           ferry_streq(route->ns, API_ADDRESS_NAMESPACE) && api_address_of_name(route->name, &ip);
+}
+
 static bool rule_fits(const struct auth_rule *rule, const struct auth_who *who,
                       const struct route *route)
 {
@@ -120,6 +130,7 @@ static bool rule_fits(const struct auth_rule *rule, const struct auth_who *who,
     bool any = ferry_streq(rule->plural, "*") && !ferry_streq(plural, "secrets");
 
     return rule->role == who->role && (any || ferry_streq(rule->plural, plural)) &&
+           (!rule->claims || is_claim(route)) &&
            (ferry_streq(rule->subresource, "*") ||
             ferry_streq(rule->subresource, route->subresource)) &&
            (rule->verbs & bit_of(route->verb));
@@ -162,6 +173,12 @@ bool auth_owns(const struct auth_who *who, const struct api_resource *r, const y
                at_is(stored, "/status/migrationState/targetNode", who->node) ||
                (at_is(stored, "/status/migrationState/sourceNode", who->node) &&
                 !api_json_bool(stored, "/status/migrationState/completed", false));
+    }
+    if (r->kind == API_KIND_LEASE) {
+        struct api_ip ip;
+
+        return api_address_of_name(api_json_str(stored, "/metadata/name"), &ip) &&
+               at_is(stored, "/spec/holderIdentity", who->node);
     }
     return false;
 }

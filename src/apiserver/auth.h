@@ -41,6 +41,7 @@ struct auth_rule {
     unsigned verbs; /* of enum auth_verbs */
     enum auth_answer answer;
     bool named_as_node; /* the object must bear the node's name */
+    bool claims;        /* only of leases that are claims to addresses */
 };
 /* The first row that fits decides; no row is a no. The admin, who may do everything, has none. */
 const struct auth_rule *auth_rules(size_t *ret_n);
@@ -48,7 +49,7 @@ const struct auth_rule *auth_rules(size_t *ret_n);
 /* By role, verb and address alone. */
 enum auth_answer auth_check(const struct auth_who *who, const struct route *route);
 /* The stored object belongs to the node: a pod bound to it; a VMI that runs there or moves from or
- * to it. */
+ * to it; a claim to an address that it holds. */
 bool auth_owns(const struct auth_who *who, const struct api_resource *r, const yyjson_val *stored);
 /* A node reports; it does not change what was asked for. */
 bool auth_keeps_spec(const yyjson_val *stored, const yyjson_val *changed);

@@ -172,10 +172,15 @@ static int admit_new(struct request *r, yyjson_mut_doc *doc)
     return quota_admit(r, doc);
 }
 
-/* A node's certificate lets it make what bears its name: known only now. */
-static int check_new_name(struct request *r)
+/* A node's certificate lets it make what bears its name or is its own: known only now. */
+static int check_new(struct request *r, yyjson_mut_doc *doc)
 {
-    if (r->auth == AUTH_YES && auth_check(&r->who, &r->route) == AUTH_YES) {
+    enum auth_answer answer = auth_check(&r->who, &r->route);
+    api_cleanup_doc yyjson_doc *made =
+        answer == AUTH_IF_OWN ? yyjson_mut_doc_imut_copy(doc, NULL) : NULL;
+
+    if (answer == AUTH_YES ||
+        (made && auth_owns(&r->who, r->route.resource, yyjson_doc_get_root(made)))) {
         return 0;
     }
     return status_forbidden(&r->st, r->route.resource, r->route.name,
@@ -223,7 +228,7 @@ int write_create_document(struct request *r, const yyjson_mut_doc *given, bool d
 
         ident_uid(uid);
         ident_suffix(suffix);
-        if (prepare_create(&r->route, doc, &stamp, &r->st) < 0 || check_new_name(r) < 0) {
+        if (prepare_create(&r->route, doc, &stamp, &r->st) < 0 || check_new(r, doc) < 0) {
             return -1;
         }
         store_begin(r->store);
@@ -415,7 +420,7 @@ static int apply_or_create(struct request *r, bool dry_run, yyjson_mut_doc *body
     if (check_unknown(r, body) < 0) {
         return -1;
     }
-    if (auth_check(&r->who, &r->route) != AUTH_YES) {
+    if (auth_check(&r->who, &r->route) == AUTH_NO) {
         return status_forbidden(&r->st, r->route.resource, r->route.name,
                                 "User \"%s\" cannot create this object", r->who.user);
     }

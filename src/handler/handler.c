@@ -7,10 +7,12 @@
  * moment changes nothing for a running move.
  *
  * The key SWEEP makes the relay forget moves that this node has no part in any more: those that
- * ended while the handler was away, and sources whose VMI has left for its new node. */
+ * ended while the handler was away, and sources whose VMI has left for its new node. The key
+ * NETWORK brings the migration network to what the site has configured. */
 #include "handler/handler.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,7 @@
 #include "handler/heartbeat.h"
 #include "handler/launcher_client.h"
 #include "handler/look.h"
+#include "handler/migration_net.h"
 #include "handler/names.h"
 #include "handler/node_api.h"
 #include "handler/relay_client.h"
@@ -29,12 +32,15 @@ enum {
     WORKERS = 8,
     SWEEP_MS = 10000,
     SWEEP_BUSY_MS = 200,
+    NETWORK_MS = 10000,
+    NETWORK_TROUBLE_MS = 2000,
     /* After a write the cache gets this long to show it before the old object is used again. */
     CACHE_LAG_MS = 1000,
     CACHE_LOOK_MS = 20,
 };
 
 #define SWEEP "*sweep*"
+#define NETWORK "*network*"
 
 struct remembered {
     struct remembered *next;
@@ -49,6 +55,8 @@ struct handler {
     struct kube_queue *queue;
     struct kube_workers *workers;
     struct heartbeat *heartbeat;
+    struct migration_net *network;
+    char network_told[MIGRATION_NET_TEXT]; /* its trouble; the key's worker's own */
     struct handler_config cfg;
     struct node_api *api; /* the sweeping worker's while workers run */
 
@@ -319,9 +327,43 @@ static int sweep(struct handler *h, struct kube_again *again)
     return 0;
 }
 
+/* ---- migration network ------------------------------------------------------------------------
+ */
+
+static void on_network(void *ctx)
+{
+    struct handler *h = ctx;
+
+    kube_queue_add(h->queue, NETWORK, KUBE_PRIORITY_USER);
+}
+
+static int follow_network(struct handler *h, struct kube_again *again)
+{
+    char before[ADDRESS_SIZE] = "", after[ADDRESS_SIZE] = "";
+    struct ferry_error err;
+
+    migration_net_address(h->network, before, NULL);
+    int rc = migration_net_follow(h->network, &err);
+    const char *told = rc < 0 ? err.msg : "";
+    bool news = strncmp(told, h->network_told, sizeof(h->network_told) - 1) != 0;
+
+    if (news && rc < 0) {
+        ferry_warn("not on the migration network, trying on", F_ERR(&err));
+    }
+    snprintf(h->network_told, sizeof(h->network_told), "%.*s", MIGRATION_NET_TEXT - 1, told);
+    migration_net_address(h->network, after, NULL);
+    if (news || !ferry_streq(before, after)) {
+        heartbeat_hurry(h->heartbeat);
+    }
+    ask_again(again, rc < 0 ? NETWORK_TROUBLE_MS : NETWORK_MS);
+    return 0;
+}
+
 static int reconcile(void *ctx, const char *key, struct kube_again *again, struct ferry_error *err)
 {
-    return ferry_streq(key, SWEEP) ? sweep(ctx, again) : reconcile_vmi(ctx, key, again, err);
+    return ferry_streq(key, SWEEP)     ? sweep(ctx, again)
+           : ferry_streq(key, NETWORK) ? follow_network(ctx, again)
+                                       : reconcile_vmi(ctx, key, again, err);
 }
 
 /* ---- life -------------------------------------------------------------------------------------
@@ -382,6 +424,17 @@ static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *er
         rc = start_informers(h, err);
     }
     if (rc == 0) {
+        rc = migration_net_start(
+            &(struct migration_net_config){.client = h->node.client,
+                                           .node = h->node.name,
+                                           .address = h->node.address,
+                                           .interface = h->cfg.migration_interface,
+                                           .wake = on_network,
+                                           .ctx = h},
+            &h->network, err);
+        h->node.network = h->network;
+    }
+    if (rc == 0) {
         rc = node_api_start(&(struct node_api_config){.node = &h->node,
                                                       .here = h->here,
                                                       .coming = h->coming,
@@ -391,13 +444,12 @@ static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *er
                             &h->api, err);
     }
     if (rc == 0) {
-        rc = heartbeat_start(
-            &(struct heartbeat_config){.client = h->node.client,
-                                       .node = h->node.name,
-                                       .address = h->node.address,
-                                       .migration_interface = h->node.migration_interface,
-                                       .api_port = node_api_port(h->api)},
-            &h->heartbeat, err);
+        rc = heartbeat_start(&(struct heartbeat_config){.client = h->node.client,
+                                                        .node = h->node.name,
+                                                        .address = h->node.address,
+                                                        .network = h->network,
+                                                        .api_port = node_api_port(h->api)},
+                             &h->heartbeat, err);
     }
     struct kube_informer *all[] = {h->pods, h->here, h->coming};
     for (size_t i = 0; i < 3 && rc == 0; i++) {
@@ -405,6 +457,7 @@ static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *er
     }
     if (rc == 0) {
         kube_queue_add(h->queue, SWEEP, KUBE_PRIORITY_USER);
+        kube_queue_add(h->queue, NETWORK, KUBE_PRIORITY_USER);
         rc = kube_workers_start(&(struct kube_workers_config){.name = "handler",
                                                               .queue = h->queue,
                                                               .threads = WORKERS,
@@ -423,7 +476,6 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
     h->node = (struct look_node){.client = cfg->client,
                                  .name = cfg->node,
                                  .address = cfg->address,
-                                 .migration_interface = cfg->migration_interface,
                                  .pods_dir = cfg->pods_dir,
                                  .relay_socket = cfg->relay_socket,
                                  .records_dir = cfg->records_dir,
@@ -457,6 +509,7 @@ void handler_stop(struct handler *h)
         kube_informer_stop(all[i]);
     }
     heartbeat_stop(h->heartbeat);
+    migration_net_stop(h->network);
     kube_recorder_stop(h->node.recorder);
     kube_queue_free(h->queue);
     for (struct remembered *r = h->memories, *next; r; r = next) {

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "handler/address.h"
+#include "handler/migration_net.h"
 #include "handler/node_report.h"
 
 enum {
@@ -30,9 +30,9 @@ struct heartbeat {
     struct utsname kernel;
     char *os_image;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards `stopping` and `port` */
+    pthread_mutex_t lock; /* guards `stopping`, `hurry` and `port` */
     pthread_cond_t wake;
-    bool stopping;
+    bool stopping, hurry;
     int port;
 };
 
@@ -84,12 +84,16 @@ static int beat_once(void *ctx, struct ferry_error *err)
     api_cleanup_object struct api_object *node = NULL, *fresh = NULL;
     int64_t now = ferry_now_unix_ms();
     char migration[ADDRESS_SIZE] = "";
+    char network[MIGRATION_NET_TEXT], trouble[MIGRATION_NET_TEXT];
 
     /* Looked at each time: the interface may come, go or get another address. */
-    if (address_for_migration(h->cfg.migration_interface, h->cfg.address, migration, NULL) < 0) {
+    if (migration_net_address(h->cfg.network, migration, NULL) < 0) {
         migration[0] = '\0';
     }
+    migration_net_tell(h->cfg.network, network, trouble);
     h->facts.migration_address = migration;
+    h->facts.migration_network = network;
+    h->facts.migration_trouble = trouble;
     pthread_mutex_lock(&h->lock);
     h->facts.api_port = h->port;
     pthread_mutex_unlock(&h->lock);
@@ -118,8 +122,9 @@ static bool pause_or_stop(struct heartbeat *h, int64_t seconds)
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += seconds;
     pthread_mutex_lock(&h->lock);
-    while (!h->stopping && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0) {
+    while (!h->stopping && !h->hurry && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0) {
     }
+    h->hurry = false;
     bool stop = h->stopping;
     pthread_mutex_unlock(&h->lock);
     return stop;
@@ -199,6 +204,14 @@ void heartbeat_stop(struct heartbeat *h)
     pthread_mutex_unlock(&h->lock);
     pthread_join(h->thread, NULL);
     heartbeat_free(h);
+}
+
+void heartbeat_hurry(struct heartbeat *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->hurry = true;
+    pthread_cond_broadcast(&h->wake);
+    pthread_mutex_unlock(&h->lock);
 }
 
 void heartbeat_set_port(struct heartbeat *h, int api_port)

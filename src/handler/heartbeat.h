@@ -5,11 +5,12 @@
 #include "kube/client.h"
 
 struct heartbeat;
+struct migration_net;
 
 struct heartbeat_config {
     struct kube_client *client;
-    const char *node, *address; /* borrowed, numeric address */
-    const char *migration_interface;
+    const char *node, *address;    /* borrowed, numeric address */
+    struct migration_net *network; /* borrowed */
     int api_port;
 };
 
@@ -17,4 +18,6 @@ int heartbeat_start(const struct heartbeat_config *cfg, struct heartbeat **ret,
                     struct ferry_error *err);
 /* For the next beat: the port of the node API, 0 = none. Any thread. */
 void heartbeat_set_port(struct heartbeat *h, int api_port);
+/* Beats now instead of when it is due: something about the node has changed. Any thread. */
+void heartbeat_hurry(struct heartbeat *h);
 void heartbeat_stop(struct heartbeat *h); /* takes NULL */

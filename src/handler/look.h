@@ -13,11 +13,14 @@
 #include "kube/recorder.h"
 #include "kube/workers.h"
 
+struct migration_net;
+
 struct look_node { /* this node; the same for all looks */
     struct kube_client *client;
     struct kube_informer *pods;
     struct kube_recorder *recorder;
-    const char *name, *address, *migration_interface;
+    const char *name, *address;
+    struct migration_net *network;
     const char *pods_dir, *relay_socket;
     const char *records_dir; /* of flight records */
     int resume_window_s;     /* how long streams are held while their path is away */

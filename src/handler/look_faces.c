@@ -10,6 +10,7 @@
 #include "handler/address.h"
 #include "handler/launcher_client.h"
 #include "handler/look.h"
+#include "handler/migration_net.h"
 #include "handler/move_disks.h"
 #include "handler/names.h"
 #include "handler/owner_decide.h"
@@ -429,7 +430,7 @@ static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struc
     ferry_cleanup_free char *memory = ferry_asprintf("%s/m/%s-49152-source.sock", l->pod_dir, key);
     ferry_cleanup_free char *disks = ferry_asprintf("%s/m/%s-49153-source.sock", l->pod_dir, key);
     char bind[ADDRESS_SIZE], source[ADDRESS_SIZE];
-    int rc = address_for_migration(l->node->migration_interface, l->node->address, bind, err);
+    int rc = migration_net_address(l->node->network, bind, err);
 
     if (rc == 0 && m->config.disable_tls) {
         rc = find_source(l, source, err);

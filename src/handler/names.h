@@ -9,6 +9,8 @@
 
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
 #define ANNOTATION_MIGRATION_ADDRESS "ferry.io/migration-address"
+#define ANNOTATION_MIGRATION_NETWORK "ferry.io/migration-network"
+#define ANNOTATION_MIGRATION_TROUBLE "ferry.io/migration-network-trouble"
 #define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
 #define ANNOTATION_TARGET_DISKS "ferry.io/target-disks"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

@@ -68,6 +68,15 @@ static void put_in_map(struct api_patch *p, const struct api_map *map, bool *mad
     api_patch_add_str(p, path, value);
 }
 
+/* What was never said need not be taken back. */
+static void put_or_clear(struct api_patch *p, const struct api_meta *meta, bool *made,
+                         const char *key, const char *value)
+{
+    if (!ferry_str_empty(value) || !ferry_str_empty(api_map_get(&meta->annotations, key))) {
+        put_in_map(p, &meta->annotations, made, "/metadata/annotations", key, value ? value : "");
+    }
+}
+
 struct api_patch *node_report_metadata(const struct api_object *node, const struct node_facts *f,
                                        int64_t now_ms)
 {
@@ -89,6 +98,8 @@ struct api_patch *node_report_metadata(const struct api_object *node, const stru
         put_in_map(p, &meta->annotations, &made, "/metadata/annotations",
                    ANNOTATION_MIGRATION_ADDRESS, f->migration_address);
     }
+    put_or_clear(p, meta, &made, ANNOTATION_MIGRATION_NETWORK, f->migration_network);
+    put_or_clear(p, meta, &made, ANNOTATION_MIGRATION_TROUBLE, f->migration_trouble);
     return p;
 }
 
@@ -171,12 +182,17 @@ static void put_ready(struct api_patch *p, const struct api_node *n, int64_t now
     api_patch_add_raw(p, path, json);
 }
 
-struct api_patch *node_report_status(const struct api_object *node, const struct node_facts *f,
-                                     int64_t now_ms)
+bool node_report_is_ours(const struct api_object *node)
 {
     const char *kubelet = api_json_str(node->root, "/status/nodeInfo/kubeletVersion");
 
-    if (!ferry_str_empty(kubelet) && !ferry_str_starts(kubelet, OUR_KUBELET)) {
+    return ferry_str_empty(kubelet) || ferry_str_starts(kubelet, OUR_KUBELET);
+}
+
+struct api_patch *node_report_status(const struct api_object *node, const struct node_facts *f,
+                                     int64_t now_ms)
+{
+    if (!node_report_is_ours(node)) {
         return NULL;
     }
     struct api_patch *p = api_patch_new();

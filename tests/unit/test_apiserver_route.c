@@ -146,6 +146,8 @@ static void identities(void **state)
     assert_string_equal(who.user, "system:anonymous");
 }
 
+#define LEASES "/apis/coordination.k8s.io/v1/namespaces"
+
 static void roles(void **state)
 {
     static const struct {
@@ -199,6 +201,18 @@ static void roles(void **state)
         {"system:node:n1", "system:nodes", "PATCH",
          KV "/namespaces/d/virtualmachineinstancemigrations/m", AUTH_NO},
         {"system:node:n1", "system:nodes", "POST", "/api/v1/namespaces/d/events", AUTH_YES},
+
+        {"system:node:n1", "system:nodes", "DELETE",
+         LEASES "/kube-system/leases/ferry-address-10.1.1.5", AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "PUT",
+         LEASES "/kube-system/leases/ferry-address-10.1.1.5", AUTH_NO},
+        {"system:node:n1", "system:nodes", "PATCH",
+         LEASES "/kube-system/leases/ferry-address-10.1.1.5", AUTH_NO},
+        {"system:node:n1", "system:nodes", "DELETE", LEASES "/d/leases/ferry-address-10.1.1.5",
+         AUTH_NO},
+        {"system:node:n1", "system:nodes", "DELETE", LEASES "/kube-system/leases/ferry-controller",
+         AUTH_NO},
+        {"system:node:n1", "system:nodes", "DELETE", LEASES "/kube-system/leases", AUTH_NO},
 
         {"eve", "ferry:viewers", "GET", "/api/v1/pods", AUTH_YES},
         {"eve", "ferry:viewers", "GET", "/api/v1/secrets", AUTH_NO},

@@ -1,0 +1,58 @@
+/* What a NetworkAttachmentDefinition asks for, and which of its addresses one gets. Pure.
+ *
+ * Known are the plugins macvlan and bridge, alone or as the first of a list of plugins, and the
+ * address managers static, host-local and whereabouts, by the names of their own documentation. A
+ * definition has pools: of each, a holder gets one address. */
+#pragma once
+
+#include <stddef.h>
+
+#include "api/ip.h"
+#include "base/error.h"
+
+enum {
+    API_NAD_POOLS = 4,
+    API_NAD_RANGES = 8,   /* of one pool */
+    API_NAD_EXCLUDES = 8, /* of one range */
+    API_NAD_LINK_NAME = 16,
+};
+
+enum api_nad_type { API_NAD_MACVLAN, API_NAD_BRIDGE };
+
+struct api_nad_range {
+    struct api_ip_net net;
+    struct api_ip first, last; /* that may be given away */
+    struct api_ip_net excludes[API_NAD_EXCLUDES];
+    size_t n_excludes;
+    struct api_ip gateway;
+    bool has_gateway;
+};
+
+struct api_nad_pool {
+    struct api_nad_range ranges[API_NAD_RANGES];
+    size_t n;
+};
+
+struct api_nad {
+    enum api_nad_type type;
+    char link[API_NAD_LINK_NAME]; /* macvlan: the interface below; bridge: its name */
+    const char *mode;             /* of a macvlan, static */
+    int mtu;                      /* 0 = not said */
+    int vlan;                     /* on the bridge's port; 0 = none */
+    struct api_nad_pool pools[API_NAD_POOLS];
+    size_t n_pools;
+};
+
+/* `config` is the JSON text of spec.config. -FERRY_INVALID names the field. */
+int api_nad_parse(const char *config, struct api_nad *ret, struct ferry_error *err);
+
+struct api_nad_claim { /* an address that somebody has */
+    struct api_ip ip;
+    const char *holder; /* borrowed */
+};
+/* The address of the pool that `holder` has, else the first that is free; `*ret_held` says which.
+ * False when all are taken. */
+bool api_nad_pick(const struct api_nad_pool *pool, const struct api_nad_claim *claims, size_t n,
+                  const char *holder, struct api_ip_net *ret, bool *ret_held);
+/* Whether any pool has this address in one of its ranges. */
+bool api_nad_has(const struct api_nad *nad, const struct api_ip *ip);
