@@ -97,6 +97,19 @@ static const char *node_trouble(const struct why_view *v, const char *name)
     return "does not exist any more";
 }
 
+/* What the node says of itself under `key`; NULL when it says nothing. */
+static const char *node_says(const struct why_view *v, const char *name, const char *key)
+{
+    for (size_t i = 0; v->nodes && i < v->n_nodes; i++) {
+        if (ferry_streq(v->nodes[i]->meta->name, name)) {
+            const char *said = api_map_get(&v->nodes[i]->meta->annotations, key);
+
+            return ferry_str_empty(said) ? NULL : said;
+        }
+    }
+    return NULL;
+}
+
 /* A step that a node has to take: broken when the node is away or takes too long. */
 static void node_step(const struct why_view *v, struct why_link *l, const char *node,
                       const char *what)
@@ -362,8 +375,13 @@ static void link_hand_over(const struct why_view *v, struct why_link *l)
 static void link_target_prepared(const struct why_view *v, struct why_link *l)
 {
     const struct api_migration_state *s = state_of(v);
+    const char *trouble = node_says(v, s->target_node, "ferry.io/migration-network-trouble");
 
-    if (ferry_str_empty(s->target_address)) {
+    if (ferry_str_empty(s->target_address) && trouble) {
+        say(l, WHY_BROKEN, "node %s is not on the migration network: %.250s", s->target_node,
+            trouble);
+        remedy(l, "see to what is named (docs/migration-network.md); the move goes on by itself");
+    } else if (ferry_str_empty(s->target_address)) {
         node_step(v, l, s->target_node, "the target node prepares itself");
     }
 }
@@ -378,7 +396,16 @@ static void link_ports(const struct why_view *v, struct why_link *l)
         memory = memory || s->ports[i].logical == CHANNEL_MEMORY;
     }
     if (control && memory) {
-        say(l, WHY_OK, "%zu ports at %s", s->n_ports, s->target_address);
+        const char *network = node_says(v, s->target_node, "ferry.io/migration-network");
+        const char *address = node_says(v, s->target_node, "ferry.io/migration-address");
+
+        if (network && address && !s->start_ms && !ferry_streq(address, s->target_address)) {
+            say(l, WHY_WAITS, "%s published %s, but its address on %s is %s", s->target_node,
+                s->target_address, network, address);
+            return;
+        }
+        say(l, WHY_OK, "%zu ports at %s%s%s", s->n_ports, s->target_address,
+            network ? " on network " : "", text_or(network, ""));
         return;
     }
     say(l, WHY_BROKEN, "%s published no port for the %s channel", text_or(s->target_node, "?"),

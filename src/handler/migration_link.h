@@ -17,7 +17,7 @@ struct migration_link_seen {
     size_t n;
 };
 
-/* `json` is what `ip -json addr show dev NAME` says. */
+/* `json` is what `ip -json -details addr show dev NAME` says. */
 int migration_link_parse(const char *json, size_t len, struct migration_link_seen *ret,
                          struct ferry_error *err);
 

@@ -42,7 +42,7 @@ static int run_line(char *line, struct ferry_error *err)
 
 static int look_at_link(const char *name, struct migration_link_seen *ret, struct ferry_error *err)
 {
-    const char *const argv[] = {"ip", "-json", "addr", "show", "dev", name, NULL};
+    const char *const argv[] = {"ip", "-json", "-details", "addr", "show", "dev", name, NULL};
     ferry_cleanup_buf struct ferry_buf out = {0};
 
     *ret = (struct migration_link_seen){0};

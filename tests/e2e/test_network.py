@@ -158,7 +158,7 @@ def check_removed(site):
         wait_for("the interface to go", lambda n=node: addresses(site, n) is None, 60)
     wait_for("the addresses to be free", lambda: not holders(site), 60)
     ns = netns(site, "node1")
-    sh("ip", "-n", ns, "link", "add", "migration0", "type", "dummy")
+    sh("ip", "-n", ns, "link", "add", "migration0", "type", "veth", "peer", "name", "far")
     sh("ip", "-n", ns, "addr", "add", "10.6.6.6/24", "dev", "migration0")
     sh("ip", "-n", ns, "link", "set", "migration0", "up")
     set_network(site, "migration-network")

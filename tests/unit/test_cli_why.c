@@ -59,6 +59,7 @@ struct row {
     struct progress_sample samples[2];
     size_t n_samples;
     const char *node2; /* readiness; NULL = "True" */
+    const char *notes; /* annotations of node2; NULL = none */
     const char *lease; /* NULL = fresh; "" = none */
     /* expected */
     const char *link; /* NULL = all hold */
@@ -83,8 +84,11 @@ static void check(size_t i, const struct row *c)
     api_cleanup_object struct api_object *v = object(API_KIND_VMI, c->vmi);
     api_cleanup_object struct api_object *p = object(API_KIND_POD, c->pod);
     api_cleanup_object struct api_object *n1 = object(API_KIND_NODE, NODE("node1", "True"));
-    api_cleanup_object struct api_object *n2 =
-        object(API_KIND_NODE, c->node2 ? NODE("node2", "Unknown") : NODE("node2", "True"));
+    ferry_cleanup_free char *json2 = ferry_asprintf(
+        "{\"metadata\":{\"name\":\"node2\",\"annotations\":{%s}},\"status\":{\"conditions\":[{"
+        "\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+        c->notes ? c->notes : "", c->node2 ? c->node2 : "True");
+    api_cleanup_object struct api_object *n2 = object(API_KIND_NODE, json2);
     const char *lease = !c->lease ? LEASE(AT("45")) : c->lease[0] ? c->lease : NULL;
     api_cleanup_object struct api_object *l = object(API_KIND_LEASE, lease);
     struct api_object *nodes[] = {n1, n2};
@@ -283,6 +287,30 @@ static void before_the_transfer(void **state)
          .link = "target-prepared",
          .state = WHY_BROKEN,
          .says = "node node2 is not ready"},
+        {.migration = MIGRATION("PreparingTarget", "", SINCE("PreparingTarget", "45")),
+         .vmi = VMI("Running", STATE("u1", "")),
+         .pod = POD_OK,
+         .notes = "\"ferry.io/migration-network-trouble\":\"no eth1\"",
+         .link = "target-prepared",
+         .state = WHY_BROKEN,
+         .says = "not on the migration network: no eth1",
+         .advice = "docs/migration-network.md"},
+        {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "45")),
+         .vmi = VMI("Running", STATE("u1", ADDRESS PORTS)),
+         .pod = POD_OK,
+         .notes = "\"ferry.io/migration-network\":\"kubevirt/moves\",\"ferry.io/"
+                  "migration-address\":\"10.1.1.2\"",
+         .link = "ports",
+         .state = WHY_WAITS,
+         .says = "its address on kubevirt/moves is 10.1.1.2"},
+        {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "45")),
+         .vmi = VMI("Running", STATE("u1", ADDRESS PORTS)),
+         .pod = POD_OK,
+         .notes = "\"ferry.io/migration-network\":\"kubevirt/moves\",\"ferry.io/"
+                  "migration-address\":\"10.0.0.2\"",
+         .link = "connected",
+         .state = WHY_WAITS,
+         .says = "10.0.0.2 on network kubevirt/moves"},
         {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "45")),
          .vmi = VMI("Running", STATE("u1", ADDRESS)),
          .pod = POD_OK,
