@@ -59,12 +59,12 @@ struct row {
     struct progress_sample samples[2];
     size_t n_samples;
     const char *node2; /* readiness; NULL = "True" */
-    const char *notes; /* annotations of node2; NULL = none */
     const char *lease; /* NULL = fresh; "" = none */
     /* expected */
     const char *link; /* NULL = all hold */
     enum why_state state;
     const char *says, *advice; /* parts of the texts */
+    const char *notes;         /* annotations of node2; NULL = none */
 };
 
 static struct api_object *object(enum api_kind kind, const char *json)
