@@ -111,6 +111,8 @@ static int sync_guest(struct look *l, struct ferry_error *err)
 
 static int act_as_owner(struct look *l, const struct owner_decision *d, struct ferry_error *err)
 {
+    /* It is the status's, which a refresh replaces. */
+    ferry_cleanup_free char *uid = d->cancel_uid ? ferry_strdup(d->cancel_uid) : NULL;
     int rc = 0;
 
     switch (d->action) {
@@ -122,9 +124,9 @@ static int act_as_owner(struct look *l, const struct owner_decision *d, struct f
         return launcher_stop(l->socket, d->grace_s, err);
     case OWNER_CANCEL:
         ferry_warn("stopping a move that the site has given up", F_STR("vmi", l->vmi->meta->name),
-                   F_STR("move", d->cancel_uid));
+                   F_STR("move", uid));
         tell_target_state(l);
-        rc = launcher_cancel(l->socket, d->cancel_uid, err);
+        rc = launcher_cancel(l->socket, uid, err);
         break;
     }
     /* It ended in between: that is what was wanted. */

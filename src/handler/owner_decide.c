@@ -139,6 +139,17 @@ static struct owner_decision decide_guest_gone(const struct owner_input *in)
         .patch = final_patch(in, "Failed", "the launcher no longer has the guest")};
 }
 
+/* In post-copy both hosts have a part of the guest. What is left here when the other part is gone
+ * can never run again. */
+static bool lost_in_post_copy(const struct launcher_status *s)
+{
+    const struct launcher_migration *m = &s->migration;
+
+    return s->domain == LAUNCHER_DOMAIN_PAUSED && s->has_migration &&
+           m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_FAILED &&
+           ferry_streq(m->reason_code, "TargetLost");
+}
+
 /* Not started yet; a start that failed leaves a domain that is shut off for no reason of its own.
  */
 static bool to_be_started(const struct owner_input *in)
@@ -159,6 +170,11 @@ static struct owner_decision decide_up(const struct owner_input *in)
     if (s->has_migration && m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_RUNNING) {
         return (struct owner_decision){
             .action = OWNER_CANCEL, .cancel_uid = m->uid, .again_ms = LOOK_SOON_MS};
+    }
+    if (lost_in_post_copy(s)) {
+        return (struct owner_decision){
+            .patch = final_patch(in, "Failed",
+                                 "the guest is lost: its target ended while it held part of it")};
     }
     if (s->domain == LAUNCHER_DOMAIN_RUNNING || s->domain == LAUNCHER_DOMAIN_PAUSED) {
         return (struct owner_decision){.patch = running_patch(in), .again_ms = LOOK_MS};
