@@ -32,7 +32,7 @@ from runners import overlap  # noqa: E402
 SHORT = (("Pending", "kill controller"), ("PreparingTarget", "kill target-handler"), ("Running", "kill target-relay"),
          ("Running", "link 2 s"), ("Switch-over", "kill source-libvirtd"), ("Finishing", "kill source-launcher"))
 GUESTS = {"calm": "ws=4 rate=2 static=24 hb=20 fill=rand", "busy": "ws=40 rate=60 static=4 hb=20 fill=rand"}
-END_S, CLEAN_S, BEATS = 660, 150, 20
+END_S, CLEAN_S, BEATS = 660, 90, 20
 COMPLAINTS = re.compile(r"ERROR: (?:Address|Leak)Sanitizer.*|runtime error:.*|: Assertion .*")
 
 
