@@ -22,7 +22,7 @@ enum {
     STATUS = 18,
     CAPACITY = 20, /* sectors */
     STATUS_DRIVER_OK = 7,
-    QUEUE_MAX = 256,
+    QUEUE_MAX = 1024, /* the device chooses: 256 in QEMU 10.0.2, 1024 in 10.0.13 */
     DESC_NEXT = 1,
     DESC_WRITE = 2, /* by the device */
     SECTORS_PER_BLOCK = DISK_BLOCK / 512,
@@ -40,7 +40,7 @@ struct descriptor {
 
 struct queue {
     _Alignas(PAGE) struct descriptor table[QUEUE_MAX];
-    uint8_t rings[2 * PAGE];
+    uint8_t rings[4 * PAGE];
 };
 
 struct disk {
