@@ -108,6 +108,16 @@ static void answer(struct control *c, struct http_exchange *x, int rc,
     }
 }
 
+/* Likewise for what must be taken while libvirtd is silent: without a status. */
+static void answer_done(struct http_exchange *x, int rc, const struct ferry_error *err)
+{
+    if (rc < 0) {
+        http_answer_error(x, 0, err);
+    } else {
+        http_answer_json(x, 200, "{}");
+    }
+}
+
 /* ---- calls -------------------------------------------------------------------------------------
  */
 
@@ -138,11 +148,7 @@ static void delete_vm(struct control *c, struct http_exchange *x, const char *ui
     if (rc == 0) {
         rc = vm_stop(c->parts.vm, grace, &err);
     }
-    if (rc < 0) {
-        http_answer_error(x, 0, &err);
-    } else {
-        http_answer_json(x, 200, "{}");
-    }
+    answer_done(x, rc, &err);
 }
 
 static void add_sizes(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct disks_sizes *sizes)
@@ -360,7 +366,7 @@ static void put_target_state(struct control *c, struct http_exchange *x, const c
     if (rc == 0 && (rc = read_word(&b, "state", states, OUTCOME_TARGET_COUNT, &state, &err)) == 0) {
         rc = migrate_set_target(c->parts.migrate, uid, (enum outcome_target)state, &err);
     }
-    answer(c, x, rc, &err);
+    answer_done(x, rc, &err);
 }
 
 static void get_status(struct control *c, struct http_exchange *x, const char *uid)

@@ -16,6 +16,13 @@ struct incoming incoming_decide(const struct incoming_input *in)
             .failure_reason = "the incoming guest went away before it ran here",
         };
     }
+    if (in->broken && d->between) {
+        return (struct incoming){
+            .phase = STATE_PHASE_FAILED,
+            .seen = true,
+            .failure_reason = "QEMU could not load the incoming guest",
+        };
+    }
     bool arrived =
         !d->between && !d->postcopy; /* while QEMU waits for the stream it is paused on its way */
     return (struct incoming){

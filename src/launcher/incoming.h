@@ -10,6 +10,7 @@ struct incoming_input {
     struct view domain;
     bool job_over; /* libvirt has no job on the domain, and said so */
     bool seen;     /* an incoming domain was seen before */
+    bool broken;   /* QEMU said for a while that what came in cannot be loaded */
 };
 
 struct incoming {
@@ -19,5 +20,5 @@ struct incoming {
 };
 
 /* Succeeded: the guest runs, or is paused by its user, and the incoming job is over. Failed: it was
- * coming and is gone. */
+ * coming and is gone, or QEMU gave up on it, of which libvirt does not always take notice. */
 struct incoming incoming_decide(const struct incoming_input *in);

@@ -114,8 +114,10 @@ static void rescue_source(struct migrate *m)
     struct ferry_error err;
     char status[40];
 
+    /* QEMU before 10.2 stays in "device" when it could not send the last of what precedes
+     * post-copy, and is as little to be resumed as in post-copy. */
     if (kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) == 0 &&
-        !ferry_str_starts(status, "postcopy")) { /* it did not come to that */
+        !ferry_str_starts(status, "postcopy") && !ferry_streq(status, "device")) {
         resume_source(m, "post-copy did not begin, and the guest never ran on the target");
         return;
     }
@@ -145,15 +147,36 @@ static int stop_source(struct migrate *m, struct ferry_error *err)
 }
 
 /* The guest stands still here and QEMU did not send all of it: it cannot have been started on the
- * target, which happens only after QEMU's "completed". */
+ * target, which happens only after that. */
 static bool never_complete(struct migrate *m, const struct result_input *in)
 {
+    bool stopped = in->domain.between || (in->suspended && in->domain.state == VIEW_PAUSED);
+    unsigned long version = 0;
     char status[40];
 
-    return !in->postcopy && !in->job_active && in->domain.between &&
-           kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) == 0 &&
-           (ferry_streq(status, "none") || ferry_streq(status, "failed") ||
-            ferry_streq(status, "cancelled"));
+    if (in->job_active || !stopped || in->domain.postcopy ||
+        kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) < 0) {
+        return false;
+    }
+    if (in->postcopy) {
+        virt_qemu_version(m->c->virt, &version, NULL);
+    }
+    return result_never_sent(status, in->postcopy, version);
+}
+
+/* libvirtd does not tell, but the guest is known to have run nowhere else, and QEMU itself can be
+ * asked. */
+static void settle_alone(struct migrate *m)
+{
+    struct state_values v;
+
+    state_get(m->c->state, &v);
+    pthread_mutex_lock(&m->lock);
+    bool ours = m->target == OUTCOME_TARGET_NEVER_RAN;
+    pthread_mutex_unlock(&m->lock);
+    if (ours && v.migration.mode == STRATEGY_POSTCOPY && !v.rescued) {
+        rescue_source(m);
+    }
 }
 
 /* Looks until it is clear where the guest is. There is no deadline: a wrong answer would be worse
@@ -169,14 +192,19 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
         struct state_values v;
         struct sample s;
 
-        if (virt_view(m->c->virt, &in.domain, NULL) == 0) {
-            in.job_active = virt_sample(m->c->virt, false, &s, NULL) == 0 && s.active;
+        if (virt_view(m->c->virt, &in.domain, NULL) < 0) {
+            settle_alone(m);
+        } else {
             state_get(m->c->state, &v);
             in.rescued = v.rescued;
+            /* not asked of a libvirtd that waits for the end of a migration that has none */
+            in.job_active =
+                !in.rescued && virt_sample(m->c->virt, false, &s, NULL) == 0 && s.active;
             in.abort = v.migration.abort;
             in.abort_detail = v.migration.abort_detail;
             in.abort_accepted = v.migration.abort_accepted;
             in.postcopy = v.migration.mode == STRATEGY_POSTCOPY;
+            in.suspended = v.migration.suspended && m->c->gated; /* else as libvirt says */
             pthread_mutex_lock(&m->lock);
             in.target = m->target;
             pthread_mutex_unlock(&m->lock);
@@ -604,7 +632,7 @@ int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target t
 
     state_get(m->c->state, &v);
     int rc = check_current(&v, uid, err);
-    if (rc < 0 || (rc = virt_view(m->c->virt, &now, err)) < 0) {
+    if (rc < 0) {
         return rc;
     }
     pthread_mutex_lock(&m->lock);
@@ -612,9 +640,9 @@ int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target t
     note_hanging(m, v.migration.mode == STRATEGY_POSTCOPY && target == OUTCOME_TARGET_NEVER_RAN);
     bool busy = m->busy;
     pthread_mutex_unlock(&m->lock);
-    if (!busy && target == OUTCOME_TARGET_ACTIVE && v.migration.phase == STATE_PHASE_FAILED &&
-        view_active(&now)) {
-        return give_way(m, err);
+    if (busy || target != OUTCOME_TARGET_ACTIVE || v.migration.phase != STATE_PHASE_FAILED) {
+        return 0;
     }
-    return 0;
+    rc = virt_view(m->c->virt, &now, err);
+    return rc == 0 && view_active(&now) ? give_way(m, err) : rc;
 }

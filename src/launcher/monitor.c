@@ -4,7 +4,11 @@
  *
  * Modes go one way, pre-copy to paused or post-copy, and are in the state file before libvirt is
  * asked: whoever reads "post-copy" there may find that it did not begin, never the reverse. An
- * abort and the switch to post-copy exclude each other under the lock of the state. */
+ * abort and the switch to post-copy exclude each other under the lock of the state.
+ *
+ * The guest is suspended before post-copy is asked for. QEMU lets a guest that it has stopped
+ * itself run again whenever it believes that the switch failed, also when it did not; one that was
+ * suspended it leaves alone, and whether it may run on is decided by result.c. */
 #include "launcher/monitor.h"
 
 #include <pthread.h>
@@ -173,35 +177,52 @@ static int set_mode(struct monitor *m, enum strategy_mode mode, bool suspended,
     return state_commit(m->cfg.c->state, err);
 }
 
-/* The libvirt call of an action that changes the mode to `mode`. */
+/* Whether the action stops a guest that runs; one that its user paused stays as it is. */
+static bool must_suspend(struct monitor *m, enum strategy_action action)
+{
+    struct view now;
+
+    return action != STRATEGY_FORCE &&
+           (virt_view(m->cfg.c->virt, &now, NULL) < 0 || now.state == VIEW_RUNNING);
+}
+
+/* A mode that libvirt did not come into. */
+static void set_mode_back(struct monitor *m, enum strategy_mode mode, bool suspended)
+{
+    struct ferry_error err;
+
+    if (set_mode(m, mode, suspended, &err) < 0) {
+        ferry_error("cannot write down the mode of a migration", F_ERR(&err));
+    }
+}
+
+/* The libvirt calls of an action that changes the mode to `mode`. */
 static int call_in_mode(struct monitor *m, virDomainPtr d, const struct strategy_decision *what,
                         enum strategy_mode mode, struct ferry_error *err)
 {
-    struct ferry_error inner;
-    int rc = set_mode(m, mode, what->action == STRATEGY_PAUSE, err);
+    bool suspend = must_suspend(m, what->action);
+    struct sample s;
+    int rc = set_mode(m, mode, suspend, err);
 
     if (rc < 0) {
         return rc;
     }
-    if (what->action == STRATEGY_POST_COPY) {
-        rc = virDomainMigrateStartPostCopy(d, 0);
-    } else if (what->action == STRATEGY_PAUSE) {
-        rc = virDomainSuspend(d);
-    } else {
-        rc = virDomainMigrateSetMaxDowntime(d, (unsigned long long)what->downtime_ms, 0);
+    if ((suspend && virDomainSuspend(d) < 0) ||
+        (what->action == STRATEGY_FORCE &&
+         virDomainMigrateSetMaxDowntime(d, (unsigned long long)what->downtime_ms, 0) < 0)) {
+        rc = virt_fail(err, "%s", strategy_action_name(what->action));
+        set_mode_back(m, STRATEGY_PRECOPY, false);
+        return rc;
     }
-    if (rc == 0) {
-        struct sample s;
-
-        monitor_sample(m, &s);
-        context_publish_migration(m->cfg.c, &s);
-        return 0;
+    if (what->action == STRATEGY_POST_COPY && virDomainMigrateStartPostCopy(d, 0) < 0) {
+        rc = virt_fail(err, "%s", strategy_action_name(what->action));
+        /* It stays suspended: the move may be through at this instant. */
+        set_mode_back(m, suspend ? STRATEGY_PAUSED : STRATEGY_PRECOPY, suspend);
+        return rc;
     }
-    virt_fail(err, "%s", strategy_action_name(what->action));
-    if (set_mode(m, STRATEGY_PRECOPY, false, &inner) < 0) {
-        ferry_error("cannot write down the mode of a migration", F_ERR(&inner));
-    }
-    return -(int)err->cls;
+    monitor_sample(m, &s);
+    context_publish_migration(m->cfg.c, &s);
+    return 0;
 }
 
 static int carry_out(struct monitor *m, const struct strategy_decision *what,
@@ -309,6 +330,9 @@ static void *run(void *ctx)
             continue;
         }
         next_sample_ns = ferry_now_ns() + SAMPLE_MS * FERRY_NS_PER_MS;
+        if (v.rescued) { /* libvirt's job has no end, and may not let itself be looked at */
+            continue;
+        }
         look(m, round || n++ % LOG_EVERY == 0, &v);
     }
     return NULL;

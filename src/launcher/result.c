@@ -101,7 +101,8 @@ static enum outcome_source source_of(const struct result_input *in)
     if (in->domain.postcopy && in->domain.state != VIEW_RUNNING) { /* else we took it back */
         return OUTCOME_SOURCE_POSTCOPY;
     }
-    return in->domain.between ? OUTCOME_SOURCE_STOPPED : OUTCOME_SOURCE_ACTIVE;
+    bool stopped = in->domain.between || (in->suspended && in->domain.state == VIEW_PAUSED);
+    return stopped ? OUTCOME_SOURCE_STOPPED : OUTCOME_SOURCE_ACTIVE;
 }
 
 /* From here the target is known by what libvirt confirmed (it writes "migrated" when the target's
@@ -145,6 +146,19 @@ static void lost(struct result *r, const struct result_input *in)
          "what is left here is stale and must not run");
     r->abort_status =
         in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+}
+
+/* In post-copy other versions say "failed" as well when only the last acknowledgement is missing.
+ */
+enum { POSTCOPY_FAILED_SINCE = 10000000, POSTCOPY_FAILED_UNTIL = 10002000 };
+
+bool result_never_sent(const char *status, bool postcopy, unsigned long version)
+{
+    bool failed = ferry_streq(status, "none") || ferry_streq(status, "failed") ||
+                  ferry_streq(status, "cancelled");
+    bool plain = version >= POSTCOPY_FAILED_SINCE && version < POSTCOPY_FAILED_UNTIL;
+
+    return failed && (!postcopy || plain);
 }
 
 void result_decide(const struct result_input *in, struct result *ret)

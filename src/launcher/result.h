@@ -24,6 +24,7 @@ struct result_input {
     const char *abort_detail;
     bool abort_accepted;
     bool postcopy;              /* the move has switched to post-copy */
+    bool suspended;             /* we paused the guest for the move */
     bool incomplete;            /* the guest stands still, and QEMU did not send all of it */
     enum outcome_target target; /* what the handler knows of the other side; UNKNOWN mostly */
 };
@@ -38,5 +39,9 @@ struct result {
     bool rescue_source;       /* likewise, out of a post-copy (rescue.h) */
     bool stop_source;         /* decided: the target has the guest, what is left here must go */
 };
+
+/* Whether QEMU's own word for an outgoing migration says that it did not send all that the target
+ * needs to run the guest. `version` is libvirt's number for QEMU's version, 0 = not known. */
+bool result_never_sent(const char *status, bool postcopy, unsigned long version);
 
 void result_decide(const struct result_input *in, struct result *ret);

@@ -54,7 +54,7 @@ struct state_migration {
     bool abort_accepted;    /* libvirt took the abort */
     enum state_abort_status abort_status;
     enum strategy_mode mode;       /* source only; written before libvirt is asked */
-    bool suspended;                /* we paused the guest so that the move ends */
+    bool suspended;                /* we paused the guest: so that the move ends, or before post-copy */
     int64_t recoveries;            /* of a broken post-copy */
     int64_t disk_bytes;            /* source only: of the disks that are copied */
     bool incoming_seen, finalized; /* target only */

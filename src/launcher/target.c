@@ -21,15 +21,21 @@
 #include "launcher/migrate_call.h"
 
 /* The arrival is an event; only the end of libvirt's job is not, and is polled for. */
-enum { LOOK_MS = 500, JOB_LOOK_MS = 50, KEPT_MS = 1000 };
+enum {
+    LOOK_MS = 500,
+    JOB_LOOK_MS = 50,
+    KEPT_MS = 1000,
+    BROKEN_MS = 3000, /* libvirt gets so long to end a QEMU that could not load its guest */
+};
 
 struct target {
     const struct context *c;
     pthread_mutex_t lock;
     pthread_t watcher;
-    bool watching; /* guarded by lock: `watcher` exists and must be joined */
-    bool end;      /* guarded by lock: it shall end */
-    bool idle;     /* guarded by lock: it has ended by itself */
+    bool watching;     /* guarded by lock: `watcher` exists and must be joined */
+    bool end;          /* guarded by lock: it shall end */
+    bool idle;         /* guarded by lock: it has ended by itself */
+    int64_t broken_ns; /* of the watcher: since when QEMU says that it failed; 0 = it does not */
 };
 
 struct target *target_new(const struct context *c)
@@ -64,11 +70,17 @@ static void remove_sockets(struct target *t)
     }
 }
 
-/* Removes a definition without a guest. */
-static void undefine(struct target *t)
+/* Removes a guest that did not come in, and its definition. */
+static void undefine(struct target *t, bool even_active)
 {
     virt_cleanup_domain virDomainPtr d = virt_domain(t->c->virt, NULL);
 
+    if (d && even_active && virDomainIsActive(d) == 1 && virDomainDestroy(d) < 0) {
+        struct ferry_error err;
+
+        virt_fail(&err, "ending a guest that did not come in");
+        ferry_warn("a QEMU stays behind", F_ERR(&err));
+    }
     if (d && virDomainIsActive(d) == 0 && virDomainUndefine(d) < 0) {
         struct ferry_error err;
 
@@ -127,13 +139,29 @@ static bool apply(struct target *t, const struct incoming *in)
     ferry_info("incoming migration", F_STR("phase", state_phase_name(in->phase)));
     if (in->phase == STATE_PHASE_FAILED) {
         remove_sockets(t);
-        undefine(t);
+        undefine(t, never_ran);
     }
     if (in->phase == STATE_PHASE_FAILED || in->phase == STATE_PHASE_SUCCEEDED) {
         disk_made_settle(t->c->domain.disk_dir, in->phase == STATE_PHASE_SUCCEEDED);
     }
     context_publish_migration(t->c, &none);
     return in->phase == STATE_PHASE_SUCCEEDED || in->phase == STATE_PHASE_FAILED;
+}
+
+/* Whether QEMU has said for a while that what came in cannot be loaded. */
+static bool is_broken(struct target *t)
+{
+    char status[40];
+    int64_t now = ferry_now_ns();
+
+    if (kept_migration_status(t->c->kept, status, sizeof(status), now + KEPT_MS * FERRY_NS_PER_MS,
+                              NULL) < 0 ||
+        !ferry_streq(status, "failed")) {
+        t->broken_ns = 0;
+        return false;
+    }
+    t->broken_ns = t->broken_ns ? t->broken_ns : now;
+    return now - t->broken_ns >= BROKEN_MS * FERRY_NS_PER_MS;
 }
 
 /* True when the migration is over; `*ret_arrived`: only libvirt's job keeps it open. */
@@ -156,6 +184,7 @@ static bool look(struct target *t, bool *ret_arrived)
         kept_open(t->c->kept, ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS, &err) < 0) {
         ferry_debug("no connection to QEMU's monitor yet", F_ERR(&err));
     }
+    in.broken = view_active(&in.domain) && in.domain.between && is_broken(t);
     state_get(t->c->state, &v);
     in.seen = v.migration.incoming_seen;
     struct incoming step = incoming_decide(&in);
@@ -283,7 +312,7 @@ static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,
     }
     if (rc == 0) {
         remove_sockets(t);
-        undefine(t);
+        undefine(t, false);
     }
     return rc;
 }

@@ -455,6 +455,34 @@ static void results(void **state)
          STATE_ABORT_STATUS_NONE,
          "",
          "resume"},
+        {"suspended by us, and libvirtd knows of no move any more",
+         {.domain = PAUSED, .postcopy = true, .suspended = true},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         ""},
+        {"the same, and QEMU had not sent all of it",
+         {.domain = PAUSED, .postcopy = true, .suspended = true, .incomplete = true},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         "rescue"},
+        {"paused by us so that the move ends, and the move was cut",
+         {.domain = PAUSED, .suspended = true, .call_known = true, .text = bad, .incomplete = true},
+         false,
+         STATE_PHASE_RUNNING,
+         STATE_ABORT_STATUS_NONE,
+         "",
+         "resume"},
+        {"paused by its user, and the move failed",
+         {.domain = PAUSED, .call_known = true, .text = bad},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "LibvirtError",
+         "operation failed: Channel error"},
         {"QEMU on its way down, the reason is not known yet",
          {.domain = ENDING},
          false,
@@ -573,6 +601,33 @@ static void gate_files(void **state)
     assert_int_equal(ferry_remove_tree(dir, &err), 0);
 }
 
+static void what_qemu_did_not_send(void **state)
+{
+    static const struct {
+        const char *status;
+        bool postcopy;
+        unsigned long version;
+        bool never;
+    } cases[] = {
+        {"failed", false, 0, true},           {"cancelled", false, 10002000, true},
+        {"none", false, 8000000, true},       {"completed", false, 10000002, false},
+        {"active", false, 10000002, false},   {"device", false, 10000002, false},
+        {"failed", true, 10000002, true},     {"cancelled", true, 10001000, true},
+        {"failed", true, 9002000, false},     {"failed", true, 10002000, false},
+        {"failed", true, 0, false},           {"device", true, 10000002, false},
+        {"completed", true, 10000002, false}, {"postcopy-paused", true, 10000002, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (result_never_sent(cases[i].status, cases[i].postcopy, cases[i].version) !=
+            cases[i].never) {
+            fail_msg("%s, post-copy %d, QEMU %lu", cases[i].status, cases[i].postcopy,
+                     cases[i].version);
+        }
+    }
+}
+
 static void arrivals(void **state)
 {
     const struct {
@@ -592,6 +647,14 @@ static void arrivals(void **state)
         {"coming, job not visible",
          {.domain = SWITCHING, .job_over = true},
          STATE_PHASE_RUNNING,
+         true},
+        {"coming, and QEMU cannot load it",
+         {.domain = SWITCHING, .seen = true, .broken = true},
+         STATE_PHASE_FAILED,
+         true},
+        {"runs, whatever QEMU said before",
+         {.domain = ARRIVED, .job_over = true, .seen = true, .broken = true},
+         STATE_PHASE_SUCCEEDED,
          true},
         {"runs, libvirt not done", {.domain = ARRIVED, .seen = true}, STATE_PHASE_RUNNING, true},
         {"runs", {.domain = ARRIVED, .job_over = true, .seen = true}, STATE_PHASE_SUCCEEDED, true},
@@ -913,6 +976,7 @@ int main(void)
         cmocka_unit_test(results),
         cmocka_unit_test(gates),
         cmocka_unit_test(gate_files),
+        cmocka_unit_test(what_qemu_did_not_send),
         cmocka_unit_test(arrivals),
         cmocka_unit_test(options_and_calls),
         cmocka_unit_test(samples),
