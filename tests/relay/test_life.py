@@ -1,5 +1,7 @@
 """Starting, draining, stopping; what happens when the network, the peer or descriptors go away."""
 import os
+import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -11,6 +13,8 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import ADDRESSES, DEADLINE_S, RELAY, Lab, Move, ended, need_root, read_all, read_exactly, run, wait_for  # noqa: E402
+
+MAN = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "man"
 
 
 class Starting(unittest.TestCase):
@@ -79,8 +83,15 @@ class Starting(unittest.TestCase):
             return False
 
     def test_help(self):
-        for argv in (["--help"], ["serve", "--help"], ["pki", "--help"]):
-            self.assertIn("Usage: ferry-relay", run(RELAY, *argv))
+        self.assertIn("Usage: ferry-relay", run(RELAY, "--help"))
+        for verb in ("serve", "source", "target", "pki"):
+            page = (MAN / f"ferry-relay-{verb}.1.rst").read_text().replace(
+                ".. include:: ferry-relay-side.inc", (MAN / "ferry-relay-side.inc").read_text())
+            text = run(RELAY, verb, "--help")
+            self.assertIn(f"Usage: ferry-relay {verb}", text)
+            options = set(re.findall(r"--[a-z-]+", text))
+            self.assertIn("--help", options)
+            self.assertEqual([o for o in options if not re.search(rf"{o}(?![a-z-])", page)], [], f"not in the page of {verb}")
 
 
 class Draining(unittest.TestCase):
