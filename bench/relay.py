@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Ferry's relay beside other TLS relays, in one run on one machine.
 
-    bench/relay.py BUILD_DIR [--gib N] [--runs N] [--only PEER,...] [--parts PART,...] [--save FILE] [--also NAME=RELAY]
+    bench/relay.py BUILD_DIR [--gib N] [--runs N] [--only PEER,...] [--parts PART,...] [--save FILE] [--into FILE] [--also NAME=RELAY]
 
 Parts: 1m, 32k (one connection, writes of that size), 4x (four connections, 1 MiB writes), idle, beside (round trips of 64
 bytes alone and beside a saturating stream), memory. With --save the rounds are added to those that FILE has, and the tables
-are of all of them: so a long run can be made in pieces. --runs 0 only prints what FILE has. --also puts another ferry-relay
+are of all of them: so a long run can be made in pieces. --runs 0 only prints what FILE has. --into puts what is
+printed into a document, between the comments that say so there. --also puts another ferry-relay
 beside, for changes to be judged in the same rounds.
 
 Path: load -> unix socket -> source relay -> TLS 1.3 over loopback TCP -> target relay -> unix socket -> sink, source and
@@ -14,6 +15,8 @@ a Go toolchain, to haproxy) is taken within a round, then the median over the ro
 Prints Markdown tables. CPU = user and system time of both relays.
 """
 import argparse
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -244,10 +247,16 @@ def rounds(peers, runs, label, measure):
     return results
 
 
-def floor():
-    """Bytes a second of AES-128-GCM on this machine."""
-    out = subprocess.run(["openssl", "speed", "-evp", "aes-128-gcm", "-bytes", "16384", "-seconds", "1", "-mr"], capture_output=True, text=True)
-    return next((float(l.split(":")[3]) for l in out.stdout.splitlines() if l.startswith("+F:")), None)
+def floor(build):
+    """Bytes a second of AES-128-GCM on this machine, by OpenSSL and by what ferry uses."""
+    return json.loads(subprocess.run([build / "bench" / "gcm_speed"], check=True, capture_output=True, text=True).stdout)
+
+
+def machine(gib):
+    """What a reader of the tables must know."""
+    model = next((l.split(":")[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "unknown CPU")
+    return {"gib": gib, "load": os.getloadavg()[0], "cpu": model, "cores": os.cpu_count(), "kernel": os.uname().release.split("-")[0],
+            "openssl": subprocess.run(["openssl", "version"], capture_output=True, text=True).stdout.split(" (")[0].strip()}
 
 
 def measure(args, parts):
@@ -272,6 +281,12 @@ def measure(args, parts):
             bench.sink.wait()
 
 
+def put_into(document, text):
+    begin, end = "<!-- bench-relay begins -->\n", "<!-- bench-relay ends -->\n"
+    before, rest = document.read_text().split(begin)
+    document.write_text(before + begin + text + end + rest.split(end)[1])
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("build", type=pathlib.Path)
@@ -281,19 +296,26 @@ def main():
     ap.add_argument("--parts", default=",".join(relay_report.TITLES), help="comma-separated, see above")
     ap.add_argument("--also", action="append", default=[], metavar="NAME=RELAY")
     ap.add_argument("--save", type=pathlib.Path, help="JSON file that results are added to")
+    ap.add_argument("--into", type=pathlib.Path, help="document to put the tables into")
     args = ap.parse_args()
     parts = args.parts.split(",")
     if set(parts) - set(relay_report.TITLES):
         ap.error(f"parts are {', '.join(relay_report.TITLES)}")
     kept = json.loads(args.save.read_text()) if args.save and args.save.exists() else {}
     if args.runs > 0:
-        kept["floor"] = kept.get("floor") or floor()
+        kept["floor"] = kept.get("floor") or floor(args.build)
+        kept["machine"] = kept.get("machine") or machine(args.gib)
         for part, rows in measure(args, parts).items():
             for name, more in rows.items():
                 kept.setdefault(part, {}).setdefault(name, []).extend(more)
         if args.save:
             args.save.write_text(json.dumps(kept))
-    relay_report.show(kept)
+    text = io.StringIO()
+    with contextlib.redirect_stdout(text):
+        relay_report.show(kept)
+    print(text.getvalue(), end="")
+    if args.into:
+        put_into(args.into, text.getvalue())
 
 
 main()

@@ -72,13 +72,28 @@ def show_bars(kept):
         print(f"| {TITLES['memory']} | ≤ {IDLE_MIB} MiB | {mib:.1f} MiB | {'met' if mib <= IDLE_MIB else '**missed**'} |")
 
 
+def show_floor(kept):
+    """What no relay of this kind can do without: the kernel's part, as the relay without TLS shows it, and the cipher on both sides."""
+    f = kept["floor"]
+    cipher = 2 * (1 << 30) / f["used"]
+    print(f"\nFloor: AES-128-GCM on 16 KiB blocks runs at {f['openssl'] / 1e9:.1f} GB/s in OpenSSL and at {f['used'] / 1e9:.1f} GB/s in what ferry uses here "
+          f"({f['by']}), so sealing and opening a GiB is {cipher:.2f} CPU-s;")
+    results = kept.get("1m", {})
+    if "ferry plain" in results:
+        plain = statistics.median(column(results["ferry plain"], "cpu"))
+        ours = statistics.median(column(results[OURS], "cpu"))
+        base = f", {(plain + cipher) / statistics.median(column(results['kubevirt'], 'cpu')):.2f} of kubevirt's" if "kubevirt" in results else ""
+        print(f"the kernel's copies and TCP are what `ferry plain` needs, {plain:.2f}. Together {plain + cipher:.2f} CPU-s a GiB{base}; `ferry/1` needs {ours:.2f}.")
+
+
 def show(kept):
-    """Markdown, of everything in `kept`: {part: {peer: [row of a round, ...]}, "floor": bytes a second}."""
+    """Markdown, of everything in `kept`: {part: {peer: [row of a round, ...]}, "floor": see bench/gcm_speed.c, "machine": …}."""
     print("## Against the bars")
     show_bars(kept)
+    if kept.get("machine"):
+        print("\nRuns of {gib:g} GiB by `make bench-relay`; {cores} cores, {cpu}, {openssl}, kernel {kernel}, load average before {load:.1f}.".format(**kept["machine"]))
     if kept.get("floor"):
-        print(f"\nFloor: AES-128-GCM on 16 KiB blocks {kept['floor'] / 1e9:.2f} GB/s, so sealing and opening a GiB is "
-              f"{2 * (1 << 30) / kept['floor']:.2f} CPU-s; the kernel's copies and TCP are what `ferry plain` needs.")
+        show_floor(kept)
     for part, title in TITLES.items():
         results = kept.get(part)
         if not results:
