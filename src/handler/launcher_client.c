@@ -23,28 +23,45 @@ int launcher_get_status(const char *socket, struct launcher_status *ret, struct 
     return rc < 0 ? rc : launcher_status_parse(reply.body.data, reply.body.len, ret, err);
 }
 
-/* PUT {vmi, options, targetDisks}; the latter two may be NULL, and so may `ret`. */
-static int send_vmi(const char *socket, const char *path, const struct api_object *vmi,
-                    const char *options_json, const char *disks_json, int timeout_ms,
-                    struct http_reply *ret, struct ferry_error *err)
-{
-    ferry_cleanup_free char *object = yyjson_val_write(vmi->root, 0, NULL);
-    ferry_cleanup_free char *body =
-        ferry_asprintf("{\"vmi\":%s%s%s%s%s}", object, options_json ? ",\"options\":" : "",
-                       options_json ? options_json : "", disks_json ? ",\"targetDisks\":" : "",
-                       disks_json ? disks_json : "");
+struct vmi_call {
+    const char *socket, *method, *path;
+    const struct api_object *vmi;
+    /* Members beside "vmi", as JSON; NULL = not sent. */
+    const char *options, *source_disks, *target_disks;
+    int timeout_ms;
+};
 
-    return node_call(&(struct node_call){.socket = socket,
-                                         .method = "PUT",
-                                         .path = path,
-                                         .body = body,
-                                         .timeout_ms = timeout_ms},
+static int send_vmi(const struct vmi_call *c, struct http_reply *ret, struct ferry_error *err)
+{
+    const char *const members[][2] = {{"options", c->options},
+                                      {"sourceDisks", c->source_disks},
+                                      {"targetDisks", c->target_disks}};
+    ferry_cleanup_free char *object = yyjson_val_write(c->vmi->root, 0, NULL);
+    ferry_cleanup_buf struct ferry_buf body = {0};
+
+    ferry_buf_printf(&body, "{\"vmi\":%s", object);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if (members[i][1]) {
+            ferry_buf_printf(&body, ",\"%s\":%s", members[i][0], members[i][1]);
+        }
+    }
+    ferry_buf_puts(&body, "}");
+    return node_call(&(struct node_call){.socket = c->socket,
+                                         .method = c->method,
+                                         .path = c->path,
+                                         .body = body.data,
+                                         .timeout_ms = c->timeout_ms},
                      ret, err);
 }
 
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err)
 {
-    return send_vmi(socket, "/v1/vm", vmi, NULL, NULL, START_MS, NULL, err);
+    return send_vmi(&(struct vmi_call){.socket = socket,
+                                       .method = "PUT",
+                                       .path = "/v1/vm",
+                                       .vmi = vmi,
+                                       .timeout_ms = START_MS},
+                    NULL, err);
 }
 
 int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err)
@@ -67,11 +84,28 @@ static char *path_of(const char *collection, const char *uid, const char *verb)
 }
 
 int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
-                     struct http_reply *ret, struct ferry_error *err)
+                     const char *source_disks_json, struct http_reply *ret, struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("target", uid, "");
 
-    return send_vmi(socket, path, vmi, NULL, NULL, QUICK_MS, ret, err);
+    return send_vmi(&(struct vmi_call){.socket = socket,
+                                       .method = "PUT",
+                                       .path = path,
+                                       .vmi = vmi,
+                                       .source_disks = source_disks_json,
+                                       .timeout_ms = QUICK_MS},
+                    ret, err);
+}
+
+int launcher_disks(const char *socket, const struct api_object *vmi, struct http_reply *ret,
+                   struct ferry_error *err)
+{
+    return send_vmi(&(struct vmi_call){.socket = socket,
+                                       .method = "POST",
+                                       .path = "/v1/disks",
+                                       .vmi = vmi,
+                                       .timeout_ms = QUICK_MS},
+                    ret, err);
 }
 
 int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
@@ -80,7 +114,14 @@ int launcher_migrate(const char *socket, const char *uid, const struct api_objec
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "");
 
-    return send_vmi(socket, path, vmi, options_json, target_disks_json, QUICK_MS, NULL, err);
+    return send_vmi(&(struct vmi_call){.socket = socket,
+                                       .method = "PUT",
+                                       .path = path,
+                                       .vmi = vmi,
+                                       .options = options_json,
+                                       .target_disks = target_disks_json,
+                                       .timeout_ms = QUICK_MS},
+                    NULL, err);
 }
 
 static int post(const char *socket, const char *uid, const char *verb, struct ferry_error *err)

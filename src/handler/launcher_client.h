@@ -12,9 +12,13 @@
 int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err);
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err);
 int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err);
-/* `ret` (may be NULL) is the launcher's answer. */
+/* `ret` (may be NULL) is the launcher's answer; `source_disks_json` may be NULL. */
 int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
-                     struct http_reply *ret, struct ferry_error *err);
+                     const char *source_disks_json, struct http_reply *ret,
+                     struct ferry_error *err);
+/* How large the disks are that a move of the VMI copies. */
+int launcher_disks(const char *socket, const struct api_object *vmi, struct http_reply *ret,
+                   struct ferry_error *err);
 int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
                      const char *options_json, const char *target_disks_json,
                      struct ferry_error *err);

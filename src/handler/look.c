@@ -122,6 +122,7 @@ void look_memory_done(struct look_memory *m)
 {
     free(m->sync_error);
     free(m->disks_move);
+    free(m->seen_move);
     free(m->disks);
     free(m->patched_version);
 }

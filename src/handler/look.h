@@ -34,6 +34,8 @@ struct look_memory {
     int64_t told_ms;                 /* when the launcher was told of the target last */
     bool path_told_away;             /* what it was told of the path last */
     char *disks_move, *disks;        /* of the move that is prepared here; see move_disks.h */
+    char *seen_move;                 /* the move that this node is the target of; since */
+    int64_t seen_ms;
     char *sync_error;
     bool source_clean;     /* no source sockets of this VMI are left; false = not known */
     char *patched_version; /* resourceVersion that was patched last */

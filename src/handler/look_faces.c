@@ -19,6 +19,7 @@
 #include "handler/relay_client.h"
 #include "handler/source_decide.h"
 #include "handler/target_decide.h"
+#include "handler/vmi_edit.h"
 
 /* No honest course of events needs more steps in one look. */
 enum {
@@ -212,7 +213,7 @@ static int start_move(struct look *l, struct ferry_error *err)
     /* Without the path's last rate: a link that has become slower since would make QEMU switch over
      * too early, and the guest stand still for longer than it may. */
     ferry_cleanup_free char *options = source_options(&m->config, 0);
-    ferry_cleanup_free char *disks = move_disks_of(&l->vmi->u.vmi);
+    ferry_cleanup_free char *disks = move_disks_of(&l->vmi->u.vmi, ANNOTATION_TARGET_DISKS);
     int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, disks, err);
 
     if (rc < 0) {
@@ -340,8 +341,38 @@ static bool follow_path(struct look *l)
     return path.away;
 }
 
+/* Says how large the disks are for which the target may have to make images. */
+static int publish_disks(struct look *l, struct ferry_error *err)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid;
+    http_cleanup_reply struct http_reply reply = {0};
+
+    if (l->view.reach != LAUNCHER_UP || ferry_str_empty(uid) ||
+        !move_disks_awaited(&l->vmi->u.vmi)) {
+        return 0;
+    }
+    int rc = launcher_disks(l->socket, l->vmi, &reply, err);
+    if (rc < 0) {
+        return rc;
+    }
+    ferry_cleanup_free char *value = move_disks_publish(uid, reply.body.data, reply.body.len);
+    if (!value) {
+        return 0;
+    }
+    struct vmi_edit e = vmi_edit_begin_move(&l->vmi->u.vmi, l->now_ms);
+    vmi_edit_annotation(&e, ANNOTATION_SOURCE_DISKS, value);
+    rc = look_patch(l, vmi_edit_end(&e), err);
+    return rc < 0 ? rc : 1;
+}
+
 int look_as_source(struct look *l, struct ferry_error *err)
 {
+    int published = publish_disks(l, err);
+
+    if (published != 0) {
+        l->again_ms = 1;
+        return published < 0 ? published : 0;
+    }
     struct source_input in = {.vmi = &l->vmi->u.vmi,
                               .undecided_since_ms = l->memory->undecided_since_ms,
                               .progress_ms = l->memory->progress_ms,
@@ -412,7 +443,8 @@ static int prepare_target(struct look *l, struct ferry_error *err)
 {
     const char *uid = l->vmi->u.vmi.migration.uid;
     http_cleanup_reply struct http_reply reply = {0};
-    int rc = launcher_prepare(l->socket, uid, l->vmi, &reply, err);
+    ferry_cleanup_free char *source = move_disks_of(&l->vmi->u.vmi, ANNOTATION_SOURCE_DISKS);
+    int rc = launcher_prepare(l->socket, uid, l->vmi, source, &reply, err);
 
     if (rc == 0) {
         free(l->memory->disks_move);
@@ -496,6 +528,12 @@ int look_as_target(struct look *l, struct ferry_error *err)
         l->memory->asked_ms = l->now_ms;
     }
     in.asked_ms = l->memory->asked_ms;
+    if (!ferry_streq(l->memory->seen_move, uid)) {
+        free(l->memory->seen_move);
+        l->memory->seen_move = ferry_strdup(uid);
+        l->memory->seen_ms = l->now_ms;
+    }
+    in.seen_ms = l->memory->seen_ms;
     for (int i = 0; i < STEPS_MAX; i++) {
         int rc = 0;
 

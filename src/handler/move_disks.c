@@ -27,9 +27,17 @@ char *move_disks_publish(const char *uid, const char *answer, size_t len)
     return yyjson_mut_write(out, 0, NULL);
 }
 
-char *move_disks_of(const struct api_vmi *vmi)
+bool move_disks_awaited(const struct api_vmi *vmi)
 {
-    const char *text = api_map_get(&vmi->meta.annotations, ANNOTATION_TARGET_DISKS);
+    ferry_cleanup_free char *said =
+        vmi->n_migrated_volumes ? move_disks_of(vmi, ANNOTATION_SOURCE_DISKS) : NULL;
+
+    return vmi->n_migrated_volumes && !said;
+}
+
+char *move_disks_of(const struct api_vmi *vmi, const char *annotation)
+{
+    const char *text = api_map_get(&vmi->meta.annotations, annotation);
     api_cleanup_doc yyjson_doc *doc = NULL;
 
     if (!text || api_json_parse(text, strlen(text), &doc, NULL) < 0) {

@@ -13,4 +13,5 @@
 #define ANNOTATION_MIGRATION_TROUBLE "ferry.io/migration-network-trouble"
 #define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
 #define ANNOTATION_TARGET_DISKS "ferry.io/target-disks"
+#define ANNOTATION_SOURCE_DISKS "ferry.io/source-disks"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

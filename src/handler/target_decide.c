@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "base/str.h"
+#include "handler/move_disks.h"
 #include "handler/names.h"
 #include "handler/recovery.h"
 #include "handler/vmi_edit.h"
@@ -15,6 +16,9 @@ enum {
     LOOK_RUNNING_MS = 100,
     /* How long completion waits for the source to say that it is through, too. */
     SOURCE_WORD_MS = 5000,
+    /* How long the source gets to say how large its disks are; one of an older version never does.
+     */
+    SOURCE_DISKS_MS = 10000,
     /* How long QEMU gets to notice that its streams are dead. */
     NOTICE_MS = 5000,
     /* A source that reports the failure itself is much faster; this is for one that died. */
@@ -263,8 +267,12 @@ struct target_decision target_decide(const struct target_input *in)
     }
     if (!m) {
         /* A cancelled move is not begun any more; the source answers the cancel. */
-        return ms->abort_requested ? (struct target_decision){.action = TARGET_NOTHING}
-                                   : step(TARGET_PREPARE);
+        if (ms->abort_requested) {
+            return (struct target_decision){.action = TARGET_NOTHING};
+        }
+        return move_disks_awaited(in->vmi) && in->now_ms - in->seen_ms < SOURCE_DISKS_MS
+                   ? (struct target_decision){.again_ms = LOOK_RUNNING_MS}
+                   : step(TARGET_PREPARE);
     }
     if (m->phase == LAUNCHER_FAILED) {
         return decide_failed(in, m);

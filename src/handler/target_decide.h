@@ -23,6 +23,7 @@ struct target_input {
     struct launcher_view launcher;
     struct target_relay relay;
     const char *disks; /* what of the guest's disks is to be copied, as JSON; NULL = nothing */
+    int64_t seen_ms;   /* since when the move is known here, as far as remembered */
     int64_t asked_ms;  /* since when fresh streams are asked for, as far as remembered; 0 = not */
     bool recovered;    /* the launcher takes fresh streams: done during this look */
     bool unlistened;   /* the relay was told to forget the move during this look */

@@ -45,10 +45,13 @@ int disk_image_size(const char *path, const char *format, int64_t *ret, struct f
     if (fd < 0 || fstat(fd, &st) < 0) {
         return ferry_fail_errno(err, errno, "%s", path);
     }
-    if (!S_ISREG(st.st_mode)) {
-        return ferry_fail(err, FERRY_INVALID, "%s: is not a file", path);
+    if (!S_ISREG(st.st_mode) && !S_ISBLK(st.st_mode)) {
+        return ferry_fail(err, FERRY_INVALID, "%s: is neither a file nor a block device", path);
     }
-    *ret = st.st_size;
+    *ret = S_ISBLK(st.st_mode) ? lseek(fd, 0, SEEK_END) : st.st_size;
+    if (*ret < 0) {
+        return ferry_fail_errno(err, errno, "measuring %s", path);
+    }
     return ferry_streq(format, "qcow2") ? qcow2_size(fd, path, ret, err) : 0;
 }
 
@@ -58,7 +61,7 @@ int disk_image_sizes(const struct disks *disks, const char *dir, bool only_copie
     *ret = (struct disks_sizes){0};
     for (size_t i = 0; i < disks->n; i++) {
         const struct disk *d = &disks->list[i];
-        ferry_cleanup_free char *path = disks_path(dir, d->name);
+        ferry_cleanup_free char *path = disks_path(dir, d);
         struct disks_size *size = &ret->list[ret->n];
 
         if (only_copied && !d->copied) {

@@ -41,7 +41,7 @@ static int make_qcow2(const char *path, int64_t bytes, struct ferry_error *err)
 
 static void remove_one(const char *dir, const char *name)
 {
-    ferry_cleanup_free char *image = disks_path(dir, name);
+    ferry_cleanup_free char *image = disks_image_path(dir, name);
     ferry_cleanup_free char *mark = mark_path(dir, name);
     ferry_cleanup_free char *parent = ferry_asprintf("%s/%s", dir, name);
 
@@ -80,7 +80,7 @@ int disk_made_initial(const struct api_vmi *vmi, const struct disks *disks, cons
 {
     for (size_t i = 0; i < disks->n; i++) {
         const struct disk *d = &disks->list[i];
-        ferry_cleanup_free char *image = disks_path(dir, d->name);
+        ferry_cleanup_free char *image = disks_path(dir, d);
         int64_t bytes = initial_bytes(vmi, d->name);
 
         if (bytes <= 0 || access(image, F_OK) == 0) {
@@ -97,7 +97,7 @@ int disk_made_initial(const struct api_vmi *vmi, const struct disks *disks, cons
 
 static int make_one(const struct disk *d, const char *dir, int64_t bytes, struct ferry_error *err)
 {
-    ferry_cleanup_free char *image = disks_path(dir, d->name);
+    ferry_cleanup_free char *image = disks_image_path(dir, d->name);
     ferry_cleanup_free char *mark = mark_path(dir, d->name);
     ferry_cleanup_free char *parent = ferry_asprintf("%s/%s", dir, d->name);
     int rc = ferry_mkdir_p(parent, 0770, err);
@@ -121,9 +121,9 @@ int disk_made_create(const struct disks *disks, const char *dir, const struct di
     for (size_t i = 0; i < disks->n; i++) {
         const struct disk *d = &disks->list[i];
         const struct disks_size *size = disks_size_of(sizes, d->name);
-        ferry_cleanup_free char *image = disks_path(dir, d->name);
+        ferry_cleanup_free char *image = disks_path(dir, d);
 
-        if (!d->copied || !size || access(image, F_OK) == 0) {
+        if (!d->copied || d->block || !size || access(image, F_OK) == 0) {
             continue;
         }
         if (size->bytes <= 0 || size->bytes % 512 != 0) {

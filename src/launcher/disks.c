@@ -84,6 +84,22 @@ static int choose(const char *word, const char *const *words, int n)
     return word ? -1 : 0;
 }
 
+/* A volume that is exchanged for another has the same mode on both sides. */
+static bool is_block(const struct api_vmi *vmi, const char *name)
+{
+    for (size_t i = 0; i < vmi->n_migrated_volumes; i++) {
+        if (ferry_streq(vmi->migrated_volumes[i].volume, name)) {
+            return ferry_streq(vmi->migrated_volumes[i].source.volume_mode, "Block");
+        }
+    }
+    for (size_t i = 0; i < vmi->n_volumes; i++) {
+        if (ferry_streq(vmi->volumes[i].name, name)) {
+            return ferry_streq(vmi->volumes[i].claim.volume_mode, "Block");
+        }
+    }
+    return false;
+}
+
 static int decode_volume(const struct api_vmi *vmi, struct disk *d, struct ferry_error *err)
 {
     yyjson_val *volume = find_volume(vmi->spec, d->name);
@@ -102,6 +118,7 @@ static int decode_volume(const struct api_vmi *vmi, struct disk *d, struct ferry
                           d->name);
     }
     bool shared = claim || (host && yyjson_is_true(at(volume, "/hostDisk/shared")));
+    d->block = claim && is_block(vmi, d->name);
     d->copied = !d->cdrom && (migrated || (!shared && !d->readonly));
     return 0;
 }
@@ -177,7 +194,12 @@ int disks_decode(const struct api_vmi *vmi, struct disks *ret, struct ferry_erro
     return 0;
 }
 
-char *disks_path(const char *dir, const char *name)
+char *disks_path(const char *dir, const struct disk *d)
+{
+    return d->block ? ferry_asprintf("%s/%s", dir, d->name) : disks_image_path(dir, d->name);
+}
+
+char *disks_image_path(const char *dir, const char *name)
 {
     return ferry_asprintf("%s/%s/disk.img", dir, name);
 }

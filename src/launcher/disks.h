@@ -2,8 +2,9 @@
  * Pure.
  *
  * A disk's image is the file DIR/VOLUME/disk.img in the pod, as KubeVirt has it for host disks and
- * for claims with a file system. It is raw unless the VMI's annotation ferry.io/qcow2 names the
- * volume (names separated by commas): an image is never probed, because its content is the guest's.
+ * for claims with a file system; that of a claim of volumeMode Block is the device DIR/VOLUME. It
+ * is raw unless the VMI's annotation ferry.io/qcow2 names the volume (names separated by commas):
+ * an image is never probed, because its content is the guest's.
  *
  * Copied are host disks that are not shared, empty disks, and every volume that
  * status.migratedVolumes names; claims are taken for shared otherwise. Read-only ones are not
@@ -22,6 +23,7 @@ struct disk {
     const char *io;                   /* static; NULL = QEMU's choice */
     int64_t boot_order;               /* 0 = none */
     bool cdrom, readonly, copied;
+    bool block; /* the volume is a device, not a directory with an image */
 };
 
 struct disks {
@@ -30,8 +32,10 @@ struct disks {
 };
 
 int disks_decode(const struct api_vmi *vmi, struct disks *ret, struct ferry_error *err);
+/* Path of the disk's image or device; owned by the caller. */
+char *disks_path(const char *dir, const struct disk *d);
 /* Path of the image of volume `name`; owned by the caller. */
-char *disks_path(const char *dir, const char *name);
+char *disks_image_path(const char *dir, const char *name);
 
 /* How large an image is for the guest. */
 struct disks_size {

@@ -373,11 +373,11 @@ static int write_cpu(struct xml_write *x, const struct api_vmi *vmi, bool kvm,
 
 static void write_disk(struct xml_write *x, const struct disk *d, const char *dir)
 {
-    ferry_cleanup_free char *path = disks_path(dir, d->name);
+    ferry_cleanup_free char *path = disks_path(dir, d);
     ferry_cleanup_free char *alias = ferry_asprintf("ua-%s", d->name);
 
     xml_write_start(x, "disk");
-    xml_write_attribute(x, "type", "file");
+    xml_write_attribute(x, "type", d->block ? "block" : "file");
     xml_write_attribute(x, "device", d->cdrom ? "cdrom" : "disk");
     xml_write_start(x, "driver");
     xml_write_attribute(x, "name", "qemu");
@@ -390,7 +390,7 @@ static void write_disk(struct xml_write *x, const struct disk *d, const char *di
     xml_write_attribute(x, "error_policy", "stop");
     xml_write_attribute(x, "discard", "unmap");
     xml_write_end(x);
-    XML_LEAF(x, "source", "file", path);
+    XML_LEAF(x, "source", d->block ? "dev" : "file", path);
     XML_LEAF(x, "target", "dev", d->dev, "bus", d->bus);
     if (d->boot_order > 0) {
         xml_write_start(x, "boot");

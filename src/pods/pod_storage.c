@@ -9,9 +9,13 @@
 
 #include "api/object.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "base/str.h"
 
 #define IMAGE "disk.img"
+
+/* Nodes of block devices: not in the pod's directory, because /run is usually mounted nodev. */
+#define DEVICES "/dev/ferry"
 
 /* ---- where ------------------------------------------------------------------------------------
  */
@@ -83,6 +87,17 @@ static int give_image(const struct sandbox_host *h, const char *dir, struct ferr
                : 0;
 }
 
+/* As kubelets do with an fsGroup: the guest's group may write in the volume, so that an image can
+ * be made there. Where that cannot be (a share that belongs to somebody else), what is there is
+ * used. */
+static void open_to_guest(const struct sandbox_host *h, const char *path, const struct stat *st)
+{
+    if (st->st_uid != h->vm_uid && st->st_gid != h->vm_gid &&
+        (chown(path, (uid_t)-1, h->vm_gid) < 0 || chmod(path, (st->st_mode & 07777) | 02070) < 0)) {
+        ferry_debug("a volume keeps its group", F_STR("path", path));
+    }
+}
+
 static int ready_directory(const struct sandbox_host *h, const struct pod_volume *v,
                            const char *path, struct ferry_error *err)
 {
@@ -100,22 +115,25 @@ static int ready_directory(const struct sandbox_host *h, const struct pod_volume
     if (!S_ISDIR(st.st_mode)) {
         return ferry_fail(err, FERRY_INVALID, "volume '%s': %s is not a directory", v->name, path);
     }
+    if (v->kind == POD_VOLUME_CLAIM) {
+        open_to_guest(h, path, &st);
+    }
     return give_image(h, path, err);
 }
 
-/* A node of the same device that only the pod's user can open. */
+/* A node of the same device that only the pod's user can open. The sandbox keeps it: once that is
+ * up, its name here goes (pod_storage_done). */
 static int ready_device(const struct sandbox_host *h, const char *uid, const struct pod_volume *v,
                         const char *path, char **ret, struct ferry_error *err)
 {
-    ferry_cleanup_free char *dir = in_pod(h, uid, "disks", "");
-    ferry_cleanup_free char *copy = in_pod(h, uid, "disks", v->name);
+    ferry_cleanup_free char *copy = ferry_asprintf(DEVICES "/disk-%s-%s", uid, v->name);
     struct stat st;
 
     if (stat(path, &st) < 0 || !S_ISBLK(st.st_mode)) {
         return ferry_fail(err, FERRY_INVALID, "volume '%s': %s is not a block device of this node",
                           v->name, path);
     }
-    int rc = ferry_mkdir_p(dir, 0711, err);
+    int rc = ferry_mkdir_p(DEVICES, 0700, err);
     if (rc < 0) {
         return rc;
     }
@@ -207,6 +225,9 @@ int pod_storage_ready(struct kube_client *client, const struct sandbox_host *hos
 void pod_storage_done(struct sandbox_disks *d)
 {
     for (size_t i = 0; i < d->n; i++) {
+        if (d->list[i].device) {
+            unlink(d->list[i].path);
+        }
         free(d->list[i].path);
         free(d->list[i].name);
     }

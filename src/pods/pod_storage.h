@@ -13,7 +13,8 @@
  *
  * What belongs to the pod alone is made in its directory. An image that is there is given to the
  * sandboxes' user, and so is a host directory that was made here; a directory that was there before
- * keeps its owner. */
+ * keeps its owner, but that of a claim is opened to the sandboxes' group. To be done after the
+ * sandbox has started: it holds what it was given. */
 int pod_storage_ready(struct kube_client *client, const struct sandbox_host *host, const char *ns,
                       const char *pod_uid, const struct pod_volumes *volumes,
                       struct sandbox_disks *ret, struct ferry_error *err);

@@ -433,9 +433,46 @@ static void disks_of_a_move(void **state)
     for (size_t i = 0; i < COUNT_OF(annotations); i++) {
         api_cleanup_object struct api_object *o =
             case_vmi(annotations[i], NULL, "\"migrationState\":{\"migrationUid\":\"move\"}");
-        ferry_cleanup_free char *disks = move_disks_of(&o->u.vmi);
+        ferry_cleanup_free char *disks = move_disks_of(&o->u.vmi, "ferry.io/target-disks");
 
         assert_true(ferry_streq(disks, i == 0 ? "[7]" : NULL));
+    }
+}
+
+/* Where volumes are exchanged, the target waits until the source has said how large they are, but
+ * not for ever. */
+static void disks_of_the_source(void **state)
+{
+#define EXCHANGED "\"migratedVolumes\":[{\"volumeName\":\"d\"}],"
+    static const struct {
+        const char *name, *said, *status;
+        int64_t known_ms;
+        bool waits;
+    } cases[] = {
+        {"nothing is exchanged", NULL, "", 0, false},   {"not said yet", NULL, EXCHANGED, 0, true},
+        {"of another move", "old", EXCHANGED, 0, true}, {"said", "move", EXCHANGED, 0, false},
+        {"never said", NULL, EXCHANGED, 10000, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *notes = ferry_asprintf(
+            COMING "%s%s%s",
+            cases[i].said ? ",\"annotations\":{\"ferry.io/source-disks\":\"{\\\"uid\\\":\\\"" : "",
+            cases[i].said ? cases[i].said : "", cases[i].said ? "\\\",\\\"disks\\\":[]}\"}" : "");
+        ferry_cleanup_free char *status = ferry_asprintf("%s%s", cases[i].status, VMI(""));
+        api_cleanup_object struct api_object *o = case_vmi(notes, NULL, status);
+        launcher_cleanup_status struct launcher_status s = {0};
+        struct target_input in = {.vmi = &o->u.vmi,
+                                  .node = "b",
+                                  .now_ms = 1000000,
+                                  .seen_ms = 1000000 - cases[i].known_ms};
+
+        print_message("  %s\n", cases[i].name);
+        in.launcher = case_launcher(DOMAIN("none", ""), &s);
+        struct target_decision d = target_decide(&in);
+        assert_int_equal(d.action, cases[i].waits ? TARGET_NOTHING : TARGET_PREPARE);
+        assert_true(!cases[i].waits || d.again_ms > 0);
     }
 }
 
@@ -444,7 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaving),         cmocka_unit_test(coming),
         cmocka_unit_test(options),         cmocka_unit_test(progress_tells_of_the_path),
-        cmocka_unit_test(disks_of_a_move),
+        cmocka_unit_test(disks_of_a_move), cmocka_unit_test(disks_of_the_source),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
