@@ -306,6 +306,14 @@ static void forget_errors(void)
     }
 }
 
+/* The peer cannot answer what it has not got. */
+static enum tls_io flush_then_read(struct tls_conn *c, struct ferry_error *err)
+{
+    enum tls_io io = tls_conn_flush(c, err);
+
+    return io == TLS_OK ? TLS_WANT_READ : io;
+}
+
 enum tls_io tls_conn_handshake(struct tls_conn *c, struct ferry_error *err)
 {
     if (!c->ssl) {
@@ -314,7 +322,11 @@ enum tls_io tls_conn_handshake(struct tls_conn *c, struct ferry_error *err)
     forget_errors();
     int rc = SSL_do_handshake(c->ssl);
     c->wire.drained = false; /* the next call need not come after a wait */
-    return rc == 1 ? check_selected(c, err) : result(c, rc, err);
+    if (rc == 1) {
+        return check_selected(c, err);
+    }
+    enum tls_io io = result(c, rc, err);
+    return io == TLS_WANT_READ ? flush_then_read(c, err) : io;
 }
 
 /* Keys are renewed by the next call that reads or writes. Reading counts calls, which are at least

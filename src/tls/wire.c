@@ -184,14 +184,10 @@ static long bio_ctrl(BIO *bio, int command, long larg, void *parg)
     (void)larg;
     (void)parg;
     switch (command) {
-    case BIO_CTRL_FLUSH: {
-        BIO_clear_retry_flags(bio);
-        int rc = tls_wire_flush(w);
-        if (rc == 0) {
-            BIO_set_retry_write(bio);
-        }
-        return rc > 0 ? 1 : -1;
-    }
+    case BIO_CTRL_FLUSH:
+        /* What the socket does not take now goes out with a later flush. To say "try again" would
+         * be taken for a failure: the buffer that OpenSSL puts in between does not pass it on. */
+        return tls_wire_flush(w) < 0 ? -1 : 1;
     case BIO_CTRL_EOF:
         return w->eof;
     default:

@@ -386,6 +386,44 @@ static void test_keys_are_renewed(void **state)
     tls_credentials_free(cb);
 }
 
+/* A key that is due while a record waits to be written stays as it is until that is through. */
+static void test_renewal_waits_for_a_record(void **state)
+{
+    const struct papers a = {.node = "a"}, b = {.node = "b"};
+    uint8_t piece[LONG_PIECE] = {0}, got[LONG_PIECE];
+    struct ferry_error err;
+    uint64_t written = 0, read = 0;
+    enum tls_io io = TLS_OK;
+    struct ends e;
+    size_t n = 0;
+
+    (void)state;
+    write_papers(&a, "a");
+    write_papers(&b, "b");
+    struct tls_credentials *ca = credentials("a", "site"), *cb = credentials("b", "site");
+    client_renews = 1;
+    join(&e, ca, "b", cb, "a");
+    for (; io == TLS_OK; written += io == TLS_OK ? n : 0) {
+        io = tls_conn_write(e.client, piece, sizeof(piece), &n, &err);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tls_conn_write(e.client, piece, sizeof(piece), &n, &err), TLS_WANT_WRITE);
+    }
+    while (read < written + LONG_PIECE) {
+        if (tls_conn_read(e.server, got, sizeof(got), &n, &err) == TLS_OK) {
+            read += n;
+        } else if (io != TLS_OK) {
+            io = tls_conn_write(e.client, piece, sizeof(piece), &n, &err);
+            assert_true(io == TLS_OK || io == TLS_WANT_WRITE);
+        }
+        assert_int_not_equal(tls_conn_flush(e.client, &err), TLS_FAILED);
+    }
+    client_renews = 0;
+    part(&e);
+    tls_credentials_free(ca);
+    tls_credentials_free(cb);
+}
+
 static void test_no_falling_back(void **state)
 {
     const struct papers a = {.node = "a"}, b = {.node = "b"};
@@ -542,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_who_is_let_in),
         cmocka_unit_test(test_half_close),
         cmocka_unit_test(test_keys_are_renewed),
+        cmocka_unit_test(test_renewal_waits_for_a_record),
         cmocka_unit_test(test_no_falling_back),
         cmocka_unit_test(test_garbage_instead_of_tls),
         cmocka_unit_test(test_credentials_are_read_again),
