@@ -231,6 +231,20 @@ static enum tls_io result(struct tls_conn *c, int rc, struct ferry_error *err)
 /* ---- the connection ---------------------------------------------------------------------------
  */
 
+/* A peer that renews its key by itself shows here. */
+static void message_step(int write_p, int version, int type, const void *buf, size_t n, SSL *ssl,
+                         void *arg)
+{
+    struct tls_conn *c = SSL_get_app_data(ssl);
+
+    (void)version;
+    (void)arg;
+    if (!write_p && type == SSL3_RT_HANDSHAKE && n > 0 &&
+        *(const unsigned char *)buf == SSL3_MT_KEY_UPDATE) {
+        c->read = 0;
+    }
+}
+
 static int start_tls(struct tls_conn *c, const struct tls_conn_config *config,
                      struct ferry_error *err)
 {
@@ -251,6 +265,7 @@ static int start_tls(struct tls_conn *c, const struct tls_conn_config *config,
         (config->role == TLS_CLIENT && c->protocol && !offer(c->ssl, c->protocol))) {
         return sslerr_fail(err, FERRY_RETRY, "making a TLS connection");
     }
+    SSL_set_msg_callback(c->ssl, message_step);
     SSL_set_verify(c->ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, verify_step);
     if (config->role == TLS_CLIENT) {
         SSL_set_connect_state(c->ssl);
@@ -331,12 +346,13 @@ enum tls_io tls_conn_handshake(struct tls_conn *c, struct ferry_error *err)
 
 /* Keys are renewed by the next call that reads or writes. Reading counts calls, which are at least
  * as many as records; the peer gets a quarter more before it is asked, so that one that renews its
- * own key in time is seldom. */
+ * own key in time is not. After close_notify nothing may be sent any more. */
 static void renew_keys(struct tls_conn *c)
 {
     bool ask = c->read >= c->renew_after + c->renew_after / 4;
 
     if ((!ask && c->written < c->renew_after) || c->write_waits ||
+        SSL_get_shutdown(c->ssl) & SSL_SENT_SHUTDOWN ||
         SSL_key_update(c->ssl, ask ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED) !=
             1) {
         return;
