@@ -184,7 +184,7 @@ static void run_open(const struct relay_stream *s, struct ends *e)
     relay_local_leave_slot(s->slot, &e->has_slot);
     log_closed(s, opened_ns, end < 0 ? err.msg : relay_end_text((enum relay_end)end),
                end >= 0 || end == -FERRY_CANCELLED);
-    if (end == RELAY_LOCAL_LEFT) {
+    if (end == RELAY_LOCAL_LEFT || end == RELAY_BOTH_ENDED) {
         relay_net_linger(e->tcp_fd, s->stop_fd, ferry_now_ns() + LINGER_NS);
     }
 }

@@ -436,6 +436,13 @@ enum tls_io tls_conn_close_send(struct tls_conn *c, struct ferry_error *err)
         return TLS_OK;
     }
     forget_errors();
+    if (SSL_in_init(c->ssl)) { /* a key is being renewed: no end in the middle of that */
+        int rc = SSL_do_handshake(c->ssl);
+
+        if (rc != 1) {
+            return result(c, rc, err);
+        }
+    }
     /* 0: ours is out, the peer's has not come. Calling again then would read, so we do not. */
     int rc = SSL_get_shutdown(c->ssl) & SSL_SENT_SHUTDOWN ? 0 : SSL_shutdown(c->ssl);
     return rc >= 0 ? tls_conn_flush(c, err) : result(c, rc, err);
