@@ -13,7 +13,7 @@ import tempfile
 import cells
 from ferrysite import Site, namespace_names, processes, wait_for
 
-DISK_MIB = 192  # of each part of the site
+DISK_MIB = 512  # all of the site is on it
 DAEMONS = ("ferry-apiserver", "ferry-controller", "ferry-handler", "ferry-relay", "ferry-pods")
 WRAPPER = """#!/bin/sh
 export FERRY_TEST_CLOCK={clock} LD_PRELOAD={preload} ASAN_OPTIONS=verify_asan_link_order=0:$ASAN_OPTIONS
@@ -29,26 +29,12 @@ class FaultSite(Site):
         self.programs = tempfile.mkdtemp(prefix="faults-", dir=build)
         os.chmod(self.programs, 0o755)
         super().__init__(os.path.join(self.programs, "bin"))
+        self.disk_name = os.path.basename(self.base)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=0711", self.disk_name, self.base], check=True)
         self.clock = os.path.join(self.base, "clock")
         self.set_clock(0)
         os.chmod(self.clock, 0o644)
         self.wrap(build)
-        self.mounts = []
-        self.disk_name = os.path.basename(self.base)
-        for part in ("api", "node1", "node2"):
-            path = os.path.join(self.root, part)
-            os.makedirs(path)
-            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=0755", self.disk_name, path], check=True)
-            self.mounts.append(path)
-        self.pretend_old()
-
-    def pretend_old(self):
-        """`ferry up` takes a directory that is not empty for a site only when one was there before."""
-        nobody = {"name": "supervisor", "pid": 0, "startTime": 0, "restarts": 0, "lastExit": 0}
-        with open(os.path.join(self.root, "site.json"), "w") as f:
-            json.dump({"version": 1, "nodes": self.nodes, "port": self.port, "binDir": self.bin,
-                       "guestDir": os.path.join(self.programs, "lib/ferry/guest"), "supervisor": nobody, "daemons": []}, f)
-
     def wrap(self, build):
         os.mkdir(self.bin)
         os.mkdir(os.path.join(self.programs, "real"))
@@ -72,8 +58,7 @@ class FaultSite(Site):
         done = super().down()
         if done.returncode != 0:
             print(f"ferry down: {done.stdout}{done.stderr}")
-        for path in self.mounts:
-            subprocess.run(["umount", "-l", path], check=False, stderr=subprocess.DEVNULL)
+        subprocess.run(["umount", "-l", self.base], check=False, stderr=subprocess.DEVNULL)
         shutil.rmtree(self.base, ignore_errors=True)
         shutil.rmtree(self.programs, ignore_errors=True)
 
@@ -96,17 +81,17 @@ class FaultSite(Site):
             subprocess.run(["tc", "-n", name, "qdisc", "replace", "dev", f"m{i}", "root", "tbf", "rate", f"{mbit}mbit",
                             "burst", "64k", "latency", "50ms"], check=True)
 
-    def fill(self, part):
-        """No byte can be written there any more; the file to remove afterwards."""
-        path = os.path.join(self.root, part, "filler")
+    def fill(self):
+        """No byte can be written any more; the file to remove afterwards."""
+        if not os.path.ismount(self.base):
+            raise AssertionError(f"{self.base} has no disk of its own; that of the machine is not to be filled")
+        path = os.path.join(self.base, "filler")
         fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            with contextlib.suppress(OSError):
-                while os.write(fd, b"\0" * (1 << 20)):
-                    pass
-            with contextlib.suppress(OSError):
-                while os.write(fd, b"\0"):
-                    pass
+            for size in (1 << 20, 4096, 1):
+                with contextlib.suppress(OSError):
+                    for _ in range(DISK_MIB * 2):
+                        os.write(fd, b"\0" * size)
         finally:
             os.close(fd)
         return path

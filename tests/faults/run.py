@@ -13,6 +13,7 @@ import glob
 import json
 import os
 import re
+import signal
 import sys
 import time
 import traceback
@@ -277,6 +278,7 @@ def run_all(args):
     if os.geteuid() != 0:
         print("skipped: network namespaces need root")
         sys.exit(77)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the site goes, too
     todo = chosen(args, table.read(args.into))
     runner, failed, begun = Runner(args), 0, time.monotonic()
     try:

@@ -44,8 +44,8 @@ def cut(interface):
     return begin
 
 
-def disk(m, fault):
-    filler = m.site.fill(fault.what if fault.what == "api" else m.side(fault.what).node)
+def disk(m, _):
+    filler = m.site.fill()
 
     def end():
         with contextlib.suppress(FileNotFoundError):

@@ -66,8 +66,9 @@ def page(rows):
 FAULT_TEXT = f"""- *kill*: SIGKILL. *stop*: SIGSTOP, for {cells.STOP_S} s. Programs of Ferry are started again by the site's supervisor, a launcher by the first process of its pod, libvirtd by its launcher.
 - *link*: the migration network of the source goes down, for 2 s, for 30 s, and for {cells.BEYOND_S} s, which is longer than these sites' resume window of {cells.RESUME_WINDOW_S} s (`ferry-handler --resume-window`).
 - *api unreachable*: the nodes' network is down for 15 s. The controller, which is beside the API server, still reaches it.
-- *disk full*: nothing can be written for 10 s where the API server, or a node, has its files.
-- *clock*: the clock of all daemons is set by an hour, forward or back, and set right again after the cell. Launchers, libvirtd and QEMU keep theirs.
+- *disk full*: for 10 s no program of the site, on any node, can write a byte to a file.
+- *clock*: the clock of all daemons is set, an hour forward or {cells.CLOCK_BACK_S} s back (certificates are dated back by five minutes: a step beyond that makes those of a young site invalid), and set right again after the cell.
+  Launchers, libvirtd and QEMU keep theirs.
 """
 
 OUTCOME_TEXT = """*moved*: the guest runs on the target and the move succeeded. *stayed*: it runs on the source, and the move failed with the reason in brackets. *lost*: its own QEMU was
