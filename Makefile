@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check check-vm check-faults check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane lint asan tsan fuzz install setup clean
+.PHONY: all check check-vm check-faults check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane bench-migrate lint asan tsan fuzz install setup clean
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -51,7 +51,7 @@ demo: all
 lint: setup
 	tools/lint
 
-bench: bench-relay bench-api bench-control bench-dataplane
+bench: bench-relay bench-api bench-control bench-dataplane bench-migrate
 
 bench-relay: all
 	@scripts/setup --bench
@@ -71,6 +71,12 @@ bench-dataplane: all
 	@rm -f build/dataplane.jsonl
 	bench/dataplane.py build --part queue --delay 10 --runs 3 --into build/dataplane.jsonl >/dev/null
 	bench/dataplane.py build --into build/dataplane.jsonl
+
+# Moves from the migration object to their end, beside libvirt alone and through KubeVirt's proxy. Takes about 25 minutes.
+bench-migrate: all
+	@scripts/setup --bench
+	@rm -f build/migrate.jsonl
+	bench/migrate.py build --into build/migrate.jsonl
 
 fuzz: setup
 	tools/fuzz

@@ -15,25 +15,19 @@ Results are added to FILE (JSON lines), and the tables are made from all that FI
 several short runs. Two network namespaces are the nodes; `tc` shapes what the source sends. Needs root.
 """
 import argparse
-import contextlib
 import json
 import os
 import pathlib
 import random
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "tests" / d) for d in ("vm", "lib")]
-import lab as labs  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from figures import ratios, spread  # noqa: E402
+from rig import MIB, Link, Rig  # noqa: E402
 
-MIB = 1 << 20
-TICK = os.sysconf("SC_CLK_TCK")
 # 64 MiB of noise, of which 4 MiB are rewritten all the time: one long round, then a rest of 4 MiB. So the downtime is
 # made of the same bytes in each run.
 GUEST = {"memory": "128Mi", "args": "ws=4 rate=24 static=60 hb=100 fill=rand"}
@@ -45,263 +39,9 @@ PLANNED = {
 }
 
 
-class Link:
-    """Bytes that a node has sent, as a series over time."""
-
-    def __init__(self, node, step=0.004):
-        self.path = f"/proc/{node.relay.pid}/net/dev"
-        self.step, self.points, self.over = step, [(time.monotonic(), self.sent())], False
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def sent(self):
-        for line in open(self.path):
-            if line.strip().startswith("eth0:"):
-                return int(line.split(":")[1].split()[8])
-        raise RuntimeError("no eth0")
-
-    def run(self):
-        while not self.over:
-            self.points.append((time.monotonic(), self.sent()))
-            time.sleep(self.step)
-
-    def stop(self):
-        """(bytes, seconds from the first 256 KiB to all but the last 64 KiB)"""
-        self.over = True
-        self.thread.join()
-        base, last = self.points[0][1], self.points[-1][1]
-        first = next((t for t, n in self.points if n - base >= 256 << 10), self.points[0][0])
-        end = next(t for t, n in self.points if n >= last - (64 << 10))
-        return last - base, end - first
-
-
-def cpu(pids):
-    """CPU seconds of processes, with those of children that have ended."""
-    total = 0
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            total += sum(int(f) for f in open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:15])
-    return total / TICK
-
-
-class DelayedLab(labs.Lab):
-    """Nodes whose cable has a length."""
-
-    def __init__(self, build, delay_ms):
-        super().__init__(str(build / "bin"))
-        self.program, self.delay_ms, self.cable = str(build / "bench" / "delay_link"), delay_ms, None
-
-    def lay_cable(self):
-        if not self.delay_ms:
-            return super().lay_cable()
-        self.cable = subprocess.Popen([self.program, *(f"/run/netns/{n.netns}" for n in self.nodes), str(int(self.delay_ms * 1000))],
-                                      stdout=subprocess.PIPE)
-        return self.cable.stdout.readline()
-
-    def close(self, failed):
-        super().close(failed)
-        if self.cable:
-            self.cable.kill()
-            self.cable.wait()
-
-
-class Bench:
-    def __init__(self, build, mbit, delay_ms=0):
-        self.mbit = mbit
-        self.lab = DelayedLab(build, delay_ms)
-
-    def __enter__(self):
-        self.lab.set_up()
-        for node, other in zip(self.lab.nodes, reversed(self.lab.nodes)):
-            self.run("ip", "netns", "exec", node.netns, "sysctl", "-qw", "net.ipv4.ip_forward=1")
-            self.run("ip", "-n", node.netns, "route", "add", self.subnet(other, 0) + "/24", "via", other.address)
-        self.lab.nodes[0].shape(self.mbit)
-        self.make_certificates()
-        return self
-
-    def __exit__(self, kind, *_):
-        self.lab.close(kind is not None)
-
-    @staticmethod
-    def run(*argv, **kwargs):
-        return subprocess.run(argv, **{"check": True, **kwargs})
-
-    @staticmethod
-    def subnet(node, host):
-        return f"10.98.{node.address.rsplit('.', 1)[1]}.{host}"
-
-    def make_certificates(self):
-        """What QEMU's own TLS wants: a CA, and a certificate that is good for both ends."""
-        self.tls_dir = os.path.join(self.lab.root, "tls")
-        os.mkdir(self.tls_dir)
-        at = lambda name: os.path.join(self.tls_dir, name)
-        ca = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.run(*ca, "-subj", "/CN=bench", "-keyout", at("ca-key.pem"), "-out", at("ca-cert.pem"), **quiet)
-        self.run(*ca, "-subj", "/CN=node", "-CA", at("ca-cert.pem"), "-CAkey", at("ca-key.pem"), "-keyout",
-                 at("server-key.pem"), "-out", at("server-cert.pem"), "-addext", "basicConstraints=critical,CA:FALSE",
-                 "-addext", "extendedKeyUsage=serverAuth,clientAuth", "-addext",
-                 "subjectAltName=" + ",".join(f"IP:{self.subnet(n, 2)}" for n in self.lab.nodes), **quiet)
-        for kind in ("key", "cert"):
-            os.link(at(f"server-{kind}.pem"), at(f"client-{kind}.pem"))
-        for name in os.listdir(self.tls_dir):
-            os.chown(at(name), labs.VM_USER, labs.VM_USER)
-
-    # ---- pods ----------------------------------------------------------------------------------
-
-    def wire(self, pod):
-        """Gives a sandbox a way to the link: plain libvirt connects from inside."""
-        node, name = pod.node, "p" + pod.uid[:8]
-        ip = self.lab.ip
-        ip("-n", node.netns, "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(pod.pid1))
-        ip("-n", node.netns, "addr", "add", self.subnet(node, 1) + "/24", "dev", name)
-        ip("-n", node.netns, "link", "set", name, "up")
-        inside = ("nsenter", "-t", str(pod.pid1), "-n", "ip")
-        self.run(*inside, "addr", "add", self.subnet(node, 2) + "/24", "dev", "eth0")
-        self.run(*inside, "link", "set", "eth0", "up")
-        self.run(*inside, "route", "add", "default", "via", self.subnet(node, 1))
-
-    def use_tls(self, pod):
-        """libvirtd started anew, with certificates for QEMU."""
-        inside = "/var/run/ferry-state/tls"
-        self.run("cp", "-r", self.tls_dir, os.path.join(pod.dir, "state/tls"))
-        self.run("chown", "-R", str(labs.VM_USER), os.path.join(pod.dir, "state/tls"))
-        conf = f"/proc/{pod.pid1}/root/var/run/ferry-home/config/libvirt/qemu.conf"
-        with open(conf, "a") as f:
-            f.write(f'migrate_tls_x509_cert_dir = "{inside}"\nmigrate_tls_x509_verify = 1\n')
-        pod.kill("libvirtd")
-        labs.wait_for("libvirtd", lambda: pod.call("GET", "/v1/status")[0] == 200)
-
-    @contextlib.contextmanager
-    def pods(self, guest_options, tls=False):
-        """(VMI, source with a running guest, target)"""
-        guest = labs.new_guest(**guest_options)
-        made = []
-        try:
-            for n, node in enumerate(self.lab.nodes):
-                pod = labs.Pod(node, f"virt-launcher-{n}", guest)
-                made.append(pod)
-                self.wire(pod)
-                if tls:
-                    self.use_tls(pod)
-                if n == 0:
-                    mark = self.lab.monitor.mark()
-                    pod.ok("PUT", "/v1/vm", {"vmi": guest})
-                    self.lab.share_cache(pod)
-                    self.lab.monitor.wait_beats(50, 60, mark)
-            yield guest, *made
-        finally:
-            for pod in made:
-                pod.end(0)
-
-    @staticmethod
-    def uri(pod):
-        return f"qemu+unix:///session?socket={pod.dir}/libvirt/libvirt-sock"
-
-    # ---- the ways ------------------------------------------------------------------------------
-
-    def virsh(self, guest, source, target, *extra):
-        meta = guest["metadata"]
-        begin = time.monotonic()
-        self.run("virsh", "-q", "-c", self.uri(source), "migrate", "--live", "--persistent", *extra, "--domain",
-                 f"{meta['namespace']}_{meta['name']}", timeout=300)
-        return time.monotonic() - begin
-
-    def plain(self, guest, source, target):
-        return self.virsh(guest, source, target, "--desturi", self.uri(target), "--migrateuri",
-                          f"tcp://{self.subnet(target.node, 2)}:49152"), 0.0
-
-    def tls(self, guest, source, target):
-        return self.virsh(guest, source, target, "--tls", "--desturi", self.uri(target), "--migrateuri",
-                          f"tcp://{self.subnet(target.node, 2)}:49152"), 0.0
-
-    def socat(self, guest, source, target):
-        """As a careful operator would: large copies, and the kernel's own buffers."""
-        processes = []
-        channels = (("control", 7001, os.path.join(target.dir, "libvirt/libvirt-sock")),
-                    ("memory", 7002, os.path.join(target.dir, "m/memory.sock")))
-        for name, port, there in channels:
-            here = os.path.join(source.dir, f"m/{name}.sock")
-            for node, listen, connect in (
-                    (target.node, f"TCP-LISTEN:{port},bind={target.node.address},reuseaddr,fork", f"UNIX-CONNECT:{there}"),
-                    (source.node, f"UNIX-LISTEN:{here},fork,user={labs.VM_USER}",
-                     f"TCP:{target.node.address}:{port},nodelay")):
-                processes.append(subprocess.Popen(["ip", "netns", "exec", node.netns, "socat", "-b", "262144", listen, connect],
-                                                  start_new_session=True))
-            labs.wait_for("socat", lambda h=here: os.path.exists(h))
-        inside = "/var/run/kubevirt/migrationproxy"
-        try:
-            seconds = self.virsh(guest, source, target, "--p2p", "--desturi",
-                                 f"qemu+unix:///session?socket={inside}/control.sock", "--migrateuri",
-                                 f"unix://{inside}/memory.sock")
-        finally:
-            time.sleep(0.1)
-            used = sum(cpu(self.session(p.pid)) for p in processes)
-            for p in processes:
-                os.killpg(p.pid, signal.SIGKILL)
-                p.wait()
-        return seconds, used
-
-    @staticmethod
-    def session(pid):
-        """Processes of a session."""
-        found = []
-        for entry in os.listdir("/proc"):
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                if entry.isdigit() and int(open(f"/proc/{entry}/stat").read().rsplit(")", 1)[1].split()[3]) == pid:
-                    found.append(int(entry))
-        return found
-
-    def ferry(self, guest, source, target, options=None, meanwhile=lambda: time.sleep(0.01)):
-        """As the handlers do it; the path's throughput is what the relay saw last time."""
-        options = {"pathBytesPerS": self.path_rate(), **(options or {})}
-        relays = [n.relay.pid for n in self.lab.nodes]
-        before = cpu(relays)
-        begin = time.monotonic()
-        m = labs.Move(self.lab, guest, source, target, options, tls="ferry")
-        while m.phase(source) not in ("succeeded", "failed"):
-            meanwhile()
-        seconds = time.monotonic() - begin
-        used = cpu(relays) - before
-        if m.wait_end_at_source(60)[0] == "succeeded" and m.wait_end(60) != ("succeeded", "succeeded"):
-            raise RuntimeError(f"the move failed: {source.migration()}")
-        self.last = m
-        m.close()
-        return seconds, used
-
-    def path_rate(self):
-        a, b = self.lab.nodes
-        return a.relay_ok("GET", f"/v1/paths/{b.name}").get("lastBytesPerS", 0) or self.mbit * 1000000 // 8 * 95 // 100
-
-    # ---- measuring -----------------------------------------------------------------------------
-
-    def job(self, pod, guest):
-        """libvirt's figures of the completed move, from the source."""
-        meta = guest["metadata"]
-        text = self.run("virsh", "-q", "-c", self.uri(pod), "domjobinfo", "--completed", "--keep-completed", "--rawstats",
-                        f"{meta['namespace']}_{meta['name']}", capture_output=True, text=True, check=False).stdout
-        return {k.strip(): v.strip() for k, v in (line.split(":", 1) for line in text.splitlines() if ":" in line)}
-
-    def check(self, mark):
-        """The guest lost nothing."""
-        pages, bad = self.lab.monitor.verify()
-        broken = self.lab.monitor.broken_sequence(mark)
-        if bad or broken or self.lab.monitor.bad_pages():
-            raise RuntimeError(f"{bad} of {pages} pages are bad; heartbeat broken at {broken}")
-
+class Bench(Rig):
     def transport(self, way):
-        with self.pods(GUEST, tls=way == "tls") as (guest, source, target):
-            mark, link = self.lab.monitor.mark(), Link(source.node)
-            before = cpu(source.children("qemu"))
-            seconds, used = getattr(self, way)(guest, source, target)
-            sent, data = link.stop()
-            self.lab.monitor.wait_beats(3, 60)
-            job = self.job(source, guest)
-            row = {"total": seconds, "data": data, "gap": self.lab.monitor.worst_gap(mark) * 1000,
-                   "downtime": float(source.migration().get("downtimeMs", job.get("downtime", -1))), "bytes": sent,
-                   "cpu": used}
-            self.check(mark)
-            return row
+        return self.timed(way, GUEST)
 
     def queue(self):
         """Bytes that QEMU has handed over and that have not come out yet, while a guest is moved."""
@@ -318,7 +58,7 @@ class Bench:
             time.sleep(0.02)
 
         with self.pods(GUEST) as (guest, source, target):
-            mark, link = self.lab.monitor.mark(), Link(source.node)
+            mark, link = self.lab.monitor.mark(), Link(source.node.relay.pid)
             self.ferry(guest, source, target, meanwhile=look)
             sent, data = link.stop()
             self.lab.monitor.wait_beats(3, 60)
@@ -330,16 +70,7 @@ class Bench:
             return row
 
     def converge(self, strategy, allowed):
-        options = {"strategy": strategy, **ALLOWED[allowed]}
-        with self.pods(BUSY) as (guest, source, target):
-            mark = self.lab.monitor.mark()
-            seconds, _ = self.ferry(guest, source, target, options)
-            self.lab.monitor.wait_beats(3, 60)
-            end = source.migration()
-            row = {"total": seconds, "gap": self.lab.monitor.worst_gap(mark) * 1000, "downtime": end.get("downtimeMs", -1),
-                   "end": end["mode"] if end["phase"] == "succeeded" else end["reasonCode"]}
-            self.check(mark)
-            return row
+        return self.steered(BUSY, {"strategy": strategy, **ALLOWED[allowed]})
 
     def plan(self, kind):
         options = {"allowPostCopy": True, "allowWorkloadDisruption": True, "pathBytesPerS": self.path_rate()}
@@ -378,19 +109,6 @@ def steps(part, args):
     if part == "converge":
         return [("converge", strategy, allowed) for allowed in args.allow.split(",") for strategy in args.strategies.split(",")]
     return [("plan", kind) for kind in PLANNED]
-
-
-def spread(values, digits=0):
-    if not values:
-        return "-"
-    return f"{statistics.median(values):.{digits}f} [{min(values):.{digits}f}..{max(values):.{digits}f}]"
-
-
-def ratios(rows, way, key):
-    """To `plain`, within a round."""
-    by_round = {(r["round"], r["step"][1]): r for r in rows}
-    return [r[key] / by_round[(r["round"], "plain")][key] for r in rows
-            if r["step"][1] == way and (r["round"], "plain") in by_round]
 
 
 def print_transport(rows):

@@ -30,7 +30,9 @@ import time
 
 import relay_report
 
-HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from peers import build_kubevirt_proxy  # noqa: E402
+
 CIPHER = "TLS_AES_128_GCM_SHA256"
 MOVE = "6f2c0d5e-7a53-4f0e-9a55-5f1f2a3b4c5d"
 
@@ -174,14 +176,11 @@ class Bench:
     def peers(self):
         peers = {"ferry/1": lambda: self.ferry("ferry"), "ferry raw TLS": lambda: self.ferry("raw", "--protocol", "raw"),
                  "ferry plain": lambda: self.ferry("plain", "--plain")}
-        if shutil.which("go"):
-            print("building KubeVirt's proxy (Go)...", file=sys.stderr)
-            built = subprocess.run(["go", "build", "-mod=mod", "-o", self.build / "bench" / "kubevirt-proxy", "."], cwd=HERE / "peers" / "kubevirt-proxy",
-                                   capture_output=True, text=True)
-            if built.returncode == 0:
-                peers["kubevirt"] = self.kubevirt
-            else:
-                print("KubeVirt's proxy left out:", built.stderr.strip().splitlines()[-1:], file=sys.stderr)
+        try:
+            build_kubevirt_proxy(self.build)
+            peers["kubevirt"] = self.kubevirt
+        except RuntimeError as e:
+            print(f"left out: {e}", file=sys.stderr)
         for name, program in (("haproxy", "haproxy"), ("stunnel", "stunnel4"), ("socat", "socat")):
             if shutil.which(program):
                 peers[name] = getattr(self, name)
