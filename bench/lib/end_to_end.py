@@ -6,6 +6,7 @@ import subprocess
 import time
 import uuid
 
+from figures import jain, shares_of
 from rig import Link, cpu, labs  # also says where the tests' libraries are
 from ferrysite import Site, namespace_names, wait_for  # pylint: disable=wrong-import-order
 
@@ -166,20 +167,3 @@ def sent_by_move(relay_socket):
                     totals[s["move"]] = totals.get(s["move"], 0) + s["bytesOut"]
             return totals
     return {}
-
-
-def shares_of(looks):
-    """(how many moves ran at the same time at most, what each of them sent from the first to the last look at which they did)"""
-    most = max((len(look) for look in looks), default=0)
-    full = [look for look in looks if len(look) == most]
-    if not most:
-        return 0, []
-    moves = max((frozenset(look) for look in full), key=lambda s: sum(frozenset(look) == s for look in full))
-    same = [look for look in full if frozenset(look) == moves]
-    return most, [same[-1][m] - same[0][m] for m in moves]
-
-
-def jain(shares):
-    """1 = all alike; 1/n = one has all. None where nothing was sent."""
-    squares = sum(s * s for s in shares)
-    return sum(shares) ** 2 / (len(shares) * squares) if squares else None

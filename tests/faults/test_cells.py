@@ -44,6 +44,8 @@ JUDGED = (
     ("Running", "link 2 s", {"object_node": "source"}, "moved", 1),
     ("Running", "link 2 s", {"silent": True}, "moved", 1),
     ("Running", "link 2 s", {"broken": [(1, 3)]}, "moved", 1),
+    ("Running", "disk full", {"broken": [(1, 3)]}, "moved", 0),
+    ("Running", "disk full", {"broken": [(1, 3), (3, 3)]}, "moved", 1),
     ("Running", "link 2 s", {"bad_pages": 1}, "moved", 1),
     ("Running", "link 2 s", {"leftovers": ["a", "b"]}, "moved", 2),
     ("Running", "link 2 s", {"complaints": ["a"]}, "moved", 1),
