@@ -6,6 +6,7 @@ import time
 
 import faultsite
 import move
+from ferrysite import wait_for
 
 
 class NoVictim(Exception):
@@ -19,10 +20,10 @@ def victim(m, what):
     side, name = what.split("-")
     if name in ("handler", "relay", "pods"):
         return m.site.running(f"{m.side(side).node}-{name}")
-    pid = m.side(side).process(name)
-    if not pid:
-        raise NoVictim(what)
-    return pid
+    try:
+        return wait_for(what, lambda: m.side(side).process(name), 10)  # a pod that is new has not started all of it yet
+    except AssertionError as e:
+        raise NoVictim(what) from e
 
 
 def kill(m, fault):
