@@ -24,6 +24,7 @@ struct loop_migration {
     struct cluster *cluster;
     pthread_mutex_t lock; /* guards all below */
     struct limits_ledger *ledger;
+    struct steady steady;
 };
 
 struct loop_migration *loop_migration_new(struct cluster *c)
@@ -170,12 +171,22 @@ char *loop_migration_next(struct loop_migration *l, size_t i)
 /* ---- reconcile -------------------------------------------------------------------------------
  */
 
+static struct steady look_at_clock(struct loop_migration *l)
+{
+    pthread_mutex_lock(&l->lock);
+    steady_look(&l->steady, ferry_now_unix_ms(), ferry_now_ns() / FERRY_NS_PER_MS);
+    struct steady now = l->steady;
+    pthread_mutex_unlock(&l->lock);
+    return now;
+}
+
 /* Decides; where limits matter under the lock, with a claim when it goes on. */
 static void decide(struct loop_migration *l, const struct api_object *m,
                    const struct cluster_family *f, struct plan *ret)
 {
     struct surroundings s = look_around(l->cluster, m->meta->namespace_);
     struct migration_view view = make_view(l->cluster, m, f, &s);
+    view.steady = look_at_clock(l);
     bool ours = f->vmi && ferry_streq(f->vmi->u.vmi.migration.uid, m->meta->uid);
 
     if (!ours && !migration_is_final(&m->u.migration)) { /* limits may have a say */

@@ -20,7 +20,7 @@ bool migration_handed_off(const struct migration_case *d)
 
 bool migration_past(struct migration_case *d, int64_t since_ms, int64_t limit_s)
 {
-    int64_t left = since_ms + limit_s * 1000 - d->now_ms;
+    int64_t left = limit_s * 1000 - steady_elapsed(&d->view->steady, since_ms, d->now_ms);
 
     if (left > 0) {
         plan_again(d->plan, left);

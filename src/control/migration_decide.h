@@ -8,6 +8,7 @@
 #include "control/migration_limits.h"
 #include "control/plan.h"
 #include "control/pod_render.h"
+#include "control/steady.h"
 
 struct migration_settings {
     struct migration_limits limits;
@@ -40,6 +41,7 @@ struct migration_view {
     const struct api_object *const *policies;       /* all MigrationPolicies */
     size_t n_policies;
     const struct migration_settings *settings;
+    struct steady steady; /* what is known of the clock */
 };
 
 void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret);

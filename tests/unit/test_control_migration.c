@@ -78,6 +78,7 @@ static const struct migration_case_row {
     bool source_gone, target_gone;        /* the Node objects */
     const char *enter_reason;             /* why the target node takes no more */
     int source_silent_s, target_silent_s; /* how long the nodes have not reported; 0 = they do */
+    int clock_set_s;                      /* by how much the clock was set, a second ago */
     /* expected */
     const char *rule, *phase, *reason;
     const char *vmi_patch, *own_patch; /* text in a patch of VMI, of the migration; NULL = none */
@@ -286,6 +287,10 @@ static const struct migration_case_row {
      "{" PHASE_SINCE("Running", "2025-12-31T23:40:00Z") "}",
      STATE("'startTimestamp':'2025-12-31T23:40:00Z','targetNodeAddress':'x'"), PLAIN,
      .rule = "stuck", .reason = "Stuck", .vmi_patch = "ferry.io~1unconfirmed"},
+    {"running: it only seems long, because the clock was set",
+     "{" PHASE_SINCE("Running", "2025-12-31T23:40:00Z") "}",
+     STATE("'startTimestamp':'2025-12-31T23:40:00Z','targetNodeAddress':'x'"), PLAIN,
+     .clock_set_s = 900, .rule = "phase", .again_s = 300},
     {"running: the source told of progress 3 minutes ago",
      "{" PHASE_SINCE("Running", "2025-12-31T23:40:00Z") "}",
      "{'metadata':{'annotations':{'ferry.io/progress':'{\\'uid\\':\\'mig-1\\',\\'elapsedMs\\':"
@@ -631,6 +636,12 @@ static void check_row(const struct migration_case_row *r)
     if (r->enter_reason) {
         view.limits.enter = false;
         view.limits.enter_reason = r->enter_reason;
+    }
+    if (r->clock_set_s) {
+        int64_t by_ms = r->clock_set_s * INT64_C(1000);
+
+        view.steady.steps[view.steady.n_steps++] =
+            (struct steady_step){.before_ms = NOW_MS - 1000 - by_ms, .by_ms = by_ms};
     }
     migration_decide(&view, NOW_MS, &p);
     const struct plan_action *deleted = plan_find(&p, PLAN_DELETE, API_KIND_POD);

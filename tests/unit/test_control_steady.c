@@ -1,0 +1,91 @@
+/* What has passed although the clock was set: tables. */
+#include "lib/unit.h"
+
+#include "control/steady.h"
+
+enum { HOUR = 3600000, START = 100 * HOUR };
+
+/* A clock that is set now and then; looked at before and after. */
+struct change {
+    int64_t after_ms, by_ms; /* so long after the one before, by so much */
+};
+
+static struct steady history(const struct change *changes, size_t n, int64_t *ret_wall)
+{
+    struct steady s = {0};
+    int64_t wall = START, mono = 5000;
+
+    steady_look(&s, wall, mono);
+    for (size_t i = 0; i < n; i++) {
+        wall += changes[i].after_ms + changes[i].by_ms;
+        mono += changes[i].after_ms;
+        steady_look(&s, wall, mono);
+    }
+    *ret_wall = wall;
+    return s;
+}
+
+static void elapsed(void **state)
+{
+    static const struct {
+        const char *name;
+        struct change changes[3];
+        int64_t since_ms, later_ms; /* from START; asked so long after the last change */
+        int64_t expected_ms;
+    } cases[] = {
+        {"a clock that nobody sets", {{10000, 0}}, 4000, 1000, 7000},
+        {"one that is corrected", {{10000, 1999}}, 4000, 0, 7999},
+        {"an hour forward", {{10000, HOUR}}, 4000, 1000, 7000},
+        {"an hour forward, of something later", {{10000, HOUR}}, HOUR + 10500, 1000, 500},
+        {"five minutes back", {{10000, -300000}}, 4000, 1000, 7000},
+        {"five minutes back, of something later", {{10000, -300000}}, -289500, 1000, 500},
+        {"a time that comes twice is the later one", {{10000, -300000}}, 4000, 295000, 1000},
+        {"a time that has not come yet", {{10000, 0}}, 60000, 0, 0},
+        {"forward and back", {{10000, HOUR}, {10000, -HOUR}}, 4000, 1000, 17000},
+        {"forward and back, of something between",
+         {{10000, HOUR}, {10000, -HOUR}},
+         HOUR + 15000,
+         1000,
+         6000},
+        {"forward twice, of something between",
+         {{10000, HOUR}, {10000, HOUR}},
+         HOUR + 15000,
+         1000,
+         6000},
+        {"forward twice", {{10000, HOUR}, {10000, HOUR}}, 4000, 1000, 17000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        int64_t wall;
+        struct steady s = history(cases[i].changes, 3, &wall);
+        int64_t got = steady_elapsed(&s, START + cases[i].since_ms, wall + cases[i].later_ms);
+
+        if (got != cases[i].expected_ms) {
+            fail_msg("%s: %lld ms, not %lld", cases[i].name, (long long)got,
+                     (long long)cases[i].expected_ms);
+        }
+    }
+}
+
+static void old_steps_are_forgotten(void **state)
+{
+    struct steady s = {0};
+    int64_t wall = START, mono = 0;
+
+    (void)state;
+    steady_look(&s, wall, mono);
+    for (int i = 0; i < STEADY_STEPS + 3; i++) {
+        steady_look(&s, wall += 1000 + HOUR, mono += 1000);
+    }
+    assert_int_equal(s.n_steps, STEADY_STEPS);
+    assert_int_equal(steady_elapsed(&s, wall - HOUR - 500, wall), 500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(elapsed),
+                                       cmocka_unit_test(old_steps_are_forgotten)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
