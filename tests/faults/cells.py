@@ -72,6 +72,15 @@ MOVED, STAYED, LOST = "moved", "stayed", "lost"
 BEFORE = ("Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running")
 
 
+def must_go_on(phase, fault):
+    """What a move does not fail for: none of its own parts is touched, or it is there again in time."""
+    if fault.kind in ("kill", "stop"):
+        return fault.what in PROGRAMS or fault.what.endswith(("-handler", "-pods"))
+    if fault.kind == "link":
+        return phase not in BEFORE[:-1] and fault.seconds < RESUME_WINDOW_S
+    return fault.kind in ("api", "clock")
+
+
 def may_end(phase, fault):
     """Outcomes that are right in a cell."""
     if fault.kind == "kill" and fault.what == "source-qemu":
@@ -81,8 +90,8 @@ def may_end(phase, fault):
         if phase in ("Post-copy", "Finishing"):
             return {LOST}
         return {STAYED}
-    if phase in ("Post-copy", "Finishing"):
-        return {MOVED}  # there is no way back
+    if phase in ("Post-copy", "Finishing") or must_go_on(phase, fault):
+        return {MOVED}  # in those two there is no way back
     return {MOVED, STAYED}
 
 
