@@ -192,10 +192,7 @@ def run_cell(stage, phase, name, seed):
         m.configure()
         hold = moves.HOLDS[phase](m, dice)
         time.sleep(dice.uniform(0, 0.3))
-        try:
-            strike.through(m, fault, hold)
-        finally:
-            hold.release()
+        strike.through(m, fault, hold)
         took["fault"] = time.monotonic()
         stage.site.shape(moves.FAST_MBIT)
         seen = look(stage, m, mark, took)

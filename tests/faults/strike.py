@@ -2,6 +2,7 @@
 import contextlib
 import os
 import signal
+import threading
 import time
 
 import faultsite
@@ -66,9 +67,11 @@ def through(m, fault, hold):
     """Breaks it, lets the move go on, and takes the fault back when its time is over."""
     broken = STRIKES[fault.kind](m, fault)
     same = broken.pid and broken.pid == hold.pid  # what held the move is what stands still now
+    go_on = threading.Thread(target=hold.release)  # which may take until the fault is over: it needs the API
     if not same:
-        hold.release()
+        go_on.start()
     time.sleep(0 if fault.kind in ("kill", "clock") else fault.seconds)  # the fault itself
     broken.release()
     if same:
-        hold.release()
+        go_on.start()
+    go_on.join()
