@@ -41,13 +41,15 @@ class Side:
         return found[-1] if found else None
 
     def qmp(self):
-        if not self.dir:
-            raise OSError("no pod yet")
-        return Qmp(os.path.join(self.dir, "state/qmp.sock"))
+        directory = self.dir
+        if not directory:
+            raise OSError("no pod yet, or no more")
+        return Qmp(os.path.join(directory, "state/qmp.sock"))
 
     def process(self, name):
         program = {"launcher": "ferry-launcher", "libvirtd": "libvirtd", "qemu": "qemu-system"}[name]
-        return self.site.in_pod(self.dir, program)
+        directory = self.dir
+        return self.site.in_pod(directory, program) if directory else 0
 
 
 class Move:
