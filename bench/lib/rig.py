@@ -160,7 +160,7 @@ class Rig:
                     mark = self.lab.monitor.mark()
                     pod.ok("PUT", "/v1/vm", {"vmi": guest})
                     self.lab.share_cache(pod)
-                    self.lab.monitor.wait_beats(50, 60, mark)
+                    self.lab.monitor.wait_beats(50, 240, mark)
             yield guest, *made
         finally:
             for pod in made:
