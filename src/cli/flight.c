@@ -288,3 +288,22 @@ void flight_plot(const struct flight *f, int width, enum plot_charset charset,
     ferry_buf_puts(out, "d decision  P post-copy  < path away  > path back  E end\n");
     free(marks);
 }
+
+/* ---- modes --------------------------------------------------------------------------------- */
+
+int64_t flight_mode_since(const struct flight *f, const char *mode)
+{
+    const char *decision = ferry_streq(mode, "PostCopy") ? "post-copy:"
+                           : ferry_streq(mode, "Paused") ? "pause:"
+                                                         : NULL;
+
+    if (ferry_streq(mode, "PreCopy")) {
+        return 0;
+    }
+    for (size_t i = f->n_entries; decision && i-- > 0;) {
+        if (ferry_str_starts(f->entries[i].text, decision)) {
+            return f->entries[i].at_ms;
+        }
+    }
+    return -1;
+}

@@ -45,3 +45,6 @@ void flight_render(const struct flight *f, struct ferry_buf *out);
 /* Remaining, bandwidth and dirty rate over time, `width` columns wide. */
 void flight_plot(const struct flight *f, int width, enum plot_charset charset,
                  struct ferry_buf *out);
+
+/* When the move went over to that mode ("PostCopy", "Paused"; 0 for "PreCopy"), or -1. */
+int64_t flight_mode_since(const struct flight *f, const char *mode);

@@ -9,6 +9,7 @@
 #include "api/kinds.h"
 #include "base/str.h"
 #include "cli/progress.h"
+#include "cli/why_report.h"
 
 /* What was read; everything may be absent, and what may not be read counts as not known. */
 struct why_view {
@@ -22,12 +23,18 @@ struct why_view {
     /* Samples of the transfer, some seconds apart; n_samples: 0, 1 or 2. */
     struct progress_sample samples[2];
     size_t n_samples;
+    /* What the nodes say of it; NULL = not asked, or not allowed to. */
+    const struct why_report *target, *source;
+    int64_t mode_since_ms; /* into the move; negative = not known */
     int64_t now_ms;
 };
 
+/* Whether the answer may depend on what the nodes say: then ask them before why_walk(). */
+bool why_needs_nodes(const struct why_view *view);
+
 enum why_state { WHY_OK, WHY_WAITS, WHY_BROKEN };
 
-enum { WHY_LINKS = 20, WHY_TEXT = 400 };
+enum { WHY_LINKS = 32, WHY_TEXT = 400 };
 struct why_link {
     const char *name; /* static */
     enum why_state state;

@@ -212,7 +212,7 @@ static int start_move(struct look *l, struct ferry_error *err)
     const struct api_migration_state *m = &l->vmi->u.vmi.migration;
     /* Without the path's last rate: a link that has become slower since would make QEMU switch over
      * too early, and the guest stand still for longer than it may. */
-    ferry_cleanup_free char *options = source_options(&m->config, 0);
+    ferry_cleanup_free char *options = source_options(&l->vmi->u.vmi, 0);
     ferry_cleanup_free char *disks = move_disks_of(&l->vmi->u.vmi, ANNOTATION_TARGET_DISKS);
     int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, disks, err);
 

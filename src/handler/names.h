@@ -14,4 +14,5 @@
 #define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
 #define ANNOTATION_TARGET_DISKS "ferry.io/target-disks"
 #define ANNOTATION_SOURCE_DISKS "ferry.io/source-disks"
+#define ANNOTATION_PARALLEL "ferry.io/parallel-connections"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

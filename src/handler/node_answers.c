@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/json.h"
 #include "base/fd.h"
@@ -10,12 +9,11 @@
 #include "base/str.h"
 #include "handler/launcher_client.h"
 #include "handler/node_call.h"
-#include "handler/node_checks.h"
+#include "handler/node_check_move.h"
 #include "handler/node_console.h"
 #include "handler/node_metrics.h"
 #include "handler/node_plan.h"
 #include "handler/node_pod.h"
-#include "handler/node_probe.h"
 #include "handler/records.h"
 
 #ifndef FERRY_VERSION
@@ -50,119 +48,6 @@ static void records(struct http_exchange *x, const struct node_api_config *cfg, 
         return;
     }
     http_answer(x, 200, JSON_LINES, kept.data, kept.len);
-}
-
-/* ---- /v1/checks/MIGRATION ---------------------------------------------------------------------
- */
-
-static struct api_object *vmi_of_move(const struct node_api_config *cfg, const char *uid)
-{
-    struct kube_informer *both[] = {cfg->coming, cfg->here};
-
-    for (size_t k = 0; k < 2; k++) {
-        kube_cleanup_snapshot struct kube_snapshot vmis = kube_informer_list(both[k]);
-
-        for (size_t i = 0; i < vmis.n; i++) {
-            const struct api_migration_state *m = &vmis.items[i]->u.vmi.migration;
-
-            if (m->present && ferry_streq(m->uid, uid)) {
-                return api_object_ref(vmis.items[i]);
-            }
-        }
-    }
-    return NULL;
-}
-
-/* What the relay says of the move; its words stay in `doc`. */
-static void ask_relay(const struct node_api_config *cfg, struct check_facts *f, yyjson_doc **doc,
-                      struct ferry_error *err)
-{
-    ferry_cleanup_free char *key = http_escape(f->vmi->meta.uid);
-    ferry_cleanup_free char *path =
-        ferry_asprintf("/v1/%s/%s", f->face == FACE_TARGET ? "targets" : "sources", key);
-    http_cleanup_reply struct http_reply reply = {0};
-    int rc = node_call(&(struct node_call){.socket = cfg->node->relay_socket,
-                                           .method = "GET",
-                                           .path = path,
-                                           .timeout_ms = QUICK_MS},
-                       &reply, err);
-
-    if (rc == 0) {
-        rc = api_json_parse(reply.body.data, reply.body.len, doc, err);
-    }
-    if (rc == 0) {
-        f->relay = yyjson_doc_get_root(*doc);
-    } else if (rc == -(int)FERRY_NOT_FOUND) {
-        f->relay_error = err->msg;
-    } else {
-        f->relay_socket_gone = err->msg;
-    }
-}
-
-static void look_for(struct check_facts *f, const char *path)
-{
-    struct stat st;
-
-    f->files[f->n_files++] =
-        (struct check_file){path, lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)};
-}
-
-static void answer_checks(struct http_exchange *x, const struct node_api_config *cfg,
-                          struct look *l)
-{
-    struct check_facts f = {
-        .vmi = &l->vmi->u.vmi, .node = cfg->node->name, .face = l->face, .launcher = l->view};
-    const char *uid = l->vmi->meta->uid;
-    ferry_cleanup_free char *control = l->face == FACE_TARGET
-                                           ? ferry_asprintf("%s/libvirt/libvirt-sock", l->pod_dir)
-                                           : ferry_asprintf("%s/m/%s-source.sock", l->pod_dir, uid);
-    ferry_cleanup_free char *memory = ferry_asprintf("%s/m/%s-49152-source.sock", l->pod_dir, uid);
-    struct node_probe probes[CHECK_PROBES_MAX];
-    api_cleanup_doc yyjson_doc *doc = NULL;
-    struct ferry_error err;
-
-    if (l->face == FACE_SOURCE || l->face == FACE_TARGET) {
-        ask_relay(cfg, &f, &doc, &err);
-    }
-    if (l->pod_dir && f.relay) {
-        look_for(&f, control);
-        /* On the target QEMU makes it when the move begins. */
-        if (l->face == FACE_SOURCE) {
-            look_for(&f, memory);
-        }
-    }
-    if (l->face == FACE_SOURCE && ferry_streq(api_json_str(f.relay, "/tls"), "ferry")) {
-        const struct api_migration_state *m = &f.vmi->migration;
-
-        for (size_t i = 0; i < m->n_ports && i < CHECK_PROBES_MAX; i++) {
-            node_probe(cfg->pki_dir, m->target_node, m->target_address, m->ports[i].port,
-                       &probes[i]);
-            f.probes[f.n_probes++] =
-                (struct check_probe){m->ports[i].logical, probes[i].ok, probes[i].error.msg};
-        }
-    }
-    ferry_cleanup_free char *json = node_checks(&f);
-    http_answer_json(x, 200, json);
-}
-
-static void checks(struct http_exchange *x, const struct node_api_config *cfg, const char *uid)
-{
-    api_cleanup_object struct api_object *vmi = vmi_of_move(cfg, uid);
-    struct look_memory memory = {0};
-
-    if (!vmi) {
-        struct ferry_error err;
-
-        ferry_fail(&err, FERRY_NOT_FOUND, "this node has no part in migration '%.100s'", uid);
-        http_answer_error(x, 404, &err);
-        return;
-    }
-    ferry_cleanup(look_done) struct look l = {.node = cfg->node,
-                                              .memory = &memory,
-                                              .vmi = vmi,
-                                              .face = face_of(&vmi->u.vmi, cfg->node->name)};
-    look_begin(&l);
-    answer_checks(x, cfg, &l);
 }
 
 /* ---- /v1/paths --------------------------------------------------------------------------------
@@ -292,7 +177,7 @@ void node_answer(struct http_exchange *x, const struct node_api_config *cfg)
         {"GET", "/healthz", healthz},
         {"GET", "/metrics", metrics},
         {"GET", "/v1/paths", paths},
-        {"GET", "/v1/checks/", checks},
+        {"GET", "/v1/checks/", node_check_move},
         {"GET", "/v1/records/", records},
         {"GET", "/v1/console/", node_console_read},
         {"POST", "/v1/console/", node_console_write},

@@ -9,14 +9,25 @@ struct report {
     bool all_ok;
 };
 
-static void add(struct report *r, const char *name, bool ok, const char *message)
+enum { NO_CHANNEL = -1 };
+
+static void add_channel(struct report *r, const char *name, int channel, bool ok,
+                        const char *message)
 {
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(r->doc, r->list);
 
     yyjson_mut_obj_add_strcpy(r->doc, o, "name", name);
+    if (channel != NO_CHANNEL) {
+        yyjson_mut_obj_add_int(r->doc, o, "channel", channel);
+    }
     yyjson_mut_obj_add_bool(r->doc, o, "ok", ok);
     yyjson_mut_obj_add_strcpy(r->doc, o, "message", message ? message : "");
     r->all_ok = r->all_ok && ok;
+}
+
+static void add(struct report *r, const char *name, bool ok, const char *message)
+{
+    add_channel(r, name, NO_CHANNEL, ok, message);
 }
 
 static void check_pod(struct report *r, const struct check_facts *f)
@@ -113,6 +124,61 @@ static void check_relay(struct report *r, const struct check_facts *f)
     check_ports(r, f);
 }
 
+static void check_channels(struct report *r, const struct check_facts *f)
+{
+    for (size_t i = 0; i < f->n_listeners; i++) {
+        const struct check_listener *l = &f->listeners[i];
+        ferry_cleanup_free char *text =
+            ferry_asprintf("port %d%s", l->port, l->open ? "" : ": nobody listens");
+
+        add_channel(r, "listener", l->logical, l->open, text);
+    }
+    for (size_t i = 0; i < f->n_files; i++) {
+        ferry_cleanup_free char *text =
+            ferry_asprintf("%s%s", f->files[i].there ? "" : "missing: ", f->files[i].path);
+
+        add_channel(r, "socket", f->files[i].logical, f->files[i].there, text);
+    }
+}
+
+static void check_network(struct report *r, const struct check_facts *f)
+{
+    const char *published = f->vmi->migration.target_address;
+
+    if (f->address_error) {
+        add(r, "network", false, f->address_error);
+    } else if (f->address && !ferry_str_empty(published)) {
+        bool same = ferry_streq(f->address, published);
+        ferry_cleanup_free char *text =
+            same ? ferry_strdup(published)
+                 : ferry_asprintf("the VMI names %s, this node takes moves in on %s", published,
+                                  f->address);
+
+        add(r, "network", same, text);
+    }
+    if (f->certificate_error) {
+        add(r, "certificate", false, f->certificate_error);
+    } else if (f->certificate) {
+        add(r, "certificate", true, f->certificate);
+    }
+}
+
+/* What was not come to is not reported. */
+static void check_probes(struct report *r, const struct check_facts *f)
+{
+    static const char *const names[] = {"reach", "mtu", "handshake"};
+
+    for (size_t i = 0; i < f->n_probes; i++) {
+        const struct check_probe *p = &f->probes[i];
+
+        for (int stage = 0; stage <= (int)p->stage && stage < NODE_PROBE_DONE; stage++) {
+            bool ok = stage < (int)p->stage;
+
+            add_channel(r, names[stage], p->logical, ok, ok ? "done" : p->message);
+        }
+    }
+}
+
 char *node_checks(const struct check_facts *f)
 {
     const struct api_vmi *vmi = f->vmi;
@@ -131,17 +197,9 @@ char *node_checks(const struct check_facts *f)
     if (f->face == FACE_SOURCE || f->face == FACE_TARGET) {
         check_relay(&r, f);
     }
-    for (size_t i = 0; i < f->n_files; i++) {
-        ferry_cleanup_free char *text =
-            ferry_asprintf("%s%s", f->files[i].there ? "" : "missing: ", f->files[i].path);
-
-        add(&r, "socket", f->files[i].there, text);
-    }
-    for (size_t i = 0; i < f->n_probes; i++) {
-        ferry_cleanup_free char *name = ferry_asprintf("handshake %d", f->probes[i].logical);
-
-        add(&r, name, f->probes[i].ok, f->probes[i].ok ? "done" : f->probes[i].message);
-    }
+    check_channels(&r, f);
+    check_network(&r, f);
+    check_probes(&r, f);
     yyjson_mut_obj_add_bool(r.doc, o, "ok", r.all_ok);
     yyjson_mut_obj_add_val(r.doc, o, "checks", r.list);
     char *json = yyjson_mut_write(r.doc, 0, NULL);

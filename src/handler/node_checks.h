@@ -9,18 +9,25 @@
 #include "api/object.h"
 #include "handler/face.h"
 #include "handler/launcher_status.h"
+#include "handler/node_probe.h"
 
-enum { CHECK_FILES_MAX = 4, CHECK_PROBES_MAX = 4 };
+enum { CHECK_CHANNELS = 4 };
 
 struct check_file { /* a socket that must be there */
+    int logical;
     const char *path;
     bool there;
 };
 
-struct check_probe { /* a handshake with the target's relay, from the source */
+struct check_listener { /* a port of the target's that must be open */
+    int logical, port;
+    bool open;
+};
+
+struct check_probe { /* a try to talk to the target's relay, from the source */
     int logical;
-    bool ok;
-    const char *message; /* why not; or NULL */
+    enum node_probe_stage stage;
+    const char *message; /* why it ended there */
 };
 
 struct check_facts {
@@ -31,12 +38,17 @@ struct check_facts {
     const yyjson_val *relay;       /* what the relay says of the move, or NULL */
     const char *relay_error;       /* why it says nothing */
     const char *relay_socket_gone; /* no relay at all: its error, or NULL */
-    struct check_file files[CHECK_FILES_MAX];
+    struct check_file files[CHECK_CHANNELS];
     size_t n_files;
-    struct check_probe probes[CHECK_PROBES_MAX];
+    struct check_listener listeners[CHECK_CHANNELS];
+    size_t n_listeners;
+    struct check_probe probes[CHECK_CHANNELS];
     size_t n_probes;
+    const char *address;       /* that this node takes moves in on; NULL = not looked at */
+    const char *address_error; /* why it has none */
+    const char *certificate, *certificate_error; /* of its relay: what it says, or its fault */
 };
 
-/* {node, role, vmi, migration, ok, checks: [{name, ok, message}]}; the caller's. The first check
- * that is not ok is the broken link: later ones may follow from it. */
+/* {node, role, vmi, migration, ok, checks: [{name, channel?, ok, message}]}; the caller's. The
+ * first check that is not ok is the broken link: later ones may follow from it. */
 char *node_checks(const struct check_facts *f);

@@ -15,6 +15,8 @@ enum {
     RECOVERED_MS = 3000,
     /* A source whose guest is nowhere to be seen waits this long for the target's word. */
     UNDECIDED_MS = 30000,
+    MAX_CONNECTIONS = 32,
+    ZSTD_CONNECTIONS = 4,
 };
 
 static const char *failure_code(const struct launcher_migration *m)
@@ -282,8 +284,29 @@ static void pass_through(const yyjson_val *config, yyjson_mut_doc *doc, yyjson_m
     }
 }
 
-char *source_options(const struct api_migration_config *c, int64_t path_bytes_per_s)
+/* Connections beside each other: as many as the VM's annotation asks for. Compression is a matter
+ * of these connections, so that asking for it alone brings some. */
+static void parallel(const struct api_vmi *vmi, yyjson_mut_doc *doc, yyjson_mut_val *options)
 {
+    const char *text = api_map_get(&vmi->meta.annotations, ANNOTATION_PARALLEL);
+    bool zstd = ferry_streq(vmi->migration.config.experimental.compression, "zstd");
+    long long n = 0;
+
+    if (!text || ferry_parse_int(text, 0, MAX_CONNECTIONS, &n, NULL) < 0) {
+        n = 0;
+    }
+    if (zstd) {
+        yyjson_mut_obj_add_str(doc, options, "compression", "zstd");
+        n = n > 0 ? n : ZSTD_CONNECTIONS;
+    }
+    if (n > 0) {
+        yyjson_mut_obj_add_int(doc, options, "parallelConnections", n);
+    }
+}
+
+char *source_options(const struct api_vmi *vmi, int64_t path_bytes_per_s)
+{
+    const struct api_migration_config *c = &vmi->migration.config;
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *o = yyjson_mut_obj(doc);
 
@@ -302,6 +325,7 @@ char *source_options(const struct api_migration_config *c, int64_t path_bytes_pe
         }
         pass_through(c->raw, doc, o);
     }
+    parallel(vmi, doc, o);
     if (path_bytes_per_s > 0) {
         yyjson_mut_obj_add_int(doc, o, "pathBytesPerS", path_bytes_per_s);
     }

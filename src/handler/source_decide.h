@@ -45,4 +45,4 @@ struct source_decision source_decide(const struct source_input *in);
 
 /* Options for PUT /v1/migrations/UID from the frozen policy, and the measured rate of the path (0 =
  * not known); JSON, the caller's. */
-char *source_options(const struct api_migration_config *config, int64_t path_bytes_per_s);
+char *source_options(const struct api_vmi *vmi, int64_t path_bytes_per_s);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
@@ -13,6 +14,8 @@
 enum { NAME_SHOWN = 128, TIME_SHOWN = 64 };
 
 FERRY_DEFINE_CLEANUP(GENERAL_NAMES *, GENERAL_NAMES_free)
+FERRY_DEFINE_CLEANUP(X509 *, X509_free)
+FERRY_DEFINE_CLEANUP(BIO *, BIO_vfree)
 
 enum tls_refusal tls_identity_of_verify(int x509_v)
 {
@@ -165,4 +168,37 @@ int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X50
                  name->common_name);
     }
     return ferry_fail(err, FERRY_DENIED, "%s%s", sentences[why], detail);
+}
+
+static enum tls_refusal judge_own(const X509 *leaf, const struct tls_name *name)
+{
+    if (X509_cmp_current_time(X509_get0_notAfter(leaf)) <= 0) {
+        return TLS_EXPIRED;
+    }
+    if (X509_cmp_current_time(X509_get0_notBefore(leaf)) > 0) {
+        return TLS_NOT_YET_VALID;
+    }
+    enum tls_refusal why = tls_identity_check(leaf, TLS_SERVER, name);
+    return why ? why : tls_identity_check(leaf, TLS_CLIENT, name);
+}
+
+int tls_identity_check_own(const char *pem, size_t len, const char *node,
+                           char text[TLS_IDENTITY_TEXT], struct ferry_error *err)
+{
+    ferry_cleanup(BIO_vfreep) BIO *bio = BIO_new_mem_buf(pem, (int)len);
+    ferry_cleanup(X509_freep) X509 *leaf = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+    const struct tls_name name = {.node = node};
+    char who[NAME_SHOWN], until[TIME_SHOWN];
+
+    if (!leaf) {
+        return ferry_fail(err, FERRY_INVALID, "there is no certificate in it");
+    }
+    enum tls_refusal why = judge_own(leaf, &name);
+    if (why) {
+        return tls_identity_refuse(err, why, leaf, TLS_SERVER, &name);
+    }
+    describe_nodes(leaf, who);
+    describe_time(X509_get0_notAfter(leaf), until);
+    snprintf(text, TLS_IDENTITY_TEXT, "names %s, good until %s", who, until);
+    return 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <openssl/types.h>
+#include <stddef.h>
 
 #include "base/error.h"
 
@@ -39,3 +40,9 @@ enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role,
 /* Fills `err` (class DENIED) with a sentence about `leaf` (NULL when there is none). */
 int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X509 *leaf,
                         enum tls_role peer_role, const struct tls_name *name);
+
+/* A relay's own certificate (PEM), as others will judge it: its dates, its usages, the node it
+ * names. `text` then says what it says; else `err` has the sentence. The chain is not looked at. */
+enum { TLS_IDENTITY_TEXT = 256 };
+int tls_identity_check_own(const char *pem, size_t len, const char *node,
+                           char text[TLS_IDENTITY_TEXT], struct ferry_error *err);

@@ -64,8 +64,11 @@ def checks(lab, uid):
     for node, role in zip(NODES, ("source", "target")):
         report = lab.local_api(node, "/v1/checks/" + uid)
         assert report["role"] == role and report["ok"], report
-        names = [c["name"] for c in report["checks"]]
-        assert ("handshake 49152" in names) == (role == "source") and "port map" in names, report
+        names = {(c["name"], c.get("channel")) for c in report["checks"]}
+        ends = ("socket", "reach", "mtu", "handshake") if role == "source" else ("listener",)
+        assert {(end, channel) for end in ends for channel in (0, 49152)} <= names, report
+        assert {("port map", None), ("certificate", None)} <= names, report
+        assert (("network", None) in names) == (role == "target"), report
     assert lab.local_api("h1", "/v1/checks/nonesuch")["code"] == 404
 
 

@@ -207,8 +207,8 @@ class Site:
 
     # -- virtual machines --------------------------------------------------------------------
 
-    def monitor(self):
-        return heartbeat.Monitor(self.root)
+    def monitor(self, fresh=False):
+        return heartbeat.Monitor(self.root, fresh=fresh)
 
     def node_of(self, vm):
         vmi = self.api.vmi(vm)

@@ -49,13 +49,15 @@ class Beat:
 class Monitor:
     """Follows all serial logs below the roots of some nodes, from a thread of its own."""
 
-    def __init__(self, site_root, step=0.002):
+    def __init__(self, site_root, step=0.002, fresh=False):
+        """With `fresh`, logs that are there already are of guests that do not matter any more."""
         self.pattern = os.path.join(site_root, "node*/run/ferry/pods/*/console/serial.log")
         self.step = step
         self.lock = threading.Lock()
         self.beats = []
         self.lines = []  # everything else: (time, path, text)
         self.logs = {}  # path -> Log, in the order in which they appeared
+        self.past = set(glob.glob(self.pattern)) if fresh else set()
         self.stopping = False
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -77,7 +79,7 @@ class Monitor:
 
     def _discover(self):
         for path in sorted(glob.glob(self.pattern)):
-            if path not in self.logs:
+            if path not in self.logs and path not in self.past:
                 self.logs[path] = Log(path)
 
     def _feed(self, log):

@@ -127,6 +127,22 @@ static void a_plot_has_charts_and_marks(void **state)
     assert_string_equal(none.data, "The record has no samples: nothing was sent.\n");
 }
 
+static void modes_have_a_beginning(void **state)
+{
+    static const char text[] =
+        "{\"time\":\"2026-01-01T00:00:00Z\",\"type\":\"start\"}\n"
+        "{\"time\":\"2026-01-01T00:00:03Z\",\"type\":\"decision\",\"action\":\"set-downtime\"}\n"
+        "{\"time\":\"2026-01-01T00:00:05Z\",\"type\":\"decision\",\"action\":\"post-copy\"}\n";
+    flight_cleanup struct flight f = {0};
+
+    (void)state;
+    assert_int_equal(flight_parse(text, sizeof(text) - 1, &f, NULL), 0);
+    assert_int_equal(flight_mode_since(&f, "PreCopy"), 0);
+    assert_int_equal(flight_mode_since(&f, "PostCopy"), 5000);
+    assert_int_equal(flight_mode_since(&f, "Paused"), -1);
+    assert_int_equal(flight_mode_since(&f, NULL), -1);
+}
+
 static void plans_in_words(void **state)
 {
     static const struct {
@@ -177,6 +193,7 @@ int main(void)
         cmocka_unit_test(a_chart_is_as_high_as_its_values),
         cmocka_unit_test(a_plot_has_charts_and_marks),
         cmocka_unit_test(plans_in_words),
+        cmocka_unit_test(modes_have_a_beginning),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

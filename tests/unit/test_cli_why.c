@@ -64,7 +64,10 @@ struct row {
     const char *link; /* NULL = all hold */
     enum why_state state;
     const char *says, *advice; /* parts of the texts */
-    const char *notes;         /* annotations of node2; NULL = none */
+    /* more that was read */
+    const char *notes;           /* annotations of node2; NULL = none */
+    const char *target, *source; /* checks of the nodes; "!": it does not answer */
+    int64_t mode_since_ms;       /* 0 = not known */
 };
 
 static struct api_object *object(enum api_kind kind, const char *json)
@@ -78,8 +81,32 @@ static struct api_object *object(enum api_kind kind, const char *json)
     return o;
 }
 
+static const struct why_report *report(const char *checks, struct why_report *ret)
+{
+    struct ferry_error err = {0};
+    ferry_cleanup_free char *json = NULL;
+
+    if (!checks) {
+        return NULL;
+    }
+    if (checks[0] == '!') {
+        *ret = (struct why_report){.error = "no route to host"};
+        return ret;
+    }
+    json = ferry_asprintf("{\"checks\":[%s]}", checks);
+    for (char *c = json; *c; c++) {
+        *c = *c == '\'' ? '"' : *c;
+    }
+    if (why_report_parse(json, strlen(json), ret, &err) < 0) {
+        fail_msg("%s: %s", json, err.msg);
+    }
+    return ret;
+}
+
 static void check(size_t i, const struct row *c)
 {
+    struct why_report target, source;
+
     api_cleanup_object struct api_object *m = object(API_KIND_MIGRATION, c->migration);
     api_cleanup_object struct api_object *v = object(API_KIND_VMI, c->vmi);
     api_cleanup_object struct api_object *p = object(API_KIND_POD, c->pod);
@@ -101,6 +128,9 @@ static void check(size_t i, const struct row *c)
         .lease_known = true,
         .lease = l ? &l->u.lease : NULL,
         .n_samples = c->n_samples,
+        .target = report(c->target, &target),
+        .source = report(c->source, &source),
+        .mode_since_ms = c->mode_since_ms ? c->mode_since_ms : -1,
     };
     struct why_answer answer;
     ferry_cleanup_buf struct ferry_buf text = {0};
@@ -202,6 +232,11 @@ static void before_the_transfer(void **state)
          .link = "quota",
          .state = WHY_BROKEN,
          .advice = "ResourceQuota"},
+        {.migration = MIGRATION("", QUEUE("Quota"), ""),
+         .vmi = RUNS,
+         .link = "quota",
+         .state = WHY_BROKEN,
+         .says = "Quota: because; place 2"},
         {.migration = MIGRATION("Pending", QUEUE("VolumeNotReady"), ""),
          .vmi = RUNS,
          .link = "volumes",
@@ -330,7 +365,7 @@ static void before_the_transfer(void **state)
          .pod = POD_OK,
          .link = "connected",
          .state = WHY_WAITS},
-        {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "05")),
+        {.migration = MIGRATION("TargetReady", QUEUE("SourceBusy"), SINCE("TargetReady", "05")),
          .vmi = VMI("Running", STATE("u1", ADDRESS PORTS)),
          .pod = POD_OK,
          .link = "connected",
@@ -342,6 +377,213 @@ static void before_the_transfer(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         check(i, &rows[i]);
     }
+}
+
+#define CHECK(name, ok, message) "{'name':'" name "','ok':" ok ",'message':'" message "'}"
+#define ON(name, channel, ok, message)                                                             \
+    "{'name':'" name "','channel':" channel ",'ok':" ok ",'message':'" message "'}"
+#define RELAY CHECK("relay", "true", "answers") ","
+#define T_OPEN                                                                                     \
+    RELAY CHECK("listeners", "true", "open") "," ON("listener", "0", "true", "port 40001") "," ON( \
+        "listener", "49152", "true", "port 40002") "," CHECK("port map", "true", "as") ","
+#define T_GOOD                                                                                     \
+    T_OPEN CHECK("network", "true", "10.0.0.2") "," CHECK("certificate", "true",                   \
+                                                          "names node node2, good until then")
+#define S_SOCKETS RELAY CHECK("sockets", "true", "open") "," ON("socket", "0", "true", "/m/x") ","
+#define S_MAP S_SOCKETS CHECK("port map", "true", "as") ","
+#define S_GOOD                                                                                     \
+    S_MAP ON("reach", "0", "true", "done") "," ON("mtu", "0", "true",                              \
+                                                  "done") "," ON("handshake", "0", "true", "done")
+#define READY MIGRATION("TargetReady", "", SINCE("TargetReady", "20"))
+#define PUBLISHED VMI("Running", STATE("u1", ADDRESS PORTS))
+
+/* What only the nodes can see. */
+static void between_the_nodes(void **state)
+{
+    static const struct {
+        const char *target, *source, *link, *says, *advice;
+    } rows[] = {
+        {T_GOOD, S_GOOD, "connected", "has not begun", "ferry-handler on node1"},
+        {NULL, NULL, "connected", "has not begun", NULL},
+        {T_GOOD, NULL, "connected", "has not begun", NULL},
+        {"!", S_GOOD, "listeners", "node2 does not answer: no route", "ferry-handler running"},
+        {CHECK("relay", "false", "no answer"), S_GOOD, "listeners", "node2: no answer",
+         "ferry-relay running on node2"},
+        {RELAY CHECK("listeners", "false", "does not know the move"), S_GOOD, "listeners",
+         "node2: does not know the move", "node2"},
+        {RELAY ON("listener", "49152", "false", "port 40002: nobody listens"), S_GOOD, "listeners",
+         "node2: memory channel: port 40002: nobody listens", "logs"},
+        {RELAY ON("listener", "49153", "false", "port 1: nobody listens"), S_GOOD, "listeners",
+         "disk channel: port 1", "logs"},
+        {T_GOOD, "!", "sockets", "node1 does not answer", "ferry-handler running on node1"},
+        {T_GOOD, CHECK("relay", "false", "no answer"), "sockets", "node1: no answer",
+         "ferry-relay running on node1"},
+        {T_GOOD, RELAY ON("socket", "0", "false", "missing: /m/x"), "sockets",
+         "node1: control channel: missing: /m/x", "node1"},
+        {T_OPEN CHECK("port map", "false", "other ports than the VMI"), S_GOOD, "port-map",
+         "node2: other ports", "cancel m"},
+        {T_GOOD, S_SOCKETS CHECK("port map", "false", "other ports"), "port-map",
+         "node1: other ports", NULL},
+        {T_OPEN CHECK("network", "false", "interface migration0 has no usable address"), S_GOOD,
+         "network", "node2: interface migration0", "ip address"},
+        {T_GOOD, S_MAP ON("reach", "0", "false", "timed out"), "reach",
+         "node1: control channel: timed out", "between node1 and node2"},
+        {T_GOOD, S_MAP ON("reach", "0", "true", "") "," ON("mtu", "0", "false", "packets get lost"),
+         "mtu", "packets get lost", "one MTU"},
+        {T_OPEN CHECK("certificate", "false", "has expired (at 2020)"), S_GOOD, "certificates",
+         "node2: has expired", "clock"},
+        {T_GOOD, S_GOOD "," CHECK("certificate", "false", "names the wrong node"), "certificates",
+         "node1: names the wrong node", "ferry join"},
+        {T_GOOD, S_MAP ON("handshake", "49152", "false", "unknown CA"), "tls",
+         "node1: memory channel: unknown CA", "one CA"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        check(i, &(struct row){.migration = READY,
+                               .vmi = PUBLISHED,
+                               .pod = POD_OK,
+                               .link = rows[i].link,
+                               .state = WHY_BROKEN,
+                               .says = rows[i].says,
+                               .advice = rows[i].advice,
+                               .target = rows[i].target,
+                               .source = rows[i].source});
+    }
+    /* What has only just begun may still be on its way. */
+    check(100, &(struct row){.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "47")),
+                             .vmi = PUBLISHED,
+                             .pod = POD_OK,
+                             .link = "sockets",
+                             .state = WHY_WAITS,
+                             .target = T_GOOD,
+                             .source = RELAY CHECK("sockets", "false", "not yet")});
+    /* A target that is not ready says itself what it waits for. */
+    check(101, &(struct row){
+                   .migration = MIGRATION("PreparingTarget", "", SINCE("PreparingTarget", "10")),
+                   .vmi = VMI("Running", STATE("u1", "")),
+                   .pod = POD_OK,
+                   .link = "target-prepared",
+                   .state = WHY_BROKEN,
+                   .says = "; relay: no answer",
+                   .target = CHECK("pod", "true", "") "," CHECK("relay", "false", "no answer")});
+}
+
+static void who_is_asked(void **state)
+{
+    static const struct {
+        const char *migration, *vmi;
+        const char *mode;
+        bool expected;
+    } rows[] = {
+        {MIGRATION("Pending", "", ""), RUNS, NULL, false},
+        {MIGRATION("Scheduled", "", ""), VMI("Running", STATE("u1", "")), NULL, false},
+        {MIGRATION("PreparingTarget", "", ""), VMI("Running", STATE("u1", "")), NULL, true},
+        {READY, PUBLISHED, NULL, true},
+        {READY, VMI("Running", STATE("u0", "")), NULL, false},
+        {RUNNING, MOVING, "PreCopy", true},
+        {RUNNING, MOVING, "PostCopy", false},
+        {RUNNING, VMI("Running", STATE("u1", ",\"completed\":true")), NULL, false},
+        {FAILED("Stuck: x"), MOVING, NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        api_cleanup_object struct api_object *m = object(API_KIND_MIGRATION, rows[i].migration);
+        api_cleanup_object struct api_object *v = object(API_KIND_VMI, rows[i].vmi);
+        struct why_view view = {.migration = &m->u.migration, .vmi = &v->u.vmi};
+
+        if (rows[i].mode) {
+            view.n_samples = 1;
+            snprintf(view.samples[0].mode, sizeof(view.samples[0].mode), "%s", rows[i].mode);
+        }
+        if (why_needs_nodes(&view) != rows[i].expected) {
+            fail_msg("case %zu", i);
+        }
+    }
+}
+
+static void reports_are_read(void **state)
+{
+    static const char *const bad[] = {"", "[]", "{}", "{\"checks\":1}", "{\"checks\":[}"};
+    struct why_report r;
+    struct ferry_error err = {0};
+    ferry_cleanup_buf struct ferry_buf many = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        assert_true(why_report_parse(bad[i], strlen(bad[i]), &r, &err) < 0);
+    }
+    ferry_buf_puts(&many, "{\"checks\":[1,{\"ok\":true}");
+    for (int i = 0; i < 2 * WHY_CHECKS; i++) {
+        ferry_buf_puts(&many, ",{\"name\":\"a name that is longer than any that is known\"}");
+    }
+    ferry_buf_puts(&many, "]}");
+    assert_int_equal(why_report_parse(many.data, many.len, &r, &err), 0);
+    assert_int_equal(r.n, WHY_CHECKS);
+    assert_false(r.checks[0].ok);
+    assert_int_equal(r.checks[0].channel, WHY_NO_CHANNEL);
+}
+
+#define POSTCOPY(meta)                                                                             \
+    "{\"metadata\":{\"name\":\"demo\",\"namespace\":\"default\",\"uid\":\"v1\"" meta               \
+    "},\"status\":{\"phase\":\"Running\",\"nodeName\":\"node1\"" STATE(                            \
+        "u1", ADDRESS PORTS STARTED ",\"mode\":\"PostCopy\"") "}}"
+#define LATE                                                                                       \
+    {                                                                                              \
+        .mode = "PostCopy", .elapsed_ms = 1000, .total_bytes = MIB, .remaining_bytes = 9           \
+    }
+#define LATER                                                                                      \
+    {                                                                                              \
+        .mode = "PostCopy", .elapsed_ms = 3000, .total_bytes = MIB, .processed_bytes = 9,          \
+        .remaining_bytes = 5                                                                       \
+    }
+
+static void in_post_copy(void **state)
+{
+    static const struct row rows[] = {
+        {.vmi = POSTCOPY(""),
+         .link = "end",
+         .state = WHY_WAITS,
+         .says = "PostCopy since 2.5 s after the start",
+         .mode_since_ms = 2500},
+        {.vmi = POSTCOPY(""), .link = "end", .state = WHY_WAITS, .says = "the way between the"},
+        {.vmi = POSTCOPY(",\"annotations\":{\"ferry.io/recover\":\"u1/2\"}"),
+         .link = "post-copy",
+         .state = WHY_BROKEN,
+         .says = "the guest waits on node2 for memory that is still on node1",
+         .advice = "keep both up"},
+        {.vmi = POSTCOPY(",\"annotations\":{\"ferry.io/recover\":\"u1/1\","
+                         "\"ferry.io/ports-generation\":\"u1/1\"}"),
+         .link = "end",
+         .state = WHY_WAITS,
+         .says = "recovered over fresh streams, 1 time"},
+        {.vmi = POSTCOPY(",\"annotations\":{\"ferry.io/recover\":\"u0/7\"}"),
+         .link = "end",
+         .state = WHY_WAITS},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct row r = rows[i];
+
+        r.migration = RUNNING;
+        r.pod = POD_OK;
+        r.samples[0] = (struct progress_sample)LATE;
+        r.samples[1] = (struct progress_sample)LATER;
+        r.n_samples = 2;
+        check(i, &r);
+    }
+    struct row away = {.migration = RUNNING,
+                       .vmi = POSTCOPY(""),
+                       .pod = POD_OK,
+                       .samples = {LATE, LATER},
+                       .n_samples = 2,
+                       .link = "post-copy",
+                       .state = WHY_BROKEN,
+                       .says = "is away"};
+    away.samples[1].path_away = true;
+    check(200, &away);
 }
 
 static void in_the_transfer(void **state)
@@ -432,7 +674,7 @@ static void afterwards(void **state)
         {FAILED("PendingTimeout: x"), "target-pod"},
         {FAILED("PrepareTimeout: x"), "target-prepared"},
         {FAILED("ConnectTimeout: x"), "connected"},
-        {FAILED("TLSFailed: x"), "connected"},
+        {FAILED("TLSFailed: x"), "tls"},
         {FAILED("Stuck: x"), "transfer"},
         {FAILED("NotConverging: x"), "transfer"},
         {FAILED("Aborted: x"), "cancel"},
@@ -458,8 +700,9 @@ static void afterwards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(before_the_transfer),
-        cmocka_unit_test(in_the_transfer),
+        cmocka_unit_test(before_the_transfer), cmocka_unit_test(in_the_transfer),
+        cmocka_unit_test(between_the_nodes),   cmocka_unit_test(who_is_asked),
+        cmocka_unit_test(reports_are_read),    cmocka_unit_test(in_post_copy),
         cmocka_unit_test(afterwards),
     };
 

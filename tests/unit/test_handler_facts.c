@@ -118,7 +118,7 @@ static void source_words(void **state)
             "\"migrationState\":{\"migrationUid\":\"move\",\"migrationConfiguration\":{%s}}",
             cases[i].config);
         api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, status);
-        ferry_cleanup_free char *json = source_options(&o->u.vmi.migration.config, 0);
+        ferry_cleanup_free char *json = source_options(&o->u.vmi, 0);
 
         case_check_words(cases[i].name, json, cases[i].words);
     }

@@ -382,12 +382,46 @@ static void options(void **state)
         ferry_cleanup_free char *status =
             ferry_asprintf("\"migrationState\":{\"migrationUid\":\"move\"%s}", cases[i].config);
         api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, status);
-        ferry_cleanup_free char *json = source_options(&o->u.vmi.migration.config, 0);
+        ferry_cleanup_free char *json = source_options(&o->u.vmi, 0);
 
         case_check_words(cases[i].config, json, cases[i].words);
-        ferry_cleanup_free char *measured = source_options(&o->u.vmi.migration.config, 123456789);
+        ferry_cleanup_free char *measured = source_options(&o->u.vmi, 123456789);
         case_check_words(cases[i].config, json, "!pathBytesPerS");
         case_check_words(cases[i].config, measured, "\"pathBytesPerS\":123456789");
+    }
+}
+
+static void connections_beside_each_other(void **state)
+{
+    static const struct {
+        const char *annotation, *config, *words;
+    } cases[] = {
+        {NULL, "{}", "!parallelConnections|!compression"},
+        {"4", "{}", "\"parallelConnections\":4|!compression"},
+        {"4", "{\"experimental\":{\"compression\":\"none\"}}", "\"parallelConnections\":4|!zstd"},
+        {NULL, "{\"experimental\":{\"compression\":\"zstd\"}}",
+         "\"compression\":\"zstd\"|\"parallelConnections\":4"},
+        {"8", "{\"experimental\":{\"compression\":\"zstd\"}}",
+         "\"compression\":\"zstd\"|\"parallelConnections\":8"},
+        {"0", "{}", "!parallelConnections"},
+        {"33", "{}", "!parallelConnections"},
+        {"many", "{}", "!parallelConnections"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf(
+            "{\"metadata\":{\"name\":\"v\",\"namespace\":\"n\",\"annotations\":{%s%s%s}},"
+            "\"status\":{\"migrationState\":{\"migrationUid\":\"move\","
+            "\"migrationConfiguration\":%s}}}",
+            cases[i].annotation ? "\"ferry.io/parallel-connections\":\"" : "",
+            cases[i].annotation ? cases[i].annotation : "", cases[i].annotation ? "\"" : "",
+            cases[i].config);
+        api_cleanup_object struct api_object *o = NULL;
+
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &o, NULL), 0);
+        ferry_cleanup_free char *options = source_options(&o->u.vmi, 0);
+        case_check_words(json, options, cases[i].words);
     }
 }
 
@@ -479,9 +513,13 @@ static void disks_of_the_source(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(leaving),         cmocka_unit_test(coming),
-        cmocka_unit_test(options),         cmocka_unit_test(progress_tells_of_the_path),
-        cmocka_unit_test(disks_of_a_move), cmocka_unit_test(disks_of_the_source),
+        cmocka_unit_test(leaving),
+        cmocka_unit_test(coming),
+        cmocka_unit_test(options),
+        cmocka_unit_test(connections_beside_each_other),
+        cmocka_unit_test(progress_tells_of_the_path),
+        cmocka_unit_test(disks_of_a_move),
+        cmocka_unit_test(disks_of_the_source),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

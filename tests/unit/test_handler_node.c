@@ -8,6 +8,7 @@
 #include "api/json.h"
 #include "base/fd.h"
 #include "handler/node_api.h"
+#include "handler/node_check_move.h"
 #include "handler/node_checks.h"
 #include "handler/node_metrics.h"
 #include "handler/records.h"
@@ -126,24 +127,84 @@ static void checklists(void **state)
     }
 }
 
-static void files_and_probes(void **state)
+static void channels_and_probes(void **state)
 {
-    api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, STATE(PORTS));
-    launcher_cleanup_status struct launcher_status status;
-    struct check_facts f = {.vmi = &o->u.vmi,
-                            .node = "a",
-                            .face = FACE_OWNER,
-                            .launcher = case_launcher(DOMAIN("running", "booted"), &status),
-                            .files = {{"/m/x", true}, {"/m/y", false}},
-                            .n_files = 2,
-                            .probes = {{0, true, NULL}, {49152, false, "refused"}},
-                            .n_probes = 2};
+    static const struct {
+        const char *name;
+        struct check_facts f; /* what differs from all well */
+        const char *words;
+    } cases[] = {
+        {"sockets",
+         {.files = {{0, "/m/x", true}, {49152, "/m/y", false}}, .n_files = 2},
+         "\"ok\":false,\"checks\"|\"channel\":0,\"ok\":true,\"message\":\"/m/x\"|"
+         "\"name\":\"socket\",\"channel\":49152,\"ok\":false,\"message\":\"missing: /m/y\""},
+        {"listeners",
+         {.listeners = {{0, 4000, true}, {49152, 4001, false}}, .n_listeners = 2},
+         "\"name\":\"listener\",\"channel\":0,\"ok\":true|\"channel\":49152,\"ok\":false,"
+         "\"message\":\"port 4001: nobody listens\""},
+        {"address",
+         {.address = "10.1.1.2"},
+         "\"name\":\"network\",\"ok\":true,\"message\":\"10.1.1.2\""},
+        {"another address",
+         {.address = "10.9.9.9"},
+         "\"name\":\"network\",\"ok\":false,\"message\":\"the VMI names 10.1.1.2, this node takes "
+         "moves in on 10.9.9.9"},
+        {"no address",
+         {.address_error = "interface migration0 has no usable address"},
+         "\"name\":\"network\",\"ok\":false,\"message\":\"interface migration0 has no"},
+        {"certificate",
+         {.certificate = "names node 'a'"},
+         "\"name\":\"certificate\",\"ok\":true,\"message\":\"names node 'a'\""},
+        {"bad certificate",
+         {.certificate = "", .certificate_error = "has expired"},
+         "\"name\":\"certificate\",\"ok\":false,\"message\":\"has expired\""},
+        {"not reached",
+         {.probes = {{0, NODE_PROBE_REACH, "refused"}}, .n_probes = 1},
+         "\"name\":\"reach\",\"channel\":0,\"ok\":false,\"message\":\"refused\"|!mtu|!handshake"},
+        {"long packets lost",
+         {.probes = {{0, NODE_PROBE_MTU, "lost"}}, .n_probes = 1},
+         "\"name\":\"reach\",\"channel\":0,\"ok\":true|\"name\":\"mtu\",\"channel\":0,\"ok\":"
+         "false,\"message\":\"lost\"|!handshake"},
+        {"handshake",
+         {.probes = {{0, NODE_PROBE_DONE, NULL}, {49152, NODE_PROBE_SHAKE, "expired"}},
+          .n_probes = 2},
+         "\"name\":\"handshake\",\"channel\":0,\"ok\":true|\"name\":\"mtu\",\"channel\":49152,"
+         "\"ok\":true|\"name\":\"handshake\",\"channel\":49152,\"ok\":false,\"message\":"
+         "\"expired\""},
+    };
 
     (void)state;
-    ferry_cleanup_free char *json = node_checks(&f);
-    case_check_words("files and probes", json,
-                     "\"ok\":false,\"checks\"|\"message\":\"/m/x\"|missing: /m/y|handshake "
-                     "0|\"name\":\"handshake 49152\",\"ok\":false,\"message\":\"refused\"");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, STATE(PORTS));
+        launcher_cleanup_status struct launcher_status status;
+        struct check_facts f = cases[i].f;
+
+        f.vmi = &o->u.vmi;
+        f.node = "a";
+        f.face = FACE_OWNER;
+        f.launcher = case_launcher(DOMAIN("running", "booted"), &status);
+        ferry_cleanup_free char *json = node_checks(&f);
+        case_check_words(cases[i].name, json, cases[i].words);
+    }
+}
+
+static void who_listens(void **state)
+{
+    static const char table[] =
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid\n"
+        "   0: 0B004E0A:C000 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0\n"
+        "   1: 0B004E0A:C001 0C004E0A:9999 01 00000000:00000000 00:00000000 00000000     0\n"
+        "  12: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 0\n";
+
+    (void)state;
+    assert_true(node_check_listens(table, 0xC000));
+    assert_false(node_check_listens(table, 0xC001)); /* connected */
+    assert_false(node_check_listens(table, 0x9999)); /* the other end */
+    assert_true(node_check_listens(table, 8080));
+    assert_false(node_check_listens(table, 1));
+    assert_false(node_check_listens("", 8080));
+    assert_false(node_check_listens(NULL, 8080));
+    assert_false(node_check_listens("nonsense\n0: zz\n", 8080));
 }
 
 /* facts 496 */
@@ -215,8 +276,11 @@ static void kept_records(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(callers),          cmocka_unit_test(checklists),
-        cmocka_unit_test(files_and_probes), cmocka_unit_test(figures),
+        cmocka_unit_test(callers),
+        cmocka_unit_test(checklists),
+        cmocka_unit_test(channels_and_probes),
+        cmocka_unit_test(who_listens),
+        cmocka_unit_test(figures),
         cmocka_unit_test(kept_records),
     };
 
