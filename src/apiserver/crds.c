@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/core_schema.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -97,6 +98,13 @@ static const yyjson_val *find(const struct api_resource *r, const char *pointer)
 const yyjson_val *crds_schema(const struct api_resource *r)
 {
     return find(r, "/schema/openAPIV3Schema");
+}
+
+const yyjson_val *crds_any_schema(const struct api_resource *r)
+{
+    const yyjson_val *built_in = core_schema(r);
+
+    return built_in ? built_in : crds_schema(r);
 }
 
 const yyjson_val *crds_columns(const struct api_resource *r)

@@ -14,5 +14,7 @@ void crds_unload(void);
 
 /* spec.versions[].schema.openAPIV3Schema, or NULL for a kind without. */
 const yyjson_val *crds_schema(const struct api_resource *r);
+/* The same; of a core kind, the one that is built in (core_schema.h). */
+const yyjson_val *crds_any_schema(const struct api_resource *r);
 /* additionalPrinterColumns, or NULL. */
 const yyjson_val *crds_columns(const struct api_resource *r);

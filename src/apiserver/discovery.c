@@ -1,10 +1,13 @@
 /* kubectl learns from OpenAPI v3 that the server takes the parameter `fieldValidation` for a kind,
  * and without that refuses to apply: each kind's patch says so here. The schemas are those of the
- * custom resource definitions; of core kinds only that they exist. */
+ * custom resource definitions and, of core kinds, of core_schema.c; of foreign kinds only that they
+ * exist. */
 #include "apiserver/discovery.h"
 
 #include <string.h>
 
+#include "api/json.h"
+#include "apiserver/core_schema.h"
 #include "apiserver/crds.h"
 #include "base/str.h"
 
@@ -189,7 +192,7 @@ static void openapi_index(struct ferry_buf *b)
             continue;
         }
         gv_path(r, &path);
-        ferry_buf_printf(b, "%s\"%s\":{\"serverRelativeURL\":\"/openapi/v3/%s?hash=ferry-1\"}",
+        ferry_buf_printf(b, "%s\"%s\":{\"serverRelativeURL\":\"/openapi/v3/%s?hash=ferry-2\"}",
                          first ? "" : ",", path.data, path.data);
         first = false;
     }
@@ -229,11 +232,30 @@ static void put_schema_name(struct ferry_buf *b, const struct api_resource *r)
     ferry_buf_printf(b, "%s.%s", r->version, r->kind_name);
 }
 
-/* Of the kinds that have a definition; of the others only that they exist. */
-static void put_schema(struct ferry_buf *b, const struct api_resource *r)
+/* Definitions do not describe metadata; it is that of all objects. */
+static char *definition_text(const struct api_resource *r)
 {
     const yyjson_val *schema = crds_schema(r);
-    ferry_cleanup_free char *text = schema ? yyjson_val_write(schema, 0, NULL) : NULL;
+    ferry_cleanup_buf struct ferry_buf meta = {0};
+
+    if (!schema) {
+        return NULL;
+    }
+    ferry_buf_puts(&meta, "{");
+    core_schema_reference(&meta, "ObjectMeta");
+    ferry_buf_puts(&meta, "}");
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_doc yyjson_doc *reference = yyjson_read(meta.data, meta.len, 0);
+    yyjson_mut_val *root = yyjson_val_mut_copy(doc, (yyjson_val *)schema);
+    yyjson_mut_obj_put(yyjson_mut_obj_get(root, "properties"), yyjson_mut_str(doc, "metadata"),
+                       yyjson_val_mut_copy(doc, yyjson_doc_get_root(reference)));
+    return yyjson_mut_val_write(root, 0, NULL);
+}
+
+/* Of the kinds that have a definition; of foreign ones only that they exist. */
+static void put_schema(struct ferry_buf *b, const struct api_resource *r)
+{
+    ferry_cleanup_free char *text = definition_text(r);
 
     ferry_buf_puts(b, "\"");
     put_schema_name(b, r);
@@ -270,15 +292,14 @@ static void openapi_group(struct ferry_buf *b, const char *wanted)
         first = false;
     }
     ferry_buf_puts(b, "},\"components\":{\"schemas\":{");
-    first = true;
+    core_schema_components(b);
     for (const struct api_resource *r = api_resources(); r->plural; r++) {
         ferry_cleanup_buf struct ferry_buf path = {0};
 
         gv_path(r, &path);
-        if (ferry_streq(path.data, wanted)) {
-            ferry_buf_puts(b, first ? "" : ",");
+        if (ferry_streq(path.data, wanted) && !core_schema_knows(r)) {
+            ferry_buf_puts(b, ",");
             put_schema(b, r);
-            first = false;
         }
     }
     ferry_buf_puts(b, "}}}");

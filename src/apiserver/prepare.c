@@ -230,7 +230,7 @@ int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepar
         yyjson_mut_obj_remove_key(root, "status");
     }
     set_defaults(r, doc, root);
-    schema_complete(crds_schema(r), doc);
+    schema_complete(crds_any_schema(r), doc);
     return prepare_validate(r, doc, st);
 }
 
@@ -392,7 +392,7 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
     if (ferry_streq(r->plural, "secrets")) {
         merge_string_data(doc, root);
     }
-    schema_complete(crds_schema(r), doc);
+    schema_complete(crds_any_schema(r), doc);
     prepare_generation(old, doc);
     return prepare_validate(r, doc, st);
 }
@@ -478,7 +478,7 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct s
     if (!copy) {
         return status_fail(st, 500, "out of memory");
     }
-    if (schema_validate(crds_schema(r), r, name, yyjson_mut_doc_get_root(doc), st) < 0) {
+    if (schema_validate(crds_any_schema(r), r, name, yyjson_mut_doc_get_root(doc), st) < 0) {
         return -1;
     }
     if (api_object_from_val(r->kind, yyjson_doc_get_root(copy), &o, &err) < 0) {

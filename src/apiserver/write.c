@@ -135,7 +135,7 @@ static int check_unknown(struct request *r, yyjson_mut_doc *doc)
     if (ferry_streq(mode, "Ignore")) {
         return 0;
     }
-    schema_unknown(crds_schema(r->route.resource), yyjson_mut_doc_get_root(doc), &unknown);
+    schema_unknown(crds_any_schema(r->route.resource), yyjson_mut_doc_get_root(doc), &unknown);
     if (unknown.len && ferry_streq(mode, "Strict")) {
         return status_fail(&r->st, 400,
                            "%s in version \"%s\" cannot be handled as a %s: strict "

@@ -57,8 +57,8 @@ class Hostile(unittest.TestCase):
         self.refused(415, "unknown format", b"<x/>", "text/xml")
 
     def test_patch_bomb(self):
-        self.api.ok("POST", configmaps(), {"metadata": {"name": "bomb"}, "x": [1]})
-        bomb = json.dumps([{"op": "copy", "from": "/x", "path": "/x/-"}] * 5000)
+        self.api.ok("POST", configmaps(), {"metadata": {"name": "bomb", "finalizers": ["ferry.io/bomb"]}})
+        bomb = json.dumps([{"op": "copy", "from": "/metadata/finalizers", "path": "/metadata/finalizers/-"}] * 5000)
         self.refused(400, "copies too much", bomb, JSON_PATCH, "PATCH", configmaps("bomb"))
 
     def test_large_body(self):

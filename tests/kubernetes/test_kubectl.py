@@ -154,13 +154,37 @@ def test_explain(bin_dir):
             "vmim.spec": ["vmiName\t<string> -required-", "enum: system-critical, user-triggered, system-maintenance"],
             "kubevirt.spec.configuration.migrations": ["parallelMigrationsPerCluster\t<integer>", "5 when absent"],
             "migrationpolicy.spec": ["selectors\t<Object> -required-", "allowPostCopy\t<boolean>"],
-            "vm.spec": ["runStrategy\t<string>"]}.items():
+            "vm.spec": ["runStrategy\t<string>"],
+            "vmi.metadata": ["ownerReferences\t<[]OwnerReference>"],
+            "pod.spec": ["FIELD: spec <PodSpec>", "containers\t<[]Container> -required-", "nodeName\t<string>",
+                         "nodeSelector\t<map[string]string>", "terminationGracePeriodSeconds\t<integer>"],
+            "pod.spec.containers.livenessProbe.httpGet": [" -required-", "scheme\t<string>"],
+            "node.status": ["conditions\t<[]NodeCondition>"], "node.spec.taints": ["effect\t<string> -required-"],
+            "pvc.spec.resources": ["requests\t<map[string]"], "pv.spec.nfs": ["server\t<string> -required-"],
+            "resourcequota.spec": ["hard\t<map[string]"], "configmap": ["data\t<map[string]string>"],
+            "lease.spec": ["holderIdentity\t<string>"], "storageclass": ["provisioner\t<string> -required-"]}.items():
         out = e.kubectl("explain", path).stdout
         for text in texts:
             assert text in out, f"explain {path}: '{text}' not in:\n{out}"
     assert "migrationID" in e.kubectl("explain", "vmim", "--recursive").stdout
     done = e.kubectl("explain", "vmim.spec.nothing", code=1)
     assert 'field "nothing" does not exist' in done.stderr, done.stderr
+
+
+def test_strict(bin_dir):
+    """A slip in a manifest of a core kind is told, with its place."""
+    e = start(bin_dir)
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: strict}\nspec: {containers: [{name: a, image: b%s}]%s}\n"
+    for slip, where in ((", imagePullPolice: Never", ""), ("", ", nodeSelectors: {a: b}")):
+        done = e.kubectl("apply", "-f", "-", stdin=text % (slip, where), code=1)
+        field = "spec.containers[0].imagePullPolice" if slip else "spec.nodeSelectors"
+        assert f'unknown field "{field}"' in done.stderr, done.stderr
+        done = e.kubectl("apply", "--validate=warn", "--dry-run=server", "-f", "-", stdin=text % (slip, where))
+        assert f'Warning: unknown field "{field}"' in done.stderr, done.stderr
+    done = e.kubectl("apply", "-f", "-", stdin=text % (", tty: perhaps", ""), code=1)
+    assert "tty" in done.stderr, done.stderr
+    e.kubectl("apply", "--validate=ignore", "-f", "-", stdin=text % ("", ", nodeSelectors: {a: b}"))
+    assert "nodeSelectors" not in e.kubectl("get", "pod", "strict", "-o", "json").stdout.split('"spec": {', 1)[1]
 
 
 def test_label_annotate(bin_dir):
