@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/admit.h"
 #include "api/json.h"
 #include "base/str.h"
 
@@ -34,41 +35,6 @@ static bool is_final(const char *phase)
 /* ---- migrations ------------------------------------------------------------------------------
  */
 
-static int check_vmi(const char *vmi_name, const struct admission_view *view, struct status *st)
-{
-    if (!view->vmi) {
-        return status_fail(st, 400, "the VMI \"%.200s\" does not exist", vmi_name);
-    }
-    const struct api_vmi *vmi = &view->vmi->u.vmi;
-    if (is_final(vmi->phase)) {
-        return status_fail(st, 400, "Cannot migrate VMI \"%.200s\" in finalized state (%s)",
-                           vmi_name, vmi->phase);
-    }
-    const struct api_condition *c = api_condition_find(&vmi->conditions, "LiveMigratable");
-    if (c && ferry_streq(c->status, "False")) {
-        return status_fail(st, 400,
-                           "Cannot migrate VMI \"%.200s\", Reason: %.100s, Message: %.200s",
-                           vmi_name, c->reason ? c->reason : "", c->message ? c->message : "");
-    }
-    return 0;
-}
-
-static int check_no_other(const char *vmi_name, const struct admission_view *view,
-                          struct status *st)
-{
-    for (size_t i = 0; i < view->n_migrations; i++) {
-        const struct api_migration *m = &view->migrations[i]->u.migration;
-
-        if (ferry_streq(m->vmi_name, vmi_name) && !is_final(m->phase)) {
-            return status_fail(st, 400,
-                               "in-flight migration detected. Active migration job (%s) is "
-                               "currently already in progress for VMI %.200s",
-                               m->meta.name, vmi_name);
-        }
-    }
-    return 0;
-}
-
 static void label(yyjson_mut_doc *doc, const char *key, const char *value)
 {
     yyjson_mut_val *meta = at(doc, "/metadata");
@@ -85,6 +51,7 @@ static int create_migration(const struct api_resource *r, yyjson_mut_doc *doc,
                             const struct admission_view *view, struct status *st)
 {
     const char *vmi_name = text_at(doc, "/spec/vmiName");
+    char why[FERRY_ERROR_TEXT] = "";
 
     if (!*vmi_name) {
         return status_invalid(st, r, name_of(doc), "spec.vmiName", "Required value");
@@ -98,8 +65,9 @@ static int create_migration(const struct api_resource *r, yyjson_mut_doc *doc,
                               at(doc, "/spec/sendTo") ? "spec.sendTo" : "spec.receive",
                               "Unsupported value: migration between clusters is not available");
     }
-    if (check_vmi(vmi_name, view, st) < 0 || check_no_other(vmi_name, view, st) < 0) {
-        return -1;
+    if (!api_admit_move(vmi_name, view->vmi, view->migrations, view->n_migrations, why,
+                        sizeof(why))) {
+        return status_fail(st, 400, "%s", why);
     }
     label(doc, VMI_NAME_LABEL, vmi_name);
     return 0;

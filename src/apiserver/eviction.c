@@ -3,81 +3,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/admit.h"
 #include "api/json.h"
 #include "apiserver/finish.h"
 #include "apiserver/prepare.h"
 #include "base/clock.h"
-
-#define TRIGGERED "Eviction triggered evacuation of VMI \"%.250s\""
-
-static bool condition_is_true(const yyjson_val *object, const char *type)
-{
-    yyjson_val *list = yyjson_ptr_get((yyjson_val *)object, "/status/conditions"), *c;
-    size_t i, max;
-
-    yyjson_arr_foreach(list, i, max, c)
-    {
-        if (ferry_streq(api_json_str(c, "/type"), type)) {
-            return ferry_streq(api_json_str(c, "/status"), "True");
-        }
-    }
-    return false;
-}
-
-static bool is_machine_pod(const yyjson_val *pod)
-{
-    const char *phase = api_json_str(pod, "/status/phase");
-
-    return ferry_streq(api_json_str(pod, "/metadata/labels/kubevirt.io"), "virt-launcher") &&
-           api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain") &&
-           !ferry_streq(phase, "Succeeded") && !ferry_streq(phase, "Failed");
-}
-
-enum eviction_answer eviction_decide(const yyjson_val *pod, const yyjson_val *vmi,
-                                     const char *cluster_strategy, char *why, size_t why_size)
-{
-    const char *name = api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain");
-    const char *strategy = api_json_str(vmi, "/spec/evictionStrategy");
-    const char *marked = api_json_str(vmi, "/status/evacuationNodeName");
-    bool migratable = condition_is_true(vmi, "LiveMigratable");
-
-    if (!is_machine_pod(pod)) {
-        return EVICTION_ALLOW;
-    }
-    if (!vmi) {
-        snprintf(why, why_size, "kubevirt failed getting the vmi: \"%.250s\" not found", name);
-        return EVICTION_DENY;
-    }
-    strategy = strategy ? strategy : cluster_strategy;
-    if (ferry_str_empty(strategy) || ferry_streq(strategy, "None") ||
-        (ferry_streq(strategy, "LiveMigrateIfPossible") && !migratable)) {
-        return EVICTION_ALLOW;
-    }
-    if (ferry_streq(strategy, "LiveMigrate") && !migratable) {
-        snprintf(why, why_size,
-                 "VMI \"%.250s\" is configured with an eviction strategy but is not "
-                 "live-migratable",
-                 name);
-        return EVICTION_DENY;
-    }
-    if (!ferry_str_empty(marked)) {
-        snprintf(why, why_size, "Evacuation in progress: " TRIGGERED, name);
-        return EVICTION_DENY;
-    }
-    if (!ferry_streq(api_json_str(pod, "/spec/nodeName"), api_json_str(vmi, "/status/nodeName"))) {
-        snprintf(why, why_size, "Eviction request for target Pod of VMI \"%.250s\"", name);
-        return EVICTION_DENY;
-    }
-    snprintf(why, why_size, TRIGGERED, name);
-    return EVICTION_MARK;
-}
 
 /* ---- the call ----------------------------------------------------------------------------------
  */
 
 static struct entry *vmi_of(struct request *r, const yyjson_val *pod)
 {
-    const char *name = api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain");
+    const char *name = api_admit_vmi_of_pod(pod);
 
     return name ? store_get(r->store, api_resource_of_kind(API_KIND_VMI), r->route.ns, name) : NULL;
 }
@@ -101,12 +38,10 @@ static void mark(yyjson_mut_doc *doc, const char *node, const yyjson_val *evicti
     yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
     yyjson_mut_val *meta = yyjson_mut_obj_get(root, "metadata");
     yyjson_mut_val *annotations = yyjson_mut_obj_get(meta, "annotations");
-    const char *by = api_json_str(
-        eviction, "/metadata/annotations/descheduler.alpha.kubernetes.io~1requested-by");
 
     yyjson_mut_obj_put(yyjson_mut_obj_get(root, "status"),
                        yyjson_mut_str(doc, "evacuationNodeName"), yyjson_mut_strcpy(doc, node));
-    if (!ferry_streq(by, "sigs.k8s.io/descheduler")) {
+    if (!api_admit_by_descheduler(eviction)) {
         return;
     }
     if (!annotations) {
@@ -177,14 +112,14 @@ static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
     cleanup_entry struct entry *owner = vmi_of(r, yyjson_doc_get_root(pod));
     api_cleanup_doc yyjson_doc *vmi = owner ? yyjson_read(owner->json, owner->json_len, 0) : NULL;
     ferry_cleanup_free char *strategy = cluster_strategy(r);
-    switch (eviction_decide(yyjson_doc_get_root(pod), yyjson_doc_get_root(vmi), strategy, why,
-                            sizeof(why))) {
-    case EVICTION_ALLOW:
+    switch (api_admit_eviction(yyjson_doc_get_root(pod), yyjson_doc_get_root(vmi), strategy, why,
+                               sizeof(why))) {
+    case API_EVICTION_ALLOW:
         return delete_pod(r, e, eviction, dry_run);
-    case EVICTION_MARK:
+    case API_EVICTION_MARK:
         return mark_vmi(r, owner, api_json_str(yyjson_doc_get_root(pod), "/spec/nodeName"),
                         eviction, dry_run, why);
-    case EVICTION_DENY:
+    case API_EVICTION_DENY:
         break;
     }
     store_abort(r->store);

@@ -10,6 +10,7 @@
 #include "control/controller.h"
 #include "kube/lease.h"
 #include "programs/ferry-controller-metrics.h"
+#include "programs/ferry-controller-webhook.h"
 
 #define PROGRAM "ferry-controller"
 
@@ -61,10 +62,17 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
     return rc;
 }
 
-static int run(const char *kubeconfig, const char *metrics_at,
+/* What is served beside the controllers, whether they act or stand by. */
+struct doors {
+    const char *metrics;
+    struct webhook_config webhook;
+};
+
+static int run(const char *kubeconfig, const struct doors *doors,
                const struct controller_config *settings, struct ferry_error *err)
 {
     struct metrics_server *metrics = NULL;
+    struct webhook *webhook = NULL;
     struct controller_config cfg = *settings;
     kube_cleanup_client struct kube_client *client = NULL;
     char host[HOST_NAME_MAX + 1] = "";
@@ -74,19 +82,24 @@ static int run(const char *kubeconfig, const char *metrics_at,
     cfg.client = client;
     cfg.host = host;
     cfg.stop = stop_asked;
-    if (rc == 0 && metrics_at) {
-        rc = metrics_server_start(metrics_at, &metrics, err);
+    if (rc == 0 && doors->metrics) {
+        rc = metrics_server_start(doors->metrics, &metrics, err);
+    }
+    if (rc == 0 && doors->webhook.listen) {
+        rc = webhook_start(&doors->webhook, &webhook, err);
     }
     while (rc == 0 && !stop_asked()) {
         rc = serve(client, &cfg, metrics, err);
     }
+    webhook_stop(webhook);
     metrics_server_stop(metrics);
     return rc == -(int)FERRY_CANCELLED ? 0 : rc;
 }
 
 int main(int argc, char **argv)
 {
-    const char *kubeconfig = "/var/lib/ferry/controller.kubeconfig", *metrics = NULL;
+    const char *kubeconfig = "/var/lib/ferry/controller.kubeconfig";
+    struct doors doors = {0};
     struct controller_config cfg = {.settings = migration_default_settings};
     struct ferry_log_options lo = {0};
     struct ferry_error err;
@@ -101,8 +114,15 @@ int main(int argc, char **argv)
          "objects of a kind that are worked on at a time (default: 3)"},
         {"launcher-image", 0, FERRY_OPTION_STRING, &cfg.settings.pod.launcher_image, "IMAGE",
          "image of launcher pods; only Kubernetes looks at it"},
-        {"metrics", 0, FERRY_OPTION_STRING, &metrics, "PORT|PATH",
+        {"metrics", 0, FERRY_OPTION_STRING, &doors.metrics, "PORT|PATH",
          "serve GET /metrics on this port of 127.0.0.1, or on a unix socket (default: not)"},
+        {"webhook", 0, FERRY_OPTION_STRING, &doors.webhook.listen, "ADDRESS:PORT",
+         "on Kubernetes: review migrations and evictions there (default: not)"},
+        {"webhook-cert", 0, FERRY_OPTION_STRING, &doors.webhook.cert, "FILE",
+         "certificate that the webhook is served with, PEM"},
+        {"webhook-key", 0, FERRY_OPTION_STRING, &doors.webhook.key, "FILE", "its key, PEM"},
+        {"webhook-client-ca", 0, FERRY_OPTION_STRING, &doors.webhook.client_ca, "FILE",
+         "answer only clients with a certificate of this CA (default: all)"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };
@@ -123,13 +143,17 @@ int main(int argc, char **argv)
         first = ferry_fail(&err, FERRY_INVALID, "--workers: %d is not between 1 and %d", workers,
                            WORKERS_MAX);
     }
+    if (first >= 0 && doors.webhook.listen && (!doors.webhook.cert || !doors.webhook.key)) {
+        first = ferry_fail(&err, FERRY_INVALID, "--webhook needs --webhook-cert and --webhook-key");
+    }
     if (first < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
         return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
     }
     ferry_signals_block();
     cfg.embedded = embedded;
     cfg.workers = (unsigned)workers;
-    if (run(kubeconfig, metrics, &cfg, &err) < 0) {
+    doors.webhook.kubeconfig = kubeconfig;
+    if (run(kubeconfig, &doors, &cfg, &err) < 0) {
         return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
     }
     return FERRY_EXIT_OK;

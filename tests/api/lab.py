@@ -145,9 +145,14 @@ class Watch:
         self.connection.close()
 
 
-def Lab(*options):  # pylint: disable=invalid-name
-    """The engine that is asked for."""
-    return KubernetesLab.shared() if ON_KUBERNETES else EmbeddedLab(*options)
+def Lab(*options, webhook=False):  # pylint: disable=invalid-name
+    """The engine that is asked for; on Kubernetes also with the webhook of ferry-controller."""
+    if not ON_KUBERNETES:
+        return EmbeddedLab(*options)
+    lab = KubernetesLab.shared()
+    if webhook:
+        lab.engine.start_standby(os.path.join(BUILD, "src/programs"))
+    return lab
 
 
 class Certificates:

@@ -91,7 +91,7 @@ class Roles(unittest.TestCase):
         self.assertEqual(ask("POST", reviews, both)[0], 422)
         self.assertEqual(ask("POST", reviews, {"spec": {}})[0], 422)
         self.assertEqual(ask("POST", reviews, {"kind": "SelfSubjectReview"})[0], 400)
-        self.assertEqual(ask("GET", reviews)[0], 405)
+        self.assertIn(ask("GET", reviews)[0], (403, 405))
 
     def test_nobody_else(self):
         """Who asks to be somebody else does not stay who he is: refused, or done as that one."""

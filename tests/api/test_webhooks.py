@@ -1,20 +1,22 @@
-"""What KubeVirt's webhooks decide, item by item of docs/conformance.items."""
+"""What KubeVirt's webhooks decide, item by item of docs/conformance.items. On Kubernetes ferry-controller answers as one."""
+import functools
 import os
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import KUBEVIRT, MERGE_PATCH, Lab, migration, migrations, pod, pods, vmi, vmis  # noqa: E402
+from lab import KUBEVIRT, MERGE_PATCH, ON_KUBERNETES, Lab, migration, migrations, pod, pods, vmi, vmis  # noqa: E402
 
 POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"
 KUBEVIRTS = KUBEVIRT + "/namespaces/default/kubevirts"
 LABEL = "kubevirt.io/vmi-name"
+LAB = functools.cache(functools.partial(Lab, webhook=True)) if ON_KUBERNETES else Lab
 
 
 class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.lab = Lab()
+        cls.lab = LAB()
         cls.addClassCleanup(cls.lab.close)
         cls.api = cls.lab.admin
 
@@ -47,7 +49,7 @@ class Migrations(Case):
         """400: a move of the same machine that is not over refuses the next"""
         self.machine()
         self.move()
-        self.assertTrue(self.move("m2", 400)["message"].startswith("in-flight migration detected"))
+        self.assertIn("in-flight migration detected", self.move("m2", 400)["message"])
 
     def test_valid(self):
         """402: a valid migration is taken, and labelled with its machine"""
@@ -81,13 +83,14 @@ class Migrations(Case):
         self.machine()
         self.assertIn("spec.speed", self.move(code=400, query="?fieldValidation=Strict", speed="high")["message"])
         self.move()
-        self.assertIn("spec.speed", self.change("m", {"spec": {"speed": "high"}}, 400, "?fieldValidation=Strict")["message"])
+        self.assertIn("spec.speed", self.change("m", {"spec": {"speed": "high"}}, 422 if ON_KUBERNETES else 400,
+                                                "?fieldValidation=Strict")["message"])
 
     def test_priority(self):
         """409: the priority is the controller's to set"""
         self.machine()
         answer = self.move(code=422, priority="system-critical")
-        self.assertEqual(answer["details"]["causes"][0]["field"], "spec.migrationPriority")
+        self.assertIn("spec.migrationPriority", answer["message"])
         self.move(who=self.lab.controller(), priority="system-critical")
 
     def test_spec(self):
@@ -235,7 +238,7 @@ class Evictions(Case):
         self.machine(strategy="LiveMigrate", migratable=True, evacuationNodeName="n1")
         self.launcher()
         version = self.api.ok("GET", vmis("v", self.ns))["metadata"]["resourceVersion"]
-        self.assertTrue(self.evict(429).startswith("Evacuation in progress"))
+        self.assertIn("Evacuation in progress", self.evict(429))
         self.assertEqual(self.api.ok("GET", vmis("v", self.ns))["metadata"]["resourceVersion"], version)
 
     def test_dry_run(self):

@@ -163,7 +163,7 @@ static void test_create_get_delete(void **state)
     must_fail(kube_client_create(client, vmi_ref(NULL),
                                  "{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":"
                                  "\"VirtualMachineInstance\",\"metadata\":{\"name\":\"cgd\"},"
-                                 "\"spec\":{\"domain\":{}}}",
+                                 "\"spec\":{\"domain\":{\"memory\":{\"guest\":\"64Mi\"}}}}",
                                  NULL, &err),
               FERRY_CONFLICT, &err);
     must_fail(kube_client_create(client, vmi_ref(NULL),

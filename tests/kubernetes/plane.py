@@ -63,3 +63,11 @@ class Plane(nodes.Plane):
         super().close(failed)
         if self.engine:
             self.engine.close(failed)
+
+
+class WebhookPlane(Plane):
+    """The same, and Kubernetes asks ferry-controller about migrations and evictions."""
+
+    def start_controller(self, *more):
+        super().start_controller(*self.engine.webhook_options(), *more)
+        self.engine.install_webhook()

@@ -17,17 +17,19 @@ SHARED = {"test_control.py": ["test_vm_is_placed", "test_pod_of_a_running_vm_goe
           "test_evacuation.py": ["test_drain_taint", "test_policy"],
           "test_site.py": ["test_fifty_vms_drained", "test_quota_hit_and_released", "test_figures",
                            "test_outdated_launchers"]}
+# Those that need the webhook.
+REVIEWED = {"test_evacuation.py": ["test_kubectl_drain"]}
 
 
-def shared_tests():
+def shared_tests(files, of_plane):
     """Functions of tests/control, on Kubernetes' plane."""
     import nodes
     import scenario
     original, run = nodes.Plane, scenario.main
-    nodes.Plane, scenario.main = plane.Plane, lambda names: None
+    nodes.Plane, scenario.main = of_plane, lambda names: None
     try:
         found = {}
-        for file, wanted in SHARED.items():
+        for file, wanted in files.items():
             names = runpy.run_path(os.path.join(os.path.dirname(nodes.__file__), file), run_name="control")
             found.update({n: names[n] for n in wanted})
     finally:
@@ -133,4 +135,4 @@ def test_deleted_vm_takes_its_migration_along(bin_dir):
 if __name__ == "__main__":
     engine.need("kubernetes", scheduler=True)
     import scenario as runner
-    runner.main({**shared_tests(), **{n: f for n, f in globals().items() if n.startswith("test_")}})
+    runner.main({**shared_tests(SHARED, plane.Plane), **shared_tests(REVIEWED, plane.WebhookPlane), **{n: f for n, f in globals().items() if n.startswith("test_")}})

@@ -491,6 +491,40 @@ class Kubernetes(Engine):
             "client-key-data": encoded(f"{self.pki}/{full}.key")})
         return path
 
+    # -- the webhook of ferry-controller
+
+    def webhook_options(self):
+        """How ferry-controller serves it."""
+        self.webhook_port = free_port()
+        self.issue("webhook", "/CN=ferry-webhook", "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth")
+        return ["--webhook", f"127.0.0.1:{self.webhook_port}", "--webhook-cert", f"{self.pki}/webhook.crt",
+                "--webhook-key", f"{self.pki}/webhook.key"]
+
+    def install_webhook(self):
+        """Waits until it is served, makes Kubernetes ask it, and waits until that is so."""
+        def served():
+            with contextlib.suppress(OSError), contextlib.closing(socket.create_connection(("127.0.0.1", self.webhook_port), 5)):
+                return True
+            return False
+        wait_for("the webhook to be served", served, 90)
+        apply(self.client(), manifests("webhook"), lambda text: re.sub(
+            r"service: \{.*path: (\S+)\}", rf"url: https://127.0.0.1:{self.webhook_port}\1",
+            text.replace("CA_BUNDLE", encoded(f"{self.pki}/ca.crt"))))
+        nowhere = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration", "metadata": {"name": "probe"},
+                   "spec": {"vmiName": "none-such"}}
+        wait_for("the webhook to be asked", lambda: self.client().call(
+            "POST", "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations?dryRun=All", nowhere)[0] == 400, 90)
+
+    def start_standby(self, bin_dir):
+        """A ferry-controller that only answers the webhook: another one is said to lead."""
+        self.client().create("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "ferry-controller"},
+            "spec": {"holderIdentity": "somebody-else", "leaseDurationSeconds": 86400,
+                     "renewTime": time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())}})
+        self.spawn("controller", os.path.join(os.path.abspath(bin_dir), "ferry-controller"), "--kubeconfig",
+                   self.kubeconfig("controller"), *self.webhook_options())
+        self.install_webhook()
+
     def token_kubeconfig(self, account, ns="ferry", pod=None):
         """kubeconfig with a token of a service account; bound to a pod, it also says which node the pod is on."""
         bound = {"boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": pod}} if pod else {}
@@ -533,6 +567,8 @@ users:
 PLACES = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{ns}/serviceaccounts",
+    "Service": "/api/v1/namespaces/{ns}/services",
+    "MutatingWebhookConfiguration": "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
@@ -549,11 +585,11 @@ def manifests(folder=""):
     return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".yaml"))
 
 
-def apply(client, files):
+def apply(client, files, change=lambda text: text):
     """Server-side apply of manifests; the server reads the YAML."""
     for file in files:
         with open(file) as f:
-            documents = re.split(r"^---$", f.read(), flags=re.M)
+            documents = re.split(r"^---$", change(f.read()), flags=re.M)
         for text in documents:
             kind = re.search(r"^kind: (\S+)", text, re.M)
             if not kind:

@@ -1,0 +1,137 @@
+#include "api/admit.h"
+
+#include <stdio.h>
+
+#include "api/json.h"
+#include "api/object.h"
+#include "base/str.h"
+
+/* ---- evictions ---------------------------------------------------------------------------------
+ */
+
+#define TRIGGERED "Eviction triggered evacuation of VMI \"%.250s\""
+
+static bool condition_is_true(const yyjson_val *object, const char *type)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)object, "/status/conditions"), *c;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, c)
+    {
+        if (ferry_streq(api_json_str(c, "/type"), type)) {
+            return ferry_streq(api_json_str(c, "/status"), "True");
+        }
+    }
+    return false;
+}
+
+const char *api_admit_vmi_of_pod(const yyjson_val *pod)
+{
+    return api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain");
+}
+
+bool api_admit_by_descheduler(const yyjson_val *eviction)
+{
+    return ferry_streq(
+        api_json_str(eviction,
+                     "/metadata/annotations/descheduler.alpha.kubernetes.io~1requested-by"),
+        "sigs.k8s.io/descheduler");
+}
+
+static bool is_machine_pod(const yyjson_val *pod)
+{
+    const char *phase = api_json_str(pod, "/status/phase");
+
+    return ferry_streq(api_json_str(pod, "/metadata/labels/kubevirt.io"), "virt-launcher") &&
+           api_admit_vmi_of_pod(pod) && !ferry_streq(phase, "Succeeded") &&
+           !ferry_streq(phase, "Failed");
+}
+
+enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vmi,
+                                     const char *cluster_strategy, char *why, size_t why_size)
+{
+    const char *name = api_admit_vmi_of_pod(pod);
+    const char *strategy = api_json_str(vmi, "/spec/evictionStrategy");
+    const char *marked = api_json_str(vmi, "/status/evacuationNodeName");
+    bool migratable = condition_is_true(vmi, "LiveMigratable");
+
+    if (!is_machine_pod(pod)) {
+        return API_EVICTION_ALLOW;
+    }
+    if (!vmi) {
+        snprintf(why, why_size, "kubevirt failed getting the vmi: \"%.250s\" not found", name);
+        return API_EVICTION_DENY;
+    }
+    strategy = strategy ? strategy : cluster_strategy;
+    if (ferry_str_empty(strategy) || ferry_streq(strategy, "None") ||
+        (ferry_streq(strategy, "LiveMigrateIfPossible") && !migratable)) {
+        return API_EVICTION_ALLOW;
+    }
+    if (ferry_streq(strategy, "LiveMigrate") && !migratable) {
+        snprintf(why, why_size,
+                 "VMI \"%.250s\" is configured with an eviction strategy but is not "
+                 "live-migratable",
+                 name);
+        return API_EVICTION_DENY;
+    }
+    if (!ferry_str_empty(marked)) {
+        snprintf(why, why_size, "Evacuation in progress: " TRIGGERED, name);
+        return API_EVICTION_DENY;
+    }
+    if (!ferry_streq(api_json_str(pod, "/spec/nodeName"), api_json_str(vmi, "/status/nodeName"))) {
+        snprintf(why, why_size, "Eviction request for target Pod of VMI \"%.250s\"", name);
+        return API_EVICTION_DENY;
+    }
+    snprintf(why, why_size, TRIGGERED, name);
+    return API_EVICTION_MARK;
+}
+
+/* ---- moves -------------------------------------------------------------------------------------
+ */
+
+static bool is_final(const char *phase)
+{
+    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
+}
+
+static bool can_move(const char *name, const struct api_object *object, char *why, size_t why_size)
+{
+    if (!object) {
+        snprintf(why, why_size, "the VMI \"%.200s\" does not exist", name);
+        return false;
+    }
+    const struct api_vmi *vmi = &object->u.vmi;
+    if (is_final(vmi->phase)) {
+        snprintf(why, why_size, "Cannot migrate VMI \"%.200s\" in finalized state (%s)", name,
+                 vmi->phase);
+        return false;
+    }
+    const struct api_condition *c = api_condition_find(&vmi->conditions, "LiveMigratable");
+    if (c && ferry_streq(c->status, "False")) {
+        snprintf(why, why_size, "Cannot migrate VMI \"%.200s\", Reason: %.100s, Message: %.200s",
+                 name, c->reason ? c->reason : "", c->message ? c->message : "");
+        return false;
+    }
+    return true;
+}
+
+bool api_admit_move(const char *vmi_name, const struct api_object *vmi,
+                    struct api_object *const *migrations, size_t n_migrations, char *why,
+                    size_t why_size)
+{
+    if (!can_move(vmi_name, vmi, why, why_size)) {
+        return false;
+    }
+    for (size_t i = 0; i < n_migrations; i++) {
+        const struct api_migration *m = &migrations[i]->u.migration;
+
+        if (ferry_streq(m->vmi_name, vmi_name) && !is_final(m->phase)) {
+            snprintf(why, why_size,
+                     "in-flight migration detected. Active migration job (%s) is currently "
+                     "already in progress for VMI %.200s",
+                     m->meta.name, vmi_name);
+            return false;
+        }
+    }
+    return true;
+}

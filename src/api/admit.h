@@ -1,0 +1,28 @@
+/* Rules of admission that look at other objects (facts of KubeVirt's webhooks). Both engines ask
+ * them: the embedded API server inside its transaction, on Kubernetes the webhook of
+ * ferry-controller. Pure. */
+#pragma once
+
+#include <stddef.h>
+
+#include "api/kinds.h"
+
+enum api_eviction {
+    API_EVICTION_ALLOW,
+    API_EVICTION_DENY,
+    API_EVICTION_MARK, /* ask the VMI to leave the node, and deny for now */
+};
+/* May the pod be evicted? `vmi` is the one that the pod's annotation names; NULL: not found.
+ * `cluster_strategy` (or NULL) counts where the VMI names none. `why` is set unless it may. */
+enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vmi,
+                                     const char *cluster_strategy, char *why, size_t why_size);
+/* Name of the VMI whose pod it is, or NULL. */
+const char *api_admit_vmi_of_pod(const yyjson_val *pod);
+/* The descheduler asked for the eviction; the VMI is told so. */
+bool api_admit_by_descheduler(const yyjson_val *eviction);
+
+/* May a move of the VMI begin? `vmi` NULL: there is none. `migrations` may be of other VMIs, too.
+ * `why` is set when it may not. */
+bool api_admit_move(const char *vmi_name, const struct api_object *vmi,
+                    struct api_object *const *migrations, size_t n_migrations, char *why,
+                    size_t why_size);

@@ -1,0 +1,27 @@
+/* AdmissionReviews from whoever reaches the webhook; the answers to what is taken must be JSON. */
+#include "fuzz.h"
+
+#include "api/admit.h"
+#include "api/json.h"
+#include "api/object.h"
+#include "base/str.h"
+#include "control/review.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    review_cleanup struct review r = {0};
+    struct ferry_error err;
+    char why[FERRY_ERROR_TEXT] = "";
+
+    if (review_parse((const char *)data, size, &r, &err) == 0) {
+        ferry_cleanup_free char *label = review_label(r.object);
+        ferry_cleanup_free char *answer =
+            label ? review_patch(&r, label) : review_deny(&r, 429, r.uid);
+        api_cleanup_doc yyjson_doc *again = NULL;
+
+        (void)api_admit_by_descheduler(r.object);
+        (void)api_admit_eviction(r.object, r.object, NULL, why, sizeof(why));
+        must(answer && api_json_parse(answer, strlen(answer), &again, &err) == 0);
+    }
+    return 0;
+}
