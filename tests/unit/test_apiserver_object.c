@@ -50,9 +50,10 @@ static void creations(void **state)
          "{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\"," STAMPED "},\"spec\":"
          "{\"containers\":[],\"terminationGracePeriodSeconds\":30},\"kind\":\"Pod\","
          "\"apiVersion\":\"v1\",\"status\":{\"phase\":\"Pending\"}}"},
-        {"/api/v1/nodes", "{\"metadata\":{\"name\":\"n\"},\"status\":{\"x\":1}}", 0,
+        {"/api/v1/nodes", "{\"metadata\":{\"name\":\"n\"},\"status\":{\"phase\":\"x\"}}", 0,
          "{\"metadata\":{\"name\":\"n\",\"uid\":\"uid-1\",\"creationTimestamp\":"
-         "\"2023-11-14T22:13:20Z\"},\"status\":{\"x\":1},\"kind\":\"Node\",\"apiVersion\":\"v1\"}"},
+         "\"2023-11-14T22:13:20Z\"},\"status\":{\"phase\":\"x\"},\"kind\":\"Node\",\"apiVersion\":"
+         "\"v1\"}"},
         {"/api/v1/nodes", "{}", 422, "metadata.name: Required value"},
         {"/api/v1/nodes", "[]", 400, "must be a JSON object"},
         {"/api/v1/nodes", "{\"metadata\":7}", 400, "metadata: must be an object"},
