@@ -73,7 +73,7 @@ static void creations(void **state)
         {"/api/v1/nodes", "{\"metadata\":{\"name\":\"n\",\"ownerReferences\":[{\"uid\":\"u\"}]}}",
          422, "metadata.ownerReferences: Required value"},
         {"/api/v1/nodes", "{\"metadata\":{\"name\":\"n\"},\"spec\":{\"unschedulable\":\"yes\"}}",
-         422, "spec.unschedulable: must be true or false"},
+         422, "spec.unschedulable in body must be of type boolean"},
         {"/api/v1/namespaces/d/pods", "{\"metadata\":{\"name\":\"p\",\"namespace\":\"e\"}}", 400,
          "does not match the namespace sent on the request"},
         {"/api/v1/namespaces", "{\"metadata\":{\"name\":\"a.b\"}}", 422, "metadata.name"},
