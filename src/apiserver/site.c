@@ -7,10 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/json.h"
 #include "api/names.h"
+#include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
 
+enum { KUBECONFIG_MAX = 1 << 20 };
 enum { SANS_MAX = 64, NODE_NAME_MAX = 52 }; /* "system:node:" and the name fit in a CN of 64 */
 
 static void key_free(char **key)
@@ -135,12 +138,46 @@ int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, int64_t l
                             server, path, err);
 }
 
-int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, const char *path,
-                               struct ferry_error *err)
+int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
+                               const char *path, struct ferry_error *err)
 {
-    return issue_kubeconfig(
-        ca, &(struct pki_leaf){.common_name = "system:ferry-controller", .client = true}, server,
-        path, err);
+    return issue_kubeconfig(ca,
+                            &(struct pki_leaf){.common_name = "system:ferry-controller",
+                                               .client = true,
+                                               .lifetime_s = lifetime_s},
+                            server, path, err);
+}
+
+static int read_server(void *ctx, const char *json, size_t len, struct ferry_error *err)
+{
+    char **ret = ctx;
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    int rc = api_json_parse(json, len, &doc, err);
+
+    if (rc == 0 && !*ret) {
+        *ret = ferry_strdup(api_json_str(yyjson_doc_get_root(doc), "/clusters/0/cluster/server"));
+    }
+    return rc;
+}
+
+int site_renew_controller(const struct pki_ca *ca, int64_t lifetime_s, const char *path,
+                          struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    ferry_cleanup_free char *server = NULL;
+
+    if (access(path, F_OK) < 0) {
+        return 0;
+    }
+    int rc = ferry_read_file(path, KUBECONFIG_MAX, &text, err);
+    if (rc == 0) {
+        rc = api_yaml_each(text.data ? text.data : "", text.len, read_server, &server, err);
+    }
+    if (rc == 0 && !server) {
+        rc = ferry_fail(err, FERRY_INVALID, "it names no server");
+    }
+    rc = rc < 0 ? rc : site_controller_kubeconfig(ca, server, lifetime_s, path, err);
+    return rc < 0 ? ferry_wrap(err, "renewing %s", path) : 0;
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------

@@ -20,8 +20,12 @@ int site_serving(const struct pki_ca *ca, const char *const *sans, size_t n_sans
 /* Kubeconfigs with everything inside, 0600. `server` is the URL of the API. */
 int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
                           const char *path, struct ferry_error *err);
-int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, const char *path,
-                               struct ferry_error *err);
+int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
+                               const char *path, struct ferry_error *err);
+/* A new certificate into a controller's kubeconfig, for the server that it names; nothing when
+ * there is no such file. */
+int site_renew_controller(const struct pki_ca *ca, int64_t lifetime_s, const char *path,
+                          struct ferry_error *err);
 
 /* All that node `name` holds: DIR/pki/{ca.crt,node.crt,node.key,relay.crt,relay.key} and
  * DIR/node.kubeconfig. With `relay_uid` and `relay_gid` not -1 the relay's key is theirs. */

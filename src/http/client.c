@@ -23,9 +23,10 @@ enum {
 static const size_t BODY_MAX = (size_t)256 << 20;
 
 struct http_client {
-    char *base_url, *unix_socket, *connect_to, *ca_pem, *cert_pem, *key_pem, *token_file;
+    char *base_url, *unix_socket, *connect_to, *ca_pem, *token_file;
     bool any_certificate;
     pthread_mutex_t lock; /* guards all below */
+    char *cert_pem, *key_pem;
     char *token;
     struct stat token_seen; /* the file as `token` was read from it */
     CURL *pool[POOL_MAX];
@@ -61,6 +62,24 @@ int http_client_new(const struct http_client_config *cfg, struct http_client **r
     return 0;
 }
 
+static void forget_certificate(struct http_client *c)
+{
+    if (c->key_pem) {
+        explicit_bzero(c->key_pem, strlen(c->key_pem));
+    }
+    free(c->cert_pem);
+    free(c->key_pem);
+}
+
+void http_client_renew(struct http_client *c, const char *cert_pem, const char *key_pem)
+{
+    pthread_mutex_lock(&c->lock);
+    forget_certificate(c);
+    c->cert_pem = ferry_strdup(cert_pem);
+    c->key_pem = ferry_strdup(key_pem);
+    pthread_mutex_unlock(&c->lock);
+}
+
 static void forget_token(struct http_client *c)
 {
     if (c->token) {
@@ -83,11 +102,7 @@ void http_client_free(struct http_client *c)
     free(c->unix_socket);
     free(c->connect_to);
     free(c->ca_pem);
-    free(c->cert_pem);
-    if (c->key_pem) {
-        explicit_bzero(c->key_pem, strlen(c->key_pem));
-    }
-    free(c->key_pem);
+    forget_certificate(c);
     forget_token(c);
     free(c->token_file);
     free(c);
@@ -131,12 +146,22 @@ static void handle_put(struct http_client *c, CURL *h)
     }
 }
 
-static void set_blob(CURL *h, CURLoption option, const char *pem)
+static void set_blob(CURL *h, CURLoption option, const char *pem, unsigned flags)
 {
-    struct curl_blob blob = {
-        .data = (void *)(uintptr_t)pem, .len = strlen(pem), .flags = CURL_BLOB_NOCOPY};
+    struct curl_blob blob = {.data = (void *)(uintptr_t)pem, .len = strlen(pem), .flags = flags};
 
     curl_easy_setopt(h, option, &blob);
+}
+
+/* Copied: it may be replaced while the call is under way. */
+static void set_certificate(struct http_client *c, CURL *h)
+{
+    pthread_mutex_lock(&c->lock);
+    if (c->cert_pem && c->key_pem) {
+        set_blob(h, CURLOPT_SSLCERT_BLOB, c->cert_pem, CURL_BLOB_COPY);
+        set_blob(h, CURLOPT_SSLKEY_BLOB, c->key_pem, CURL_BLOB_COPY);
+    }
+    pthread_mutex_unlock(&c->lock);
 }
 
 /* State of one transfer besides the handle. */
@@ -232,12 +257,9 @@ static int transfer_begin(struct http_client *c, struct transfer *t, const char 
         curl_easy_setopt(t->h, CURLOPT_SSL_VERIFYHOST, 0L);
     }
     if (c->ca_pem) {
-        set_blob(t->h, CURLOPT_CAINFO_BLOB, c->ca_pem);
+        set_blob(t->h, CURLOPT_CAINFO_BLOB, c->ca_pem, CURL_BLOB_NOCOPY);
     }
-    if (c->cert_pem && c->key_pem) {
-        set_blob(t->h, CURLOPT_SSLCERT_BLOB, c->cert_pem);
-        set_blob(t->h, CURLOPT_SSLKEY_BLOB, c->key_pem);
-    }
+    set_certificate(c, t->h);
     add_token(c, t);
     add_header(t, "Expect", ""); /* no wait for 100-continue */
     return c->unix_socket ? use_unix_socket(c, t, err) : 0;

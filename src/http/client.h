@@ -28,6 +28,8 @@ struct http_client_config {
 
 int http_client_new(const struct http_client_config *cfg, struct http_client **ret,
                     struct ferry_error *err);
+/* Connections that are made from now on show this certificate; those that are open go on. */
+void http_client_renew(struct http_client *c, const char *cert_pem, const char *key_pem);
 void http_client_free(struct http_client *c);
 
 struct http_call {

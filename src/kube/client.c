@@ -1,8 +1,10 @@
 #include "kube/client.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/json.h"
@@ -17,11 +19,16 @@ enum {
     LIST_PAGE = 500,
     CONFLICTS_MAX = 5,
     CONFLICT_PAUSE_MS = 5,
+    LOOK_S = 5,
 };
 
 struct kube_client {
     struct http_client *http;
     char *namespace_, *ca_pem;
+    char *kubeconfig;     /* or NULL: as given once and for all */
+    pthread_mutex_t lock; /* guards `seen` and `look_ns` */
+    struct stat seen;     /* the kubeconfig as it was read */
+    int64_t look_ns;
     bool (*_Atomic may_write)(void *ctx);
     void *_Atomic fence_ctx; /* set before it */
 };
@@ -57,6 +64,7 @@ int kube_client_new(const struct kube_config *config, struct kube_client **ret,
     c->ca_pem = ferry_strdup(config->ca_pem);
     c->namespace_ =
         ferry_strdup(ferry_str_empty(config->namespace_) ? "default" : config->namespace_);
+    pthread_mutex_init(&c->lock, NULL);
     *ret = c;
     return 0;
 }
@@ -64,6 +72,8 @@ int kube_client_new(const struct kube_config *config, struct kube_client **ret,
 int kube_client_open(const char *kubeconfig, struct kube_client **ret, struct ferry_error *err)
 {
     kube_cleanup_config struct kube_config config = {0};
+    struct stat st = {0};
+    bool there = stat(kubeconfig, &st) == 0;
     int rc = kube_config_load(kubeconfig, &config, err);
 
     if (rc == -FERRY_NOT_FOUND && access(kubeconfig, F_OK) < 0 &&
@@ -72,7 +82,51 @@ int kube_client_open(const char *kubeconfig, struct kube_client **ret, struct fe
                    F_STR("file", kubeconfig));
         rc = kube_config_in_cluster(KUBE_SERVICE_ACCOUNT_DIR, &config, err);
     }
-    return rc < 0 ? rc : kube_client_new(&config, ret, err);
+    rc = rc < 0 ? rc : kube_client_new(&config, ret, err);
+    if (rc == 0 && there) {
+        (*ret)->kubeconfig = ferry_strdup(kubeconfig);
+        (*ret)->seen = st;
+    }
+    return rc;
+}
+
+/* It is time to look, and the file is another than the one that was read. */
+static bool kubeconfig_changed(struct kube_client *c)
+{
+    int64_t now = ferry_now_ns();
+    struct stat st;
+    bool changed = false;
+
+    pthread_mutex_lock(&c->lock);
+    if (c->kubeconfig && now >= c->look_ns) {
+        c->look_ns = now + LOOK_S * FERRY_NS_PER_S;
+        changed = stat(c->kubeconfig, &st) == 0 &&
+                  (st.st_ino != c->seen.st_ino || st.st_size != c->seen.st_size ||
+                   st.st_mtim.tv_sec != c->seen.st_mtim.tv_sec ||
+                   st.st_mtim.tv_nsec != c->seen.st_mtim.tv_nsec);
+        c->seen = changed ? st : c->seen;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return changed;
+}
+
+/* Certificates are replaced before they end. Where the server is does not change under a program
+ * that runs. */
+static void refresh(struct kube_client *c)
+{
+    kube_cleanup_config struct kube_config config = {0};
+    struct ferry_error err;
+
+    if (!kubeconfig_changed(c)) {
+        return;
+    }
+    if (kube_config_load(c->kubeconfig, &config, &err) < 0) {
+        ferry_warn("the kubeconfig changed and cannot be used; going on with the one before",
+                   F_ERR(&err));
+    } else if (config.cert_pem && config.key_pem) {
+        http_client_renew(c->http, config.cert_pem, config.key_pem);
+        ferry_info("the kubeconfig has a new certificate", F_STR("file", c->kubeconfig));
+    }
 }
 
 void kube_client_free(struct kube_client *c)
@@ -81,6 +135,8 @@ void kube_client_free(struct kube_client *c)
         return;
     }
     http_client_free(c->http);
+    pthread_mutex_destroy(&c->lock);
+    free(c->kubeconfig);
     free(c->namespace_);
     free(c->ca_pem);
     free(c);
@@ -88,6 +144,7 @@ void kube_client_free(struct kube_client *c)
 
 struct http_client *kube_client_http(struct kube_client *c)
 {
+    refresh(c);
     return c->http;
 }
 
@@ -193,6 +250,7 @@ static int call(struct kube_client *c, const struct kube_ref *ref, const char *v
     if (may_write && !ferry_streq(how->method, "GET") && !may_write(c->fence_ctx)) {
         return ferry_fail(err, FERRY_CANCELLED, "%s: another may act now", what);
     }
+    refresh(c);
     if (http_client_call(c->http, how, ret, err) < 0) {
         return ferry_wrap(err, "%s", what);
     }

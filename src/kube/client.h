@@ -15,8 +15,8 @@
 struct kube_client;
 struct http_client;
 
-/* By the kubeconfig; where there is no such file, in a pod on Kubernetes, as its service account.
- */
+/* By the kubeconfig; where there is no such file, in a pod on Kubernetes, as its service account. A
+ * certificate that is replaced in the kubeconfig is used within seconds. */
 int kube_client_open(const char *kubeconfig, struct kube_client **ret, struct ferry_error *err);
 int kube_client_new(const struct kube_config *config, struct kube_client **ret,
                     struct ferry_error *err);

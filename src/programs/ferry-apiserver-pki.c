@@ -59,7 +59,7 @@ static int run_pki(const struct pki_options *p, char **words, int n, struct ferr
         return rc;
     }
     if (controller) {
-        return site_controller_kubeconfig(ca, p->server, p->out, err);
+        return site_controller_kubeconfig(ca, p->server, 0, p->out, err);
     }
     what.name = words[1];
     return site_node(ca, &what, err);

@@ -58,12 +58,15 @@ static void raise_descriptor_limit(void)
     }
 }
 
-/* The certificate that is served and the admin's, which live as long. */
+/* The certificate that is served, the admin's and, where its kubeconfig is beside that, the
+ * controller's, which live as long. */
 static int issue(const struct serving *s, char **ret_cert, char **ret_key, struct ferry_error *err)
 {
     const char *sans[SOCKETS_MAX + FERRY_OPTION_LIST_MAX];
     ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", s->data);
+    ferry_cleanup_free char *controller = ferry_asprintf("%s/controller.kubeconfig", s->data);
     ferry_cleanup_free char *url = sockets_url(&s->sockets.items[0]);
+    struct ferry_error broken;
     size_t n = 0;
 
     for (size_t i = 0; i < s->o->san.n; i++) {
@@ -73,6 +76,9 @@ static int issue(const struct serving *s, char **ret_cert, char **ret_key, struc
         sans[n++] = s->sockets.items[i].address;
     }
     int rc = site_serving(s->ca, sans, n, s->o->life_s, ret_cert, ret_key, err);
+    if (site_renew_controller(s->ca, s->o->life_s, controller, &broken) < 0) {
+        ferry_warn("the controller's certificate is not renewed", F_ERR(&broken));
+    }
     return rc < 0 ? rc : site_admin_kubeconfig(s->ca, url, s->o->life_s, config, err);
 }
 
@@ -103,7 +109,7 @@ static int64_t renew(struct serving *s)
         ferry_warn("the certificates were not renewed, trying on", F_ERR(&err));
         return s->o->life_s / 30 + 1;
     }
-    ferry_info("serving and admin certificates were renewed");
+    ferry_info("serving, admin and controller certificates were renewed");
     return s->o->life_s / 3 * 2;
 }
 
@@ -199,7 +205,8 @@ int verb_serve(int argc, char **argv)
         {"san", 0, FERRY_OPTION_LIST, &o.san, "NAME",
          "one more name or address for the serving certificate"},
         {"certificate-life", 0, FERRY_OPTION_INT, &o.life_s, "SECONDS",
-         "of the certificates that it makes for itself and the admin; renewed at two thirds "
+         "of the certificates that it makes for itself, the admin and the controller beside it; "
+         "renewed at two thirds "
          "(default 30 days)"},
         {.name = NULL},
     };

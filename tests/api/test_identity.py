@@ -1,11 +1,12 @@
 """Who is let in, with what certificate, to do what."""
 import os
 import ssl
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, ON_KUBERNETES, Client, Lab, binding, configmaps, embedded_only, migration, migrations, pod, pods, vmi, vmis, wait_for  # noqa: E402
+from lab import BUILD, MERGE_PATCH, ON_KUBERNETES, PROGRAM, Client, Lab, binding, configmaps, embedded_only, migration, migrations, pod, pods, run, vmi, vmis, wait_for  # noqa: E402
 
 
 class Identity(unittest.TestCase):
@@ -153,6 +154,42 @@ class Identity(unittest.TestCase):
         admin.ok("POST", configmaps(), {"metadata": {"name": "later"}})
         self.assertEqual(watch.next()[1]["metadata"]["name"], "later")
         self.assertEqual(lab.process.poll(), None)
+
+    @embedded_only("renews certificates without a restart")
+    def test_controller_is_renewed(self):
+        """The controller's kubeconfig beside the admin's gets new certificates, and the controller that runs uses them."""
+        lab = Lab("--certificate-life", "9")
+        self.addCleanup(lab.close)
+        config = os.path.join(lab.data, "controller.kubeconfig")
+        run(PROGRAM, "pki", "controller", "--data", lab.data, "--out", config, "--server", f"https://127.0.0.1:{lab.port}")
+
+        def text():
+            with open(config, encoding="utf-8") as f:
+                return f.read()
+
+        def restart():
+            lab.stop()
+            lab.start(f"127.0.0.1:{lab.port}")
+
+        def beat():
+            status, lease = lab.client_of(lab.kubeconfig).call("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ferry-controller")
+            return lease["spec"].get("renewTime") if status == 200 else None
+        month = text()
+        restart()
+        self.assertNotEqual(text(), month)
+        self.assertIn(f"https://127.0.0.1:{lab.port}", text())
+        with open(os.path.join(lab.dir, "controller.log"), "w", encoding="utf-8") as log:
+            controller = subprocess.Popen([os.path.join(BUILD, "src/programs/ferry-controller"), "--kubeconfig", config, "--embedded"],
+                                          stderr=log)
+        self.addCleanup(controller.wait)
+        self.addCleanup(controller.kill)
+        wait_for("the controller to lead", beat)
+        for _ in range(3):  # the certificate that it began with is over then
+            last = text()
+            wait_for("another certificate", lambda seen=last: text() != seen)
+        restart()  # and no connection is left that was made with it
+        before = beat()
+        wait_for("the controller to go on", lambda: beat() != before)
 
     @embedded_only("Kubernetes' audit log is not turned on")
     def test_audit(self):
