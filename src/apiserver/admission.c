@@ -4,6 +4,7 @@
 
 #include "api/admit.h"
 #include "api/json.h"
+#include "apiserver/spec_check.h"
 #include "base/str.h"
 
 #define VMI_NAME_LABEL "kubevirt.io/vmi-name"
@@ -346,9 +347,19 @@ void admission_warn(const struct api_resource *r, yyjson_mut_doc *doc,
     }
 }
 
+static int check_spec(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+{
+    api_cleanup_doc yyjson_doc *copy = yyjson_mut_doc_imut_copy(doc, NULL);
+
+    return spec_check(r, name_of(doc), yyjson_doc_get_root(copy), st);
+}
+
 int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
                      const struct admission_view *view, struct status *st)
 {
+    if (check_spec(r, doc, st) < 0) {
+        return -1;
+    }
     switch (r->kind) {
     case API_KIND_MIGRATION:
         return create_migration(r, doc, view, st);
@@ -367,6 +378,9 @@ int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
 int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
                      const struct admission_view *view, struct status *st)
 {
+    if (spec_changed(old, doc) && check_spec(r, doc, st) < 0) {
+        return -1;
+    }
     switch (r->kind) {
     case API_KIND_MIGRATION:
         return update_migration(r, old, doc, st);

@@ -33,6 +33,42 @@ def sized(name, memory="1Gi", limits=None):
     return p
 
 
+class WrongValues(Case):
+    """What schemas let pass and both engines refuse."""
+
+    def refused(self, path, body, field, group="v1", kind=None):
+        body = {"apiVersion": group, "kind": kind, "metadata": {"name": "wrong"}, **body} if kind else body
+        # on Kubernetes a policy counts a moment after it was made
+        answer = wait_for(f"{field} to be refused", lambda: (a := self.api.call("POST", path + "?dryRun=All", body))[0] != 201 and a)
+        self.assertEqual(answer[0], 422, answer)
+        self.assertIn(field, answer[1]["message"])
+
+    def test_amounts(self):
+        for amount in ("-1", "many"):
+            if amount == "-1" or not ON_KUBERNETES:  # which cannot even read the other: 400
+                self.refused("/api/v1/namespaces/default/resourcequotas", {"spec": {"hard": {"cpu": amount}}}, "spec.hard[cpu]",
+                             kind="ResourceQuota")
+        p = pod("wrong")
+        p["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "-1"}}
+        self.refused(pods(), p, "spec.containers[0].resources.requests")
+        self.refused("/api/v1/namespaces/default/persistentvolumeclaims", {"spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "-1Gi"}}}}, "spec.resources", kind="PersistentVolumeClaim")
+
+    def test_selectors(self):
+        for wrong in ({"a b": "c"}, {"zone": "not a value"}, {"x" * 64: "y"}):
+            self.refused(pods(), {**pod("wrong"), "spec": {**pod("")["spec"], "nodeSelector": wrong}}, "spec.nodeSelector")
+            machine = vmi("wrong")
+            machine["spec"]["nodeSelector"] = wrong
+            self.refused(vmis(), machine, "spec.nodeSelector")
+            self.refused(migrations(), migration("wrong", "v", addedNodeSelector=wrong), "spec.addedNodeSelector")
+            for name in ("namespaceSelector", "virtualMachineInstanceSelector"):
+                self.refused(POLICIES, {"spec": {"selectors": {name: wrong}}}, "spec.selectors." + name,
+                             "migrations.kubevirt.io/v1alpha1", "MigrationPolicy")
+        good = {"spec": {"selectors": {"namespaceSelector": {"example.org/team": "red", "empty": ""}}}}
+        self.api.ok("POST", POLICIES + "?dryRun=All", {"apiVersion": "migrations.kubevirt.io/v1alpha1", "kind": "MigrationPolicy",
+                                                       "metadata": {"name": "right"}, **good}, code=201)
+
+
 @embedded_only("kube-apiserver needs the status of a quota from kube-controller-manager")
 class Quota(Case):
     def namespace(self, name, **hard):
