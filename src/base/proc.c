@@ -122,6 +122,11 @@ static int become_child(const struct ferry_spawn *w, const char *program, char *
         return errno;
     }
     execve(program, (char *const *)w->argv, env);
+    if (errno == EACCES && w->program_dir > 0) {
+        const char *name = strrchr(program, '/');
+
+        execveat(w->program_dir, name ? name + 1 : program, (char *const *)w->argv, env, 0);
+    }
     return errno;
 }
 

@@ -15,6 +15,7 @@ struct ferry_spawn {
     int out_fd;              /* standard output and error; -1 = inherit */
     const int *pass_fds;     /* become 3, 4, ... in the child, announced as LISTEN_FDS */
     size_t n_pass_fds;
+    int program_dir; /* > 2: where argv[0] lies, for a user who may not walk its path; 0 = none */
     const char *const *join_files; /* control groups to enter first (their cgroup.procs), or NULL */
     const char *netns;             /* enter this network namespace first (path), or NULL */
     uid_t uid;                     /* with `drop`: run as these, no supplementary groups */

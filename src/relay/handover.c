@@ -159,7 +159,7 @@ static int check_ready(struct handover *h, struct ferry_error *err)
 }
 
 /* Its environment, without what was meant for this process alone. */
-static char **successor_environment(void)
+static char **successor_environment(const char *names)
 {
     size_t n = 0, used = 0;
 
@@ -172,14 +172,17 @@ static char **successor_environment(void)
             env[used++] = environ[i];
         }
     }
-    env[used] = ferry_asprintf("LISTEN_FDNAMES=%s", fd_name);
+    env[used] = ferry_asprintf("LISTEN_FDNAMES=%s", names);
     return env;
 }
 
-static int spawn(struct handover *h, const char *exe, char *const *argv, int fd,
-                 struct ferry_error *err)
+static int spawn(struct handover *h, const struct relay_self *self, int fd, struct ferry_error *err)
 {
-    char **env = successor_environment();
+    /* Only where it is needed: what was built before knows nothing of a directory. */
+    bool out_of_reach = self->dir >= 0 && access(self->exe, X_OK) < 0;
+    const int fds[] = {fd, self->dir};
+    char **env = successor_environment(out_of_reach ? RELAY_SELF_FD_NAMES : fd_name);
+    char *const *argv = self->argv;
     size_t n = 0, args = 0;
 
     while (env[n + 1]) {
@@ -190,15 +193,16 @@ static int spawn(struct handover *h, const char *exe, char *const *argv, int fd,
     }
     /* The file by its path, whatever name it was called by. */
     const char **called = ferry_xcalloc(args + 2, sizeof(*called));
-    called[0] = exe;
+    called[0] = self->exe;
     for (size_t i = 1; i < args; i++) {
         called[i] = argv[i];
     }
     const struct ferry_spawn s = {.argv = called,
                                   .env = (const char *const *)env,
                                   .out_fd = -1,
-                                  .pass_fds = &fd,
-                                  .n_pass_fds = 1};
+                                  .pass_fds = fds,
+                                  .n_pass_fds = out_of_reach ? 2 : 1,
+                                  .program_dir = out_of_reach ? self->dir : 0};
     int rc = ferry_spawn(&s, &h->pid, err);
     free(env[n]);
     free(env);
@@ -206,7 +210,7 @@ static int spawn(struct handover *h, const char *exe, char *const *argv, int fd,
     return rc;
 }
 
-int handover_start(struct handover *h, const char *exe, char *const *argv, struct ferry_error *err)
+int handover_start(struct handover *h, const struct relay_self *self, struct ferry_error *err)
 {
     int pair[2];
 
@@ -214,12 +218,12 @@ int handover_start(struct handover *h, const char *exe, char *const *argv, struc
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
         return ferry_fail_errno(err, errno, "making a pair of sockets");
     }
-    int rc = spawn(h, exe, argv, pair[1], err);
+    int rc = spawn(h, self, pair[1], err);
     close(pair[1]);
     h->fd = pair[0];
     if (rc < 0) {
         handover_end(h);
-        return ferry_wrap(err, "starting %s", exe);
+        return ferry_wrap(err, "starting %s", self->exe);
     }
     return check_ready(h, err);
 }
@@ -275,7 +279,8 @@ int handover_find(void)
 {
     const char *names = getenv("LISTEN_FDNAMES");
 
-    if (!names || !ferry_streq(names, fd_name) || ferry_listen_fds() != 1) {
+    if (!names || !((ferry_streq(names, fd_name) && ferry_listen_fds() == 1) ||
+                    (ferry_streq(names, RELAY_SELF_FD_NAMES) && ferry_listen_fds() == 2))) {
         return -1;
     }
     unsetenv("LISTEN_FDS");

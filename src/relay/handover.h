@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "relay/fds.h"
+#include "relay/self.h"
 
 struct handover {
     int fd;    /* -1 = none */
@@ -24,8 +25,8 @@ struct handover {
 
 /* ---- the predecessor ---- */
 
-/* Starts `argv` from the file `exe` and waits until it is ready. Else it is gone again. */
-int handover_start(struct handover *h, const char *exe, char *const *argv, struct ferry_error *err);
+/* Starts what `self` is now and waits until it is ready. Else it is gone again. */
+int handover_start(struct handover *h, const struct relay_self *self, struct ferry_error *err);
 /* Until it has taken everything; on failure it is gone, and has touched nothing. */
 int handover_give(struct handover *h, int image_fd, const struct relay_fds *fds,
                   struct ferry_error *err);

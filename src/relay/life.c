@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -15,31 +14,10 @@
 #include "relay/notify.h"
 #include "relay/remnant.h"
 
-#define CONTROL_NS (2 * FERRY_NS_PER_S) /* for calls that are under way */
+#define CONTROL_NS (10 * FERRY_NS_PER_S) /* for calls that are under way; streams flow meanwhile   \
+                                          */
 #define LOOK_NS (100 * FERRY_NS_PER_MS)
 #define BOUND_NS (60 * FERRY_NS_PER_S) /* for streams that cannot be stored */
-
-void relay_self_init(struct relay_self *self, int argc, char **argv)
-{
-    char exe[4096];
-    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-
-    exe[n > 0 ? n : 0] = '\0';
-    self->exe = ferry_strdup(n > 0 ? exe : argv[0]);
-    self->argv = ferry_xcalloc((size_t)argc + 1, sizeof(*self->argv));
-    for (int i = 0; i < argc; i++) {
-        self->argv[i] = ferry_strdup(argv[i]);
-    }
-}
-
-void relay_self_done(struct relay_self *self)
-{
-    for (char **a = self->argv; *a; a++) {
-        free(*a);
-    }
-    free(self->argv);
-    free(self->exe);
-}
 
 static bool told_to_end(int sig)
 {
@@ -139,7 +117,7 @@ static bool upgrade(struct relay_life *l)
     char text[64];
 
     ferry_info("upgrade: starting the successor", F_STR("file", l->self->exe));
-    if (handover_start(&h, l->self->exe, l->self->argv, &err) < 0) {
+    if (handover_start(&h, l->self, &err) < 0) {
         ferry_error("not upgraded: nothing was stopped", F_ERR(&err));
         return false;
     }

@@ -12,15 +12,7 @@
 
 #include "http/server.h"
 #include "relay/manager.h"
-
-/* How this process was started; kept because options are moved about while they are parsed, and the
- * file may be replaced. */
-struct relay_self {
-    char *exe;
-    char **argv;
-};
-void relay_self_init(struct relay_self *self, int argc, char **argv);
-void relay_self_done(struct relay_self *self);
+#include "relay/self.h"
 
 struct relay_life {
     struct relay_manager *manager;

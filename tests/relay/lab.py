@@ -86,7 +86,7 @@ class Pki:
         os.chmod(self.path(f"{node}.key"), 0o644)  # the relay under test is another user
         return self.path(f"{node}.crt"), self.path(f"{node}.key")
 
-    def bad(self, name, node, ca=None, usage="clientAuth,serverAuth", days=10, self_signed=False):
+    def bad(self, name, node, ca=None, usage="clientAuth,serverAuth", expired=False, self_signed=False):
         """A certificate made with openssl, so that it can be wrong in one chosen way."""
         ca = ca or self
         crt, key, csr, ext = (self.path(f"{name}.{e}") for e in ("crt", "key", "csr", "ext"))
@@ -95,11 +95,22 @@ class Pki:
             f.write(f"subjectAltName=URI:ferry://node/{node}\nbasicConstraints=critical,CA:FALSE\n")
             f.write(f"extendedKeyUsage={usage}\n" if usage else "")
         run("openssl", "req", "-new", "-key", key, "-subj", f"/CN=ferry-relay:{node}", "-out", csr)
-        signer = ["-signkey", key] if self_signed else [
-            "-CA", ca.path("ca.crt"), "-CAkey", ca.path("ca.key"), "-CAcreateserial"]
-        run("openssl", "x509", "-req", "-in", csr, *signer, "-days", str(days), "-extfile", ext, "-out", crt)
+        signer = ["-selfsign", "-keyfile", key] if self_signed else ["-cert", ca.path("ca.crt"), "-keyfile", ca.path("ca.key")]
+        ago, ahead = (time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + d * 86400)) for d in (-20, -10 if expired else 10))
+        run("openssl", "ca", "-batch", "-notext", "-config", self.signing(), *signer, "-in", csr, "-extfile", ext,
+            "-startdate", ago, "-enddate", ahead, "-out", crt)
         os.chmod(key, 0o644)
         return crt, key
+
+    def signing(self):
+        """What "openssl ca" wants to know; it is the one command that takes dates in every version."""
+        path = self.path("signing.conf")
+        if not os.path.exists(path):
+            open(self.path("signed"), "w").close()
+            with open(path, "w") as f:
+                f.write(f"[ca]\ndefault_ca=site\n[site]\ndatabase={self.path('signed')}\nnew_certs_dir={self.dir}\n"
+                        "rand_serial=yes\nunique_subject=no\ndefault_md=sha256\npolicy=any\n[any]\ncommonName=supplied\n")
+        return path
 
 
 class Relay:

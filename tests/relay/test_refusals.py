@@ -26,7 +26,7 @@ class AtTheTarget(unittest.TestCase):
             "no usage": (pki.bad("nousage", "a", usage=""), "may not be used as a client"),
             "wrong node": (pki.good("c"), "node 'c', expected 'a'"),
             "no node": (pki.bad("nonode", ""), "expected 'a'"),
-            "expired": (pki.bad("expired", "a", days=-1), "has expired"),
+            "expired": (pki.bad("expired", "a", expired=True), "has expired"),
         }
 
     @classmethod
@@ -150,7 +150,7 @@ class AtTheSource(unittest.TestCase):
             "wrong CA": (other.bad("stranger", "b"), "does not come from this site's CA"),
             "wrong usage": (pki.bad("usage", "b", usage="clientAuth"), "may not be used as a server"),
             "wrong node": (pki.good("c"), "node 'c', expected 'b'"),
-            "expired": (pki.bad("expired", "b", days=-1), "has expired"),
+            "expired": (pki.bad("expired", "b", expired=True), "has expired"),
         }
 
     @classmethod

@@ -155,6 +155,17 @@ class WhatIsKept(Upgrades):
         self.upgrade(self.a)
         self.assertTrue(os.path.exists(marker))
 
+    def test_file_that_only_root_can_walk_to(self):
+        """The relay gave root away, and the file's directory lies where its user may not walk: under /root, say."""
+        locked = os.path.join(self.lab.dir, "locked")
+        os.makedirs(os.path.join(locked, "bin"), 0o755)
+        os.chmod(locked, 0o700)
+        program = os.path.join(locked, "bin", "ferry-relay")
+        shutil.copy(RELAY, program)
+        relay = self.lab.relay("a", program=program).ready()
+        self.upgrade(relay)
+        self.upgrade(relay)  # by a process that never was root
+
     def test_sigterm_of_the_successor_drains(self):
         move = Move(self.lab, self.a, self.b)
         near, far = move.connect()
