@@ -52,6 +52,11 @@ static void elapsed(void **state)
          HOUR + 15000,
          1000,
          6000},
+        {"back twice, of something between",
+         {{10000, -300000}, {10000, -300000}},
+         -285000,
+         1000,
+         6000},
         {"forward twice", {{10000, HOUR}, {10000, HOUR}}, 4000, 1000, 17000},
     };
 
