@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Moves of a real guest, from the request to its end, beside libvirt alone and libvirt through KubeVirt's proxy.
 
-    bench/migrate.py BUILD_DIR [--part NAME]... [--rounds N] [--mbit N] [--into FILE] [--report]
+    bench/migrate.py BUILD_DIR [--part NAME]... [--rounds N] [--mbit N] [--into FILE] [--report] [--page DOCUMENT]
 
 Parts (all of them unless told otherwise):
   small, large  a guest of 256 MiB and one of 1 GiB, idle and dirtying memory: Ferry from the migration object to its end
@@ -15,6 +15,8 @@ Results are added to FILE (JSON lines), and the tables are made from all that FI
 Needs root, and a Go toolchain for KubeVirt's proxy.
 """
 import argparse
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -28,6 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import end_to_end  # noqa: E402
 import migrate_report  # noqa: E402
 import peers  # noqa: E402
+from figures import put_into  # noqa: E402
 from rig import Rig  # noqa: E402
 
 # What is not rewritten is noise, too: QEMU sends every page of it. A rest of 8 MiB makes the downtime the same bytes each time.
@@ -119,6 +122,7 @@ def main():
     ap.add_argument("--rounds", type=int, default=1, help="times the default number of rounds: small 3, all else 1")
     ap.add_argument("--mbit", type=int, default=500, help="what the link carries")
     ap.add_argument("--into", type=pathlib.Path, help="file of results")
+    ap.add_argument("--page", type=pathlib.Path, help="document to put the tables into")
     ap.add_argument("--report", action="store_true", help="only print the tables of FILE")
     args = ap.parse_args()
     args.part = args.part or list(TIMES)
@@ -127,7 +131,12 @@ def main():
         if not args.report:
             with open(path, "a") as out:
                 measure(args, out)
-        migrate_report.show([json.loads(line) for line in open(path)])
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text):
+            migrate_report.show([json.loads(line) for line in open(path)])
+        print(text.getvalue())
+        if args.page:
+            put_into(args.page, "bench-migrate", text.getvalue())
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ import time
 import relay_report
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from figures import put_into  # noqa: E402
 from peers import build_kubevirt_proxy  # noqa: E402
 
 CIPHER = "TLS_AES_128_GCM_SHA256"
@@ -280,12 +281,6 @@ def measure(args, parts):
             bench.sink.wait()
 
 
-def put_into(document, text):
-    begin, end = "<!-- bench-relay begins -->\n", "<!-- bench-relay ends -->\n"
-    before, rest = document.read_text().split(begin)
-    document.write_text(before + begin + text + end + rest.split(end)[1])
-
-
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("build", type=pathlib.Path)
@@ -314,7 +309,7 @@ def main():
         relay_report.show(kept)
     print(text.getvalue(), end="")
     if args.into:
-        put_into(args.into, text.getvalue())
+        put_into(args.into, "bench-relay", text.getvalue())
 
 
 main()

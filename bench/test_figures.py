@@ -3,7 +3,9 @@
 import contextlib
 import io
 import os
+import pathlib
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -54,6 +56,14 @@ def test_bars(_):
     busy = [row("kubevirt", part="busy", total=100.0, gap=50.0, downtime=9), row("ferry", part="busy", total=50.0, gap=51.0, downtime=9)]
     assert verdicts([], busy) == [True, True, False]
     assert verdicts([row("plain")]) == verdicts([], busy[:1]) == []
+
+
+def test_tables_go_between_their_marks(_):
+    with tempfile.TemporaryDirectory() as d:
+        page = pathlib.Path(d) / "page"
+        page.write_text("a\n<!-- x begins -->\nold\n<!-- x ends -->\nb\n")
+        figures.put_into(page, "x", "new\n")
+        assert page.read_text() == "a\n<!-- x begins -->\nnew\n<!-- x ends -->\nb\n", page.read_text()
 
 
 def test_tables(_):

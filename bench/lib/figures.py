@@ -30,3 +30,10 @@ def jain(shares):
     """1 = all alike; 1/n = one has all. None where nothing was sent."""
     squares = sum(s * s for s in shares)
     return sum(shares) ** 2 / (len(shares) * squares) if squares else None
+
+
+def put_into(document, name, text):
+    """Replaces what stands between the marks of that name in a document."""
+    begin, end = f"<!-- {name} begins -->\n", f"<!-- {name} ends -->\n"
+    before, rest = document.read_text().split(begin)
+    document.write_text(before + begin + text + end + rest.split(end)[1])

@@ -7,17 +7,7 @@ MIB = 1 << 20
 NAMES = {"plain": "virsh, TCP", "tls": "virsh --tls", "proxy": "virsh, KubeVirt's proxy", "ferry": "Ferry, end to end"}
 
 
-INTRO = """# Performance of moves, end to end
-
-`make bench-migrate` (`bench/migrate.py build`, more rounds with `--rounds N`) moves the same guest over the same shaped link in several ways, in shuffled rounds on one machine, and a ratio is taken
-within a round. *Ferry, end to end* is a migration object on a site of two nodes, from its creation until it says Succeeded: API server, controller, target pod, handlers, relays
-(TLS 1.3, `ferry/1`), launchers. The others are `virsh migrate` between the same sandboxes, prepared beforehand: their total has neither a request nor a target pod to wait for. The *data phase* is the time in which the link carries
-the guest. *Heartbeat gap* is the longest silence of a guest that reports every 10 ms, seen from outside; after each move the guest finds all of its memory right. CPU of the transport is that of both
-relays or proxies; QEMU's own TLS is part of QEMU and not in it."""
-
-
 def show(rows):
-    print(INTRO)
     ways = [r for r in rows if r["part"] in ("small", "large")]
     for guest in dict.fromkeys(r["step"][0] for r in ways):
         show_ways(guest, [r for r in ways if r["step"][0] == guest])
