@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "tls/identity.h"
 #include "tls/pki.h"
 
 static char *dir;
@@ -296,13 +297,59 @@ static void test_relay_files(void **state)
     assert_non_null(strstr(err.msg, "relay.crt"));
 }
 
+/* A relay's certificate as its own node looks at it. */
+static void test_own_certificate(void **state)
+{
+    static const struct {
+        const char *names;
+        bool client, server;
+        int64_t lifetime_s;
+        const char *refused; /* NULL = good */
+    } rows[] = {
+        {"node-7", true, true, 0, NULL},
+        {"node-8", true, true, 0, "node 'node-8', expected 'node-7'"},
+        {"node-7", true, true, -60, "has expired"},
+        {"node-7", true, false, 0, "wrong usage"},
+        {"node-7", false, true, 0, "wrong usage"},
+    };
+    char text[TLS_IDENTITY_TEXT];
+    struct ferry_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        ferry_cleanup_free char *uri = pki_node_uri(rows[i].names), *cert = NULL;
+        const char *uris[] = {uri, NULL};
+        const struct pki_leaf leaf = {.common_name = "x",
+                                      .uris = uris,
+                                      .client = rows[i].client,
+                                      .server = rows[i].server,
+                                      .lifetime_s = rows[i].lifetime_s};
+        char *key = NULL;
+
+        assert_int_equal(pki_issue(ca, &leaf, &cert, &key, &err), 0);
+        pki_key_free(key);
+        int rc = tls_identity_check_own(cert, strlen(cert), "node-7", text, &err);
+        if (!rows[i].refused) {
+            assert_int_equal(rc, 0);
+            assert_non_null(strstr(text, "names node 'node-7', good until 20"));
+            continue;
+        }
+        assert_int_equal(rc, -FERRY_DENIED);
+        if (!strstr(err.msg, rows[i].refused)) {
+            fail_msg("row %zu: %s", i, err.msg);
+        }
+    }
+    assert_int_equal(tls_identity_check_own("no", 2, "a", text, &err), -FERRY_INVALID);
+    assert_int_equal(tls_identity_check_own("", 0, "a", text, &err), -FERRY_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ca_is_loaded_again), cmocka_unit_test(test_ca_that_is_not_there),
         cmocka_unit_test(test_lost_ca_files),      cmocka_unit_test(test_leaf_says_what_was_asked),
         cmocka_unit_test(test_usages_and_issuers), cmocka_unit_test(test_leaves_that_cannot_be),
-        cmocka_unit_test(test_relay_files),
+        cmocka_unit_test(test_relay_files),        cmocka_unit_test(test_own_certificate),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
