@@ -110,6 +110,37 @@ void request_warn(struct request *r, const char *text)
     http_add_header(r->x, "Warning", b.data);
 }
 
+static void put_text(yyjson_mut_doc *doc, const char *key, const char *text)
+{
+    if (text) {
+        yyjson_mut_obj_put(yyjson_mut_doc_get_root(doc), yyjson_mut_str(doc, key),
+                           yyjson_mut_strcpy(doc, text));
+    }
+}
+
+/* What the VMI knows of the move with this uid: its nodes and mode, and what its source last said
+ * of the bytes. */
+static char *account_of(const yyjson_val *vmi, const char *uid)
+{
+    const char *text = api_json_str(vmi, "/metadata/annotations/ferry.io~1progress");
+    api_cleanup_doc yyjson_doc *said = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    bool reported = ferry_streq(api_json_str(yyjson_doc_get_root(said), "/uid"), uid);
+    bool current = ferry_streq(api_json_str(vmi, "/status/migrationState/migrationUid"), uid);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+
+    if (!reported && !current) {
+        return NULL;
+    }
+    yyjson_mut_doc_set_root(doc, reported ? yyjson_val_mut_copy(doc, yyjson_doc_get_root(said))
+                                          : yyjson_mut_obj(doc));
+    if (current) {
+        put_text(doc, "sourceNode", api_json_str(vmi, "/status/migrationState/sourceNode"));
+        put_text(doc, "targetNode", api_json_str(vmi, "/status/migrationState/targetNode"));
+        put_text(doc, "mode", api_json_str(vmi, "/status/migrationState/mode"));
+    }
+    return yyjson_mut_write(doc, 0, NULL);
+}
+
 char *request_progress(struct store *store, const struct api_resource *resource,
                        const yyjson_val *object)
 {
@@ -122,11 +153,7 @@ char *request_progress(struct store *store, const struct api_resource *resource,
     }
     cleanup_entry struct entry *e = store_get(store, api_resource_of_kind(API_KIND_VMI), ns, name);
     api_cleanup_doc yyjson_doc *vmi = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
-    const char *text =
-        api_json_str(yyjson_doc_get_root(vmi), "/metadata/annotations/ferry.io~1progress");
-    api_cleanup_doc yyjson_doc *said = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    return ferry_streq(api_json_str(yyjson_doc_get_root(said), "/uid"), uid) ? ferry_strdup(text)
-                                                                             : NULL;
+    return account_of(yyjson_doc_get_root(vmi), uid);
 }
 
 void request_answer_object(struct request *r, int code, const char *json, size_t len)

@@ -227,6 +227,32 @@ static void render_event_object(const struct cell *c)
     ferry_buf_printf(c->out, "/%s", text_at(c, "/involvedObject/name"));
 }
 
+/* What the migration says itself; until it is over, what its VMI knows. */
+static void render_of_move(const struct cell *c, const char *own, const char *of_vmi)
+{
+    const char *said = text_at(c, own);
+    api_cleanup_doc yyjson_doc *doc =
+        c->progress ? yyjson_read(c->progress, strlen(c->progress), 0) : NULL;
+    const char *known = api_json_str(yyjson_doc_get_root(doc), of_vmi);
+
+    ferry_buf_puts(c->out, *said ? said : known ? known : "");
+}
+
+static void render_migration_source(const struct cell *c)
+{
+    render_of_move(c, "/status/migrationState/sourceNode", "/sourceNode");
+}
+
+static void render_migration_target(const struct cell *c)
+{
+    render_of_move(c, "/status/migrationState/targetNode", "/targetNode");
+}
+
+static void render_migration_mode(const struct cell *c)
+{
+    render_of_move(c, "/status/migrationState/mode", "/mode");
+}
+
 /* How far a move is: what its source last said of the bytes, everything once it is over. */
 static void render_migration_progress(const struct cell *c)
 {
@@ -312,9 +338,9 @@ static const struct column migration_columns[] = {
     NAME,
     {"Phase", "/status/phase", NULL, false, ""},
     {"VMI", "/spec/vmiName", NULL, false, ""},
-    {"Source", "/status/migrationState/sourceNode", NULL, false, ""},
-    {"Target", "/status/migrationState/targetNode", NULL, false, ""},
-    {"Mode", "/status/migrationState/mode", NULL, false, ""},
+    {"Source", NULL, render_migration_source, false, ""},
+    {"Target", NULL, render_migration_target, false, ""},
+    {"Mode", NULL, render_migration_mode, false, ""},
     {"Progress", NULL, render_migration_progress, false, ""},
     {"Reason", NULL, render_migration_reason, false, ""},
     AGE,

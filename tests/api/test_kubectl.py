@@ -114,6 +114,13 @@ class Kubectl(unittest.TestCase):
                 self.assertEqual(self.rows("get", "vmims", "col-m")[1][6:-1], shown)
             self.kubectl("annotate", "vmim", "col-m", "ferry.io/queue=" + json.dumps({"reason": "OutboundLimit"}))
             self.assertEqual(self.rows("get", "vmims", "col-m")[1][6:-1], ["75%", "OutboundLimit"])
+            # Until it is over the VMI knows more than the migration; of another move it says nothing.
+            self.kubectl("patch", "vmim", "col-m", "--subresource=status", "--type=merge", "-p", json.dumps({"status": {
+                "migrationState": {"targetNode": None, "mode": None}}}))
+            for of, shown in (("somebody-else", ["n1"]), (uid, ["n1", "n3", "PostCopy"])):
+                self.kubectl("patch", "vmi", "col", "--type=merge", "-p", json.dumps({"status": {"migrationState": {
+                    "migrationUid": of, "sourceNode": "n1", "targetNode": "n3", "mode": "PostCopy"}}}))
+                self.assertEqual(self.rows("get", "vmims", "col-m")[1][3:-3], shown)
         head, row = self.rows("get", "nodes", "col-n", "-o", "wide")
         self.assertEqual((head[:2], row[:2]), (["NAME", "STATUS"], ["col-n", "Ready"]))
         self.assertIn("10.0.0.7", row)
