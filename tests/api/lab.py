@@ -259,6 +259,11 @@ class EmbeddedLab(Certificates):
         self.start()
 
     def start(self, listen="127.0.0.1:0"):
+        """A port that is asked for may be somebody's for a moment."""
+        wait_for(f"the server to listen on {listen}", lambda: self.started(listen), step=0.5)
+        self.admin = self.client_of(self.kubeconfig)
+
+    def started(self, listen):
         self.log = open(os.path.join(self.dir, "log"), "a", encoding="utf-8")
         self.process = subprocess.Popen(
             [PROGRAM, "--data", self.data, "--listen", listen, "--crds", CRDS, *self.options], stdout=subprocess.PIPE,
@@ -266,9 +271,12 @@ class EmbeddedLab(Certificates):
         line = self.process.stdout.readline()
         found = re.match(r"listening https://127\.0\.0\.1:(\d+)\n", line)
         if not found:
+            self.process.wait(DEADLINE_S)
+            if "Address already in use" in self.log_text():
+                return False
             raise AssertionError(f"the server said '{line}': {self.log_text()}")
         self.port = int(found[1])
-        self.admin = self.client_of(self.kubeconfig)
+        return True
 
     def stop(self, how=signal.SIGTERM):
         if self.process:

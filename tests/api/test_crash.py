@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, Lab, configmaps  # noqa: E402
+from lab import MERGE_PATCH, Lab, configmaps, wait_for  # noqa: E402
 
 WRITERS, ROUNDS = 4, 5
 
@@ -58,10 +58,11 @@ class Crash(unittest.TestCase):
         total = 0
         for generation in range(ROUNDS):
             writers = [Writer(lab, n, generation) for n in range(WRITERS)]
-            time.sleep(random.uniform(0.2, 0.8))  # when it dies is up to chance; what must hold is not
+            wait_for("all to write", lambda ws=writers: all(w.acknowledged or not w.is_alive() for w in ws))
+            time.sleep(random.uniform(0, 0.6))  # when it dies is up to chance; what must hold is not
             lab.stop(signal.SIGKILL)
             for w in writers:
-                w.join(30)
+                w.join(120)
             lab.start()
             listing = lab.admin.ok("GET", configmaps())
             found = {i["metadata"]["name"]: i for i in listing["items"]}

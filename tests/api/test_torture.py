@@ -74,7 +74,7 @@ class Torture(unittest.TestCase):
             port = lab.port
             lab.stop(signal.SIGKILL)
             for w in writers:
-                w.join(30)
+                w.join(120)
                 acknowledged += w.versions
             lab.start(listen=f"127.0.0.1:{port}")
         last = int(lab.admin.ok("POST", configmaps(), {"metadata": {"name": "last"}})["metadata"]["resourceVersion"])
@@ -84,7 +84,7 @@ class Torture(unittest.TestCase):
             w.stop.set()
         lab.admin.ok("POST", configmaps(), {"metadata": {"name": "wakes-the-watchers"}})
         for w in watchers:
-            w.join(30)
+            w.join(120)
         self.assertGreater(len(acknowledged), 0)
         self.assertEqual(len(acknowledged), len(set(acknowledged)))
         for w in watchers:

@@ -121,10 +121,10 @@ def test_watch(bin_dir):
                 with open(log) as f:
                     return text in f.read()
             try:
-                wait_for("the first line of the watch", lambda: seen("NODENAME"), 20)
+                wait_for("the first line of the watch", lambda: seen("NODENAME"), 90)
                 for phase in ("Scheduling", "Running"):
                     report(e, "watch", phase=phase)
-                    wait_for(f"{phase} in the watch", lambda p=phase: seen(p), 20)
+                    wait_for(f"{phase} in the watch", lambda p=phase: seen(p), 90)
             finally:
                 w.terminate()
 
@@ -253,8 +253,8 @@ def test_create(bin_dir):
 def test_wait_and_delete(bin_dir):
     e = start(bin_dir, "wait")
     report(e, "wait", phase="Running", conditions=[{"type": "Ready", "status": "True"}])
-    e.kubectl("wait", "vmi/wait", "--for=condition=Ready", "--timeout=20s")
-    e.kubectl("wait", "vmi/wait", "--for=jsonpath={.status.phase}=Running", "--timeout=20s")
+    e.kubectl("wait", "vmi/wait", "--for=condition=Ready", "--timeout=90s")
+    e.kubectl("wait", "vmi/wait", "--for=jsonpath={.status.phase}=Running", "--timeout=90s")
     done = e.kubectl("wait", "vmi/wait", "--for=condition=Paused", "--timeout=1s", code=1)
     assert "timed out" in done.stderr, done.stderr
     e.kubectl("patch", "vmi", "wait", "--type=merge", "-p", '{"metadata":{"finalizers":["ferry.io/test"]}}')
@@ -262,10 +262,10 @@ def test_wait_and_delete(bin_dir):
     body = json.loads(e.kubectl("get", "vmi", "wait", "-o", "json").stdout)
     assert body["metadata"]["deletionTimestamp"], body
     e.kubectl("patch", "vmi", "wait", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    e.kubectl("wait", "vmi/wait", "--for=delete", "--timeout=20s")
+    e.kubectl("wait", "vmi/wait", "--for=delete", "--timeout=90s")
     # No controller runs here that would take its finalizer off.
     e.kubectl("patch", "vmim", "wait-move", "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
-    assert "deleted" in e.kubectl("delete", "vmim", "wait-move", "--timeout=20s").stdout
+    assert "deleted" in e.kubectl("delete", "vmim", "wait-move", "--timeout=90s").stdout
     done = e.kubectl("delete", "vmim", "wait-move", code=1)
     assert "NotFound" in done.stderr, done.stderr
     assert e.kubectl("delete", "vmim", "wait-move", "--ignore-not-found").stdout == ""

@@ -87,7 +87,7 @@ def check_node(client, name):
         return client.patch(f"{VMIS}/{which}", {"metadata": {"annotations": {"by": name}}})
     # Admission policies take effect a moment after they are made.
     engine.wait_for("the rules on nodes to be in force", lambda: client.call(
-        "PATCH", f"{VMIS}/on-b", {"metadata": {"annotations": {"by": name}}}, engine.MERGE_PATCH)[0] == 403, 30)
+        "PATCH", f"{VMIS}/on-b", {"metadata": {"annotations": {"by": name}}}, engine.MERGE_PATCH)[0] == 403, 90)
     for own in OF_NODE_A:
         annotate(own)
     client.patch(f"{VMIS}/on-a", [{"op": "test", "path": "/status/nodeName", "value": "a"},
@@ -135,7 +135,7 @@ def test_spec_of_a_vmi(_):
     admin.create(VMIS, vmi("fixed"))
     change = {"spec": {"domain": {"cpu": {"sockets": 2}}}}
     engine.wait_for("the rule to be in force", lambda: admin.call(
-        "PATCH", f"{VMIS}/fixed?dryRun=All", change, engine.MERGE_PATCH)[0] == 422, 30)
+        "PATCH", f"{VMIS}/fixed?dryRun=All", change, engine.MERGE_PATCH)[0] == 422, 90)
     expect_refused(422, "update of VMI object is restricted", admin.patch, f"{VMIS}/fixed", change)
     admin.patch(f"{VMIS}/fixed", {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Pending"}})
     controller.patch(f"{VMIS}/fixed", change)
@@ -147,7 +147,7 @@ def test_priority(_):
     admin, controller = e.client(), e.client("controller")
     body = migration("p1", "v", priority="system-critical")
     engine.wait_for("the rule on priorities to be in force",
-                    lambda: admin.call("POST", f"{MIGRATIONS}?dryRun=All", body)[0] == 422, 30)
+                    lambda: admin.call("POST", f"{MIGRATIONS}?dryRun=All", body)[0] == 422, 90)
     expect_refused(422, "may only be set by the controller", admin.create, MIGRATIONS, body)
     controller.create(MIGRATIONS, body)
     admin.create(MIGRATIONS, migration("p2", "v"))

@@ -128,7 +128,7 @@ class Client:
     def _data(text, name):
         return base64.b64decode(re.search(name + r": \"?([A-Za-z0-9+/=]+)", text)[1]).decode()
 
-    def connect(self, timeout=20):
+    def connect(self, timeout=60):
         return http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=timeout)
 
     def raw(self, method, path, body=None, content_type="application/json", headers=None):
@@ -296,7 +296,7 @@ class Engine:
     def kubectl(self, *args, stdin=None, code=0, who="admin", name=None):
         """`kubectl ARGS...`, which must end with `code` (None: with any); the finished process."""
         env = dict(os.environ, KUBECONFIG=self.kubeconfig(who, name), HOME=self.dir, KUBECACHEDIR=f"{self.dir}/cache")
-        done = subprocess.run(["kubectl", *args], env=env, input=stdin, text=True, timeout=60,
+        done = subprocess.run(["kubectl", *args], env=env, input=stdin, text=True, timeout=180,
                               stdin=subprocess.DEVNULL if stdin is None else None,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         if code is not None and done.returncode != code:
@@ -328,9 +328,9 @@ class Embedded(Engine):
     def up(self):
         self.start_apiserver()
         admin = os.path.join(self.data, "admin.kubeconfig")
-        wait_for("ferry-apiserver's first kubeconfig", lambda: self.alive("apiserver") and os.path.exists(admin), 30)
+        wait_for("ferry-apiserver's first kubeconfig", lambda: self.alive("apiserver") and os.path.exists(admin), 90)
         self.configs["admin", None] = admin
-        wait_for("ferry-apiserver to be ready", self.ready, 30)
+        wait_for("ferry-apiserver to be ready", self.ready, 90)
 
     def ready(self):
         self.alive("apiserver")
@@ -352,7 +352,7 @@ class Embedded(Engine):
 
     def pki(self, *args):
         subprocess.run([self.program, "pki", *args, "--server", self.url, "--data", self.data], check=True,
-                       stdin=subprocess.DEVNULL, timeout=30)
+                       stdin=subprocess.DEVNULL, timeout=120)
 
 
 # Subjects of the identities. admin is in system:masters too, because tests play kubelet and cluster administrator.
@@ -393,7 +393,7 @@ class Kubernetes(Engine):
         apply(admin, manifests("crds"))
         wait_for("kube-apiserver to be ready", self.ready, 90)
         apply(admin, manifests())
-        wait_for("the custom kinds to be served", lambda: self.established(admin), 30)
+        wait_for("the custom kinds to be served", lambda: self.established(admin), 90)
         if self.scheduler:
             self.start_scheduler()
 

@@ -72,6 +72,12 @@ static void bodies(void **state)
          "v1\",\"kind\":\"Eviction\",\"metadata\":{\"name\":\"p\",\"namespace\":\"d\"},"
          "\"deleteOptions\":{\"gracePeriodSeconds\":5}}",
          0},
+        /* a quantity that has more to it */
+        {BODY("k8s\0\x0a\x13\x0a\x02v1\x12\x0dResourceQuota\x12\x12\x12\x10\x0a\x0e\x0a\x03"
+              "cpu\x12\x07\x0a\x01"
+              "2J\x02zz"),
+         "{\"apiVersion\":\"v1\",\"kind\":\"ResourceQuota\",\"spec\":{\"hard\":{\"cpu\":\"2\"}}}",
+         0},
         /* a quantity that is a number */
         {BODY("k8s\0\x0a\x13\x0a\x02v1\x12\x0dResourceQuota\x12\x0d\x12\x0b\x0a\x09\x0a\x03"
               "cpu\x12\x02\x08\x01"),
