@@ -44,12 +44,13 @@ static double speed(const char *properties)
     if (!ctx || EVP_EncryptInit_ex2(ctx, cipher, key, NULL, NULL) != 1) {
         abort();
     }
-    double begin = cpu_seconds(), took = 0;
-    for (; took < 0.5; took = cpu_seconds() - begin) {
+    double begin = cpu_seconds(), took;
+    do {
         for (int i = 0; i < 1000; i++, count++) {
             seal(ctx, record);
         }
-    }
+        took = cpu_seconds() - begin;
+    } while (took < 0.5);
     EVP_CIPHER_CTX_free(ctx);
     EVP_CIPHER_free(cipher);
     return (double)count * RECORD / took;
