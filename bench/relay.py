@@ -23,6 +23,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,15 @@ def tcp_listening(port):
     return any(l.split()[1] == wanted and l.split()[3] == "0A" for l in open("/proc/net/tcp") if ":" in l)
 
 
+def tcp_free(port):
+    with socket.socket() as s:
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
 class Bench:
     def __init__(self, build, work):
         self.build, self.work = build, work
@@ -106,13 +116,22 @@ class Bench:
         self.port = 20000 + os.getpid() % 20000
 
     def load(self, *args):
-        out = subprocess.run([self.build / "bench" / "relay_load", *map(str, args)], check=True, capture_output=True, text=True, timeout=600)
+        out = subprocess.run([self.build / "bench" / "relay_load", *map(str, args)], capture_output=True, text=True, timeout=600)
+        if out.returncode != 0:
+            raise RuntimeError(f"{out.stderr.strip()}: {self.logs()}")
         return json.loads(out.stdout)
+
+    def logs(self):
+        """The last words of the pair that runs."""
+        last = max(self.work.glob("*/source.log"), key=lambda p: p.stat().st_mtime).parent
+        return {p.name: p.read_text()[-800:] for p in last.glob("*.log")}
 
     # ---- the peers: each starts a pair ----------------------------------------------------------
 
     def pair(self, name):
         self.port += 1
+        while not tcp_free(self.port):
+            self.port += 1
         work = self.work / f"{name}-{self.port}"
         work.mkdir()
         return Pair(work, work / "in.sock"), self.port

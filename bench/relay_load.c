@@ -8,6 +8,7 @@
  * The first byte of a connection says what it is: 'E' echo, or 'B' bulk: a length of 8 bytes and
  * that many bytes, answered by one byte when all have arrived (not by end of file: some relays end
  * both directions at the first one). Results go to standard output as JSON. */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -27,6 +28,21 @@ static void die(const char *what, const struct ferry_error *err)
 {
     fprintf(stderr, "relay_load: %s: %s\n", what, err->msg);
     exit(1);
+}
+
+/* A relay whose socket is there may not listen yet. */
+static int reach(const char *path, struct ferry_error *err)
+{
+    int64_t until = ferry_now_ns() + 10 * FERRY_NS_PER_S;
+
+    for (;;) {
+        int fd = ferry_unix_connect(path, until, err);
+
+        if (fd >= 0 || err->sys != ECONNREFUSED || ferry_now_ns() >= until) {
+            return fd;
+        }
+        usleep(10 * 1000);
+    }
 }
 
 /* ---- sink --------------------------------------------------------------------------------------
@@ -126,8 +142,7 @@ static void *send_bulk(void *arg)
 {
     struct sender *s = arg;
     struct ferry_error err;
-    ferry_cleanup_fd int fd =
-        ferry_unix_connect(s->path, ferry_now_ns() + 10 * FERRY_NS_PER_S, &err);
+    ferry_cleanup_fd int fd = reach(s->path, &err);
     ferry_cleanup_free char *buf = ferry_xcalloc(1, s->write_size);
     uint32_t x = 1;
 
@@ -195,7 +210,7 @@ static int by_value(const void *a, const void *b)
 static int run_ping(const char *path, int count)
 {
     struct ferry_error err;
-    ferry_cleanup_fd int fd = ferry_unix_connect(path, ferry_now_ns() + 10 * FERRY_NS_PER_S, &err);
+    ferry_cleanup_fd int fd = reach(path, &err);
     ferry_cleanup_free int64_t *ns = ferry_xcalloc((size_t)count, sizeof(*ns));
     char message[PING_SIZE] = {0};
 

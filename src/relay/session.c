@@ -32,14 +32,10 @@
 enum {
     BATCH = 512 * 1024,
     MORE = 128 * 1024, /* a read of this size: by the time it is worked off there will be more */
-    SMALL = 4096,
     VEC_MAX = 64,
     PASSES_BETWEEN_POLLS = 16, /* a busy stream still sees the other descriptors */
 };
 #define LEAVE_NS (1 * FERRY_NS_PER_S)
-/* After small messages the next one, an answer mostly, comes soon: going to sleep and being woken
- * would take longer than it does. Bulk gains nothing by this. */
-#define LINGER_NS (50 * 1000)
 #define PARK_NS (500 * FERRY_NS_PER_MS) /* for a stream that is over to say its last word */
 /* Nothing listens at the target's port: its relay is gone, and with it the stream. But a firewall
  * that is being reloaded says the same for a moment. */
@@ -489,16 +485,19 @@ static int timeout_ms(const struct session *x, bool at_once)
 
 static int wait_for_events(struct session *x, struct pollfd *p, nfds_t count, bool at_once)
 {
-    bool small = x->burst > 0 && x->burst <= SMALL && !at_once;
-    int64_t until = small ? ferry_now_ns() + LINGER_NS : 0;
+    int64_t now = ferry_now_ns();
+    int64_t until = at_once ? now : relay_look_until(&x->look, x->burst, now);
     int n = 0;
 
     x->burst = 0;
-    while (n == 0 && small && ferry_now_ns() < until) {
-        n = poll(p, count, 0);
-        if (n == 0) {
-            sched_yield(); /* whoever is to answer may need this CPU */
+    if (now < until) {
+        for (; n == 0 && now < until; now = ferry_now_ns()) {
+            n = poll(p, count, 0);
+            if (n == 0) {
+                sched_yield(); /* whoever is to answer may need this CPU */
+            }
         }
+        relay_look_over(&x->look, until, now);
     }
     return n != 0 ? n : poll(p, count, timeout_ms(x, at_once));
 }

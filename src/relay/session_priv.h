@@ -3,6 +3,7 @@
 #pragma once
 
 #include "relay/link.h"
+#include "relay/look.h"
 #include "relay/protocol.h"
 #include "relay/session.h"
 
@@ -21,10 +22,11 @@ struct session {
     bool readable, writable; /* unix: worth trying */
     uint32_t share;          /* of the relay's memory, for each direction */
     size_t burst;            /* bytes moved at the unix socket since the last wait */
-    bool eof;                /* read from the unix side */
-    bool deaf;               /* the unix side takes no more */
-    bool hup;                /* it has left */
-    bool left;               /* and that was looked at */
+    struct relay_look look;
+    bool eof;  /* read from the unix side */
+    bool deaf; /* the unix side takes no more */
+    bool hup;  /* it has left */
+    bool left; /* and that was looked at */
     bool stopping, parking, opened;
     int64_t leave_ns; /* at the latest, once stopping or parking */
     int64_t born_ns, refused_ns, stats_ns;
