@@ -144,6 +144,11 @@ int launcher_finalize(const char *socket, const char *uid, struct ferry_error *e
     return post(socket, uid, "/finalize", err);
 }
 
+int launcher_withdraw(const char *socket, const char *uid, struct ferry_error *err)
+{
+    return post(socket, uid, "/withdraw", err);
+}
+
 int launcher_get_record(const char *socket, const char *uid, struct http_reply *ret,
                         struct ferry_error *err)
 {

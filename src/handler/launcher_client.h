@@ -37,4 +37,7 @@ int launcher_plan(const char *socket, const char *options_json, struct http_repl
                   struct ferry_error *err);
 /* To the source: whether the relay's way to the target is away. */
 int launcher_tell_path(const char *socket, const char *uid, bool away, struct ferry_error *err);
+/* To the target: the guest shall not run there any more. CONFLICT when it did. Needs no libvirtd.
+ */
+int launcher_withdraw(const char *socket, const char *uid, struct ferry_error *err);
 int launcher_finalize(const char *socket, const char *uid, struct ferry_error *err);

@@ -516,6 +516,20 @@ static void tell_target(struct look *l, enum target_event event, const struct ta
     ferry_info(words[event], F_STR("vmi", name), F_STR("move", uid));
 }
 
+/* What the launcher says to the end of a move that was given up. */
+static enum target_withdrawn withdraw_target(struct look *l)
+{
+    struct ferry_error err;
+    int rc = launcher_withdraw(l->socket, l->vmi->u.vmi.migration.uid, &err);
+
+    if (rc == 0) {
+        return TARGET_WITHDRAWN;
+    }
+    ferry_info("the target does not let go of the move", F_STR("vmi", l->vmi->meta->name),
+               F_ERR(&err));
+    return err.cls == FERRY_NOT_FOUND || err.cls == FERRY_INVALID ? TARGET_NOT_ABLE : TARGET_KEPT;
+}
+
 int look_as_target(struct look *l, struct ferry_error *err)
 {
     const char *uid = l->vmi->u.vmi.migration.uid;
@@ -564,6 +578,9 @@ int look_as_target(struct look *l, struct ferry_error *err)
         case TARGET_FINALIZE:
             rc = launcher_finalize(l->socket, uid, err);
             in.finalized = true;
+            break;
+        case TARGET_WITHDRAW:
+            in.withdrawn = withdraw_target(l);
             break;
         case TARGET_UNLISTEN:
             rc = relay_delete(l->node->relay_socket, "targets", l->vmi->meta->uid, err);

@@ -37,6 +37,11 @@ static struct target_decision decide_clean_up(const struct target_input *in)
         return step(TARGET_UNLISTEN);
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    if (in->withdrawn == TARGET_WITHDRAWN) { /* the source may stand still and wait for just this */
+        ferry_cleanup_free char *value = recovery_never_ran_value(in->vmi);
+
+        vmi_edit_annotation(&e, ANNOTATION_TARGET_STATE, value);
+    }
     vmi_edit_label(&e, LABEL_TARGET_NODE_NAME, NULL);
     return (struct target_decision){.patch = vmi_edit_end(&e)};
 }
@@ -90,7 +95,8 @@ static bool source_done(const struct target_input *in)
 
 /* The move was given up, perhaps by a controller that could not see the source. The streams end
  * first, so that nothing changes any more; then a guest that is here is taken, for it runs nowhere
- * else, and only when there is none does this node let go of the move. */
+ * else. Only when there is none, and its launcher has seen to it that none will run (libvirtd may
+ * have the word to start it in hand), does this node let go of the move, and the pod may go. */
 static struct target_decision decide_given_up(const struct target_input *in,
                                               const struct launcher_migration *m)
 {
@@ -105,7 +111,13 @@ static struct target_decision decide_given_up(const struct target_input *in,
     if (here && !in->finalized) {
         return step(TARGET_FINALIZE);
     }
-    if (in->launcher.reach == LAUNCHER_SILENT) {
+    bool ended =
+        m && m->phase == LAUNCHER_FAILED && !m->never_ran; /* it had been started, and died */
+    bool open = !here && !ended && (m || in->launcher.reach == LAUNCHER_SILENT);
+    if (open && in->withdrawn == TARGET_NOT_ASKED) {
+        return step(TARGET_WITHDRAW);
+    }
+    if (in->withdrawn == TARGET_KEPT) {
         return (struct target_decision){.again_ms = LOOK_MS};
     }
     return decide_clean_up(in);

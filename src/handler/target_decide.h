@@ -17,6 +17,13 @@ struct target_relay {
     size_t n_ports;
 };
 
+enum target_withdrawn {
+    TARGET_NOT_ASKED,
+    TARGET_WITHDRAWN, /* its guest never ran and never will */
+    TARGET_KEPT, /* it cannot promise that: the guest was started there, or it does not answer */
+    TARGET_NOT_ABLE, /* it knows nothing of the move, or not of such a promise */
+};
+
 struct target_input {
     const struct api_vmi *vmi; /* face: target */
     const char *node;
@@ -26,8 +33,9 @@ struct target_input {
     int64_t seen_ms;   /* since when the move is known here, as far as remembered */
     int64_t asked_ms;  /* since when fresh streams are asked for, as far as remembered; 0 = not */
     bool recovered;    /* the launcher takes fresh streams: done during this look */
-    bool unlistened;   /* the relay was told to forget the move during this look */
-    bool finalized;    /* the launcher was finalised during this look */
+    enum target_withdrawn withdrawn; /* what the launcher answered to that during this look */
+    bool unlistened;                 /* the relay was told to forget the move during this look */
+    bool finalized;                  /* the launcher was finalised during this look */
     int64_t now_ms;
 };
 
@@ -37,6 +45,7 @@ enum target_action {
     TARGET_RECOVER,  /* POST /v1/migrations/UID/recover; then look again */
     TARGET_LISTEN,   /* listeners of the relay; then look again */
     TARGET_FINALIZE, /* POST /v1/migrations/UID/finalize; then look again */
+    TARGET_WITHDRAW, /* POST /v1/migrations/UID/withdraw; then look again */
     TARGET_UNLISTEN, /* the relay forgets the move; then look again */
 };
 

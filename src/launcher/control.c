@@ -306,6 +306,14 @@ static void post_finalize(struct control *c, struct http_exchange *x, const char
     answer(c, x, rc, &err);
 }
 
+static void post_withdraw(struct control *c, struct http_exchange *x, const char *uid)
+{
+    struct ferry_error err;
+    int rc = target_withdraw(c->parts.target, uid, &err);
+
+    answer_done(x, rc, &err);
+}
+
 /* Index of the string `name` of the body in `words`; INVALID when it is none of them. */
 static int read_word(const struct body *b, const char *name, const char *const *words, int n,
                      int *ret, struct ferry_error *err)
@@ -510,6 +518,7 @@ static const struct route {
     {"PUT", "/v1/migrations/", "", put_migration},
     {"POST", "/v1/migrations/", "/cancel", post_cancel},
     {"POST", "/v1/migrations/", "/finalize", post_finalize},
+    {"POST", "/v1/migrations/", "/withdraw", post_withdraw},
     {"POST", "/v1/migrations/", "/recover", post_recover},
     {"PUT", "/v1/migrations/", "/path", put_path},
     {"PUT", "/v1/migrations/", "/target-state", put_target_state},

@@ -373,6 +373,68 @@ int target_finalize(struct target *t, const char *uid, struct ferry_error *err)
     return state_commit(t->c->state, err);
 }
 
+/* CONFLICT unless migration `uid` comes in here and can still be kept from it; `*ret_done`: it is.
+ */
+static int check_withdraw(const struct context *c, const struct state_values *v, const char *uid,
+                          bool *ret_done, struct ferry_error *err)
+{
+    const struct state_migration *m = &v->migration;
+
+    if (!state_uid_known(v, uid)) {
+        return ferry_fail(err, FERRY_NOT_FOUND, "there is no migration %s here", uid);
+    }
+    if (!ferry_streq(m->uid, uid) || m->role != STATE_ROLE_TARGET) {
+        return ferry_fail(err, FERRY_CONFLICT, "migration %s does not come in here now", uid);
+    }
+    *ret_done = m->phase == STATE_PHASE_FAILED && m->never_ran;
+    if (!*ret_done && state_migration_over(m)) {
+        return ferry_fail(err, FERRY_CONFLICT, "migration %s is over here: %s", uid,
+                          state_phase_name(m->phase));
+    }
+    if (!*ret_done && !c->gated) {
+        return ferry_fail(
+            err, FERRY_INVALID,
+            "libvirtd here does not ask before it starts a guest: nothing is promised");
+    }
+    return 0;
+}
+
+/* The gate first, and with the state locked: the watcher closes it under the same lock or sees what
+ * is written here. */
+int target_withdraw(struct target *t, const char *uid, struct ferry_error *err)
+{
+    struct state_values *v = state_lock(t->c->state);
+    struct state_migration *m = &v->migration;
+    bool done = false;
+    int rc = check_withdraw(t->c, v, uid, &done, err);
+
+    if (rc == 0 && !done) {
+        rc = gate_close(t->c->gate, err);
+    }
+    if (rc == 0 && !done && gate_started(t->c->gate)) {
+        struct ferry_error inner;
+
+        if (gate_open(t->c->gate, &inner) < 0) {
+            ferry_error("libvirt may not resume the guest", F_ERR(&inner));
+        }
+        rc = ferry_fail(err, FERRY_CONFLICT, "the guest of migration %s was started here", uid);
+    }
+    if (rc < 0 || done) {
+        state_unlock(t->c->state);
+        return rc;
+    }
+    m->phase = STATE_PHASE_FAILED;
+    m->never_ran = true;
+    m->end_ms = ferry_now_unix_ms();
+    snprintf(m->reason_code, sizeof(m->reason_code), "Aborted");
+    snprintf(m->failure_reason, sizeof(m->failure_reason),
+             "the move was given up before the guest ran here");
+    rc = state_commit(t->c->state, err);
+    ferry_info("incoming migration is withdrawn", F_STR("migration", uid));
+    virt_wake(t->c->virt);
+    return rc;
+}
+
 bool target_can_post_copy(void)
 {
     ferry_cleanup_buf struct ferry_buf text = {0};

@@ -306,13 +306,17 @@ static void coming(void **state)
          ARRIVED(",\"completed\":true,\"failed\":true"),
          TARGET("running", "migrated", "succeeded", ""), &silent, true, true, TARGET_NOTHING,
          "remove", TARGET_NO_EVENT, false},
-        {"given up, the launcher does not answer: not let go of", COMING,
+        {"given up, the launcher does not answer: it may still hear", COMING,
          VMI(PUBLISHED STARTED ",\"completed\":true,\"failed\":true"), "silent", &silent, true,
-         false, TARGET_NOTHING, NULL, TARGET_NO_EVENT, true},
-        {"given up, no guest came", COMING,
+         false, TARGET_WITHDRAW, NULL, TARGET_NO_EVENT, false},
+        {"given up, no guest came: it shall not come any more", COMING,
          VMI(PUBLISHED STARTED ",\"completed\":true,\"failed\":true"),
-         TARGET("paused", "migration", "running", ""), &silent, true, false, TARGET_NOTHING,
-         "remove|!nodeName", TARGET_NO_EVENT, false},
+         TARGET("paused", "migration", "running", ""), &silent, true, false, TARGET_WITHDRAW, NULL,
+         TARGET_NO_EVENT, false},
+        {"given up, and what came has died here", COMING,
+         VMI(PUBLISHED STARTED ",\"completed\":true,\"failed\":true"),
+         TARGET("none", "", "failed", ""), &silent, true, false, TARGET_NOTHING,
+         "remove|!never-ran", TARGET_NO_EVENT, false},
         {"deleted before it began", COMING "," DELETING, VMI(PUBLISHED), PREPARED, &ours, false,
          false, TARGET_UNLISTEN, NULL, TARGET_NO_EVENT, false},
         {"deleted while it comes", COMING "," DELETING, VMI(PUBLISHED STARTED), PREPARED, &ours,
@@ -349,6 +353,47 @@ static void coming(void **state)
         assert_int_equal(d.action, cases[i].action);
         case_check_words(cases[i].name, patch, cases[i].patch);
         assert_int_equal(d.event, cases[i].event);
+        assert_int_equal(d.again_ms > 0, cases[i].again);
+    }
+}
+
+/* What the launcher answers when a move that was given up is withdrawn. */
+static void given_up_moves(void **state)
+{
+    static const struct {
+        const char *name, *launcher;
+        enum target_withdrawn withdrawn;
+        const char *patch;
+        bool again;
+    } cases[] = {
+        {"it will not come", TARGET("paused", "migration", "running", ""), TARGET_WITHDRAWN,
+         "remove|ferry.io~1target-state|move/never-ran|!nodeName\"", false},
+        {"its libvirtd is silent, it will not come", "silent", TARGET_WITHDRAWN,
+         "remove|move/never-ran", false},
+        {"it was started just now", TARGET("paused", "migration", "running", ""), TARGET_KEPT, NULL,
+         true},
+        {"nothing answers", "silent", TARGET_KEPT, NULL, true},
+        {"a launcher that cannot promise it", TARGET("paused", "migration", "running", ""),
+         TARGET_NOT_ABLE, "remove|!never-ran", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o =
+            case_vmi(COMING, NULL, VMI(PUBLISHED STARTED ",\"completed\":true,\"failed\":true"));
+        launcher_cleanup_status struct launcher_status s = {0};
+        const struct target_input in = {.vmi = &o->u.vmi,
+                                        .node = "b",
+                                        .launcher = case_launcher(cases[i].launcher, &s),
+                                        .unlistened = true,
+                                        .withdrawn = cases[i].withdrawn,
+                                        .now_ms = NOW};
+        struct target_decision d = target_decide(&in);
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(d.action, TARGET_NOTHING);
+        case_check_words(cases[i].name, patch, cases[i].patch);
         assert_int_equal(d.again_ms > 0, cases[i].again);
     }
 }
@@ -520,6 +565,7 @@ int main(void)
         cmocka_unit_test(progress_tells_of_the_path),
         cmocka_unit_test(disks_of_a_move),
         cmocka_unit_test(disks_of_the_source),
+        cmocka_unit_test(given_up_moves),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,6 +108,30 @@ def check_one(lab, source, target, m, watches):
     return survivor
 
 
+def test_given_up_there(bin_dir):
+    """The target's libvirtd has the word to start the guest and stands still. Whoever gives the move up asks the target's launcher
+    first, which needs no libvirtd to see to it that the guest will not run there: only then may it run on the source."""
+    with labs.lab(bin_dir) as lab:
+        guest, source = labs.start(lab)
+        target, m, daemon = hold_at_switchover(lab, guest, source)
+        watches = [labs.Watch(pod) for pod in (source, target)]
+        for _ in range(2):
+            assert target.ok("POST", f"/v1/migrations/{m.uid}/withdraw") == {}
+        source.ok("PUT", f"/v1/migrations/{m.uid}/target-state", {"state": "never-ran"})
+        os.kill(daemon, signal.SIGCONT)
+        labs.wait_for("the end of the move", lambda: m.phase(source) == "failed", 60)
+        assert m.phase(target) == "failed" and target.migration()["neverRan"], target.migration()
+        assert check_one(lab, source, target, m, watches) is source and not watches[1].spans, watches[1].spans
+        m.close()
+        second, m = labs.move(lab, guest, source, 1)
+        status, answer = second.call("POST", f"/v1/migrations/{m.uid}/withdraw")
+        assert status == 409, (status, answer)
+        assert second.call("POST", f"/v1/migrations/{guest['metadata']['uid']}/withdraw")[0] == 404
+        lab.check_guest(second)
+        for pod in (source, target, second):
+            pod.end()
+
+
 def test_libvirtd_hangs(bin_dir):
     """A libvirtd that stands still does not keep the launcher from answering and from being told to go."""
     with labs.lab(bin_dir) as lab:
