@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
+#include "launcher/dirty_rate.h"
 #include "launcher/disk_image.h"
 #include "launcher/metrics.h"
 #include "launcher/migrate_call.h"
@@ -408,6 +409,19 @@ static void post_plan(struct control *c, struct http_exchange *x, const char *ui
     http_answer_json(x, 200, text);
 }
 
+/* As last measured; negative when it is not known, or the guest is being moved. */
+static int64_t dirty_rate(const struct context *c, const struct state_values *v)
+{
+    struct view now;
+
+    if (!state_migration_over(&v->migration) || virt_view(c->virt, &now, NULL) < 0 ||
+        now.state != VIEW_RUNNING) {
+        return -1;
+    }
+    virt_cleanup_domain virDomainPtr d = virt_domain(c->virt, NULL);
+    return d ? dirty_rate_latest(d) : -1;
+}
+
 static void get_metrics(struct control *c, struct http_exchange *x, const char *uid)
 {
     const struct context *ctx = c->parts.context;
@@ -421,7 +435,8 @@ static void get_metrics(struct control *c, struct http_exchange *x, const char *
     metrics_write(&(struct metrics_input){.namespace_ = ctx->namespace_,
                                           .name = ctx->name,
                                           .migration = &v.migration,
-                                          .sample = &sample},
+                                          .sample = &sample,
+                                          .dirty_bytes_per_s = dirty_rate(ctx, &v)},
                   &text);
     http_answer(x, 200, "text/plain; version=0.0.4", text.data ? text.data : "", text.len);
 }

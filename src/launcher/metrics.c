@@ -88,6 +88,11 @@ void metrics_write(const struct metrics_input *in, struct ferry_buf *ret)
 {
     const struct state_migration *m = in->migration;
 
+    if (state_migration_over(m) && in->dirty_bytes_per_s >= 0) {
+        line(ret, in, "kubevirt_vmi_dirty_rate_bytes_per_second",
+             "Memory dirtied by the guest per second, sampled; not during a migration.", "",
+             (double)in->dirty_bytes_per_s);
+    }
     if (m->role == STATE_ROLE_NONE) {
         return;
     }

@@ -1,9 +1,7 @@
 /* Theory of operation. The guest is sampled twice, over one second and over two: the difference
- * tells how far it rewrites the same pages (plan_dirtying_of()). QEMU is asked through libvirt's
- * monitor, because libvirt's own call takes 512 pages a GiB, of a small guest next to none. */
+ * tells how far it rewrites the same pages (plan_dirtying_of()). */
 #include "launcher/planner.h"
 
-#include <libvirt/libvirt-qemu.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,74 +10,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "launcher/dirty_rate.h"
 #include "launcher/disk_image.h"
 #include "launcher/smaps.h"
 
-enum { WAIT_MS = 8000, STEP_MS = 50, SAMPLE_PAGES = 16384, SMAPS_MAX = 4 << 20 };
-#define MIB (INT64_C(1) << 20)
-
-/* `*ret` (optional) gets the answer's document, whose root has the member "return". */
-static int ask_qemu(virDomainPtr d, const char *command, yyjson_doc **ret, struct ferry_error *err)
-{
-    char *text = NULL;
-    int rc = 0;
-
-    if (virDomainQemuMonitorCommand(d, command, &text, 0) < 0) {
-        return virt_fail(err, "sampling the guest's dirty rate");
-    }
-    yyjson_doc *doc = NULL;
-    if (api_json_parse(text, strlen(text), &doc, err) < 0) {
-        rc = ferry_wrap(err, "QEMU's answer");
-    } else if (!yyjson_obj_get(yyjson_doc_get_root(doc), "return")) {
-        rc = ferry_fail(err, FERRY_CONFLICT, "QEMU does not sample the guest's dirty rate: %s",
-                        api_json_str(yyjson_doc_get_root(doc), "/error/desc"));
-    }
-    free(text);
-    if (rc == 0 && ret) {
-        *ret = doc;
-    } else {
-        yyjson_doc_free(doc);
-    }
-    return rc;
-}
-
-/* The sampled rate once it is there; negative while it is measured. */
-static int read_rate(virDomainPtr d, int64_t *ret, struct ferry_error *err)
-{
-    yyjson_doc *doc = NULL;
-    int rc = ask_qemu(d, "{\"execute\":\"query-dirty-rate\"}", &doc, err);
-
-    *ret = -1;
-    if (rc == 0) {
-        const yyjson_val *root = yyjson_doc_get_root(doc);
-
-        if (ferry_streq(api_json_str(root, "/return/status"), "measured")) {
-            *ret = api_json_int(root, "/return/dirty-rate", 0) * MIB;
-        }
-        yyjson_doc_free(doc);
-    }
-    return rc;
-}
-
-/* Distinct bytes that the guest dirties within `seconds`. */
-static int sample(virDomainPtr d, int seconds, int64_t *ret, struct ferry_error *err)
-{
-    int64_t deadline = ferry_now_ns() + (seconds * 1000 + WAIT_MS) * FERRY_NS_PER_MS;
-    ferry_cleanup_free char *command =
-        ferry_asprintf("{\"execute\":\"calc-dirty-rate\",\"arguments\":{\"calc-time\":%d,"
-                       "\"sample-pages\":%d}}",
-                       seconds, SAMPLE_PAGES);
-    int rc = ask_qemu(d, command, NULL, err);
-
-    while (rc == 0 && (rc = read_rate(d, ret, err)) == 0 && *ret < 0) {
-        if (ferry_now_ns() >= deadline) {
-            return ferry_fail(err, FERRY_RETRY, "QEMU does not come to an end with sampling");
-        }
-        ferry_sleep_ms(STEP_MS);
-    }
-    *ret *= seconds;
-    return rc;
-}
+enum { SMAPS_MAX = 4 << 20 };
 
 /* Of QEMU's own process, where it is one of ours; -1 when that cannot be told. */
 static int64_t resident_of_guest(virDomainPtr d, int64_t guest_bytes)
@@ -147,8 +82,8 @@ static int measure(const struct context *c, struct plan_input *in, struct ferry_
     if (!d) {
         return -(int)err->cls;
     }
-    int rc = sample(d, 1, &one, err);
-    if (rc < 0 || (rc = sample(d, 2, &two, err)) < 0) {
+    int rc = dirty_rate_sample(d, 1, &one, err);
+    if (rc < 0 || (rc = dirty_rate_sample(d, 2, &two, err)) < 0) {
         return rc;
     }
     ferry_cleanup_free char *xml = virDomainGetXMLDesc(d, 0);

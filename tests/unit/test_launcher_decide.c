@@ -177,7 +177,7 @@ static void results(void **state)
          STATE_ABORT_STATUS_NONE,
          "",
          ""},
-        {"an abort that came too late",
+        {"319 an abort that came too late",
          {.domain = MOVED,
           .call_known = true,
           .call_ok = true,
@@ -195,7 +195,7 @@ static void results(void **state)
          STATE_ABORT_STATUS_NONE,
          "",
          ""},
-        {"failed by libvirt",
+        {"316 failed by libvirt",
          {.domain = RUNNING, .call_known = true, .libvirt_code = 9, .text = bad},
          true,
          STATE_PHASE_FAILED,
@@ -247,6 +247,13 @@ static void results(void **state)
          "DestinationTooSmall",
          "the destination volume is smaller than the source volume and cannot hold its data: "
          "volume a"},
+        {"171 our connection to libvirtd broke, and the guest is here",
+         {.domain = RUNNING, .call_known = true, .text = "internal error: client socket is closed"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "LibvirtError",
+         "internal error: client socket is closed"},
         {"success is said, the guest is here",
          {.domain = RUNNING, .call_known = true, .call_ok = true},
          true,
@@ -278,7 +285,7 @@ static void results(void **state)
          STATE_ABORT_STATUS_SUCCEEDED,
          "Aborted",
          "Live migration has been aborted"},
-        {"abort asked for, not taken, failed by itself",
+        {"318 abort asked for, not taken, failed by itself; 175 the last word counts",
          {.domain = RUNNING, .call_known = true, .text = bad, .abort = STATE_ABORT_ASKED},
          true,
          STATE_PHASE_FAILED,
@@ -656,8 +663,14 @@ static void arrivals(void **state)
          {.domain = ARRIVED, .job_over = true, .seen = true, .broken = true},
          STATE_PHASE_SUCCEEDED,
          true},
-        {"runs, libvirt not done", {.domain = ARRIVED, .seen = true}, STATE_PHASE_RUNNING, true},
-        {"runs", {.domain = ARRIVED, .job_over = true, .seen = true}, STATE_PHASE_SUCCEEDED, true},
+        {"295 runs, libvirt not done, or it does not tell",
+         {.domain = ARRIVED, .seen = true},
+         STATE_PHASE_RUNNING,
+         true},
+        {"294 runs, and libvirt is done; 295 now it tells",
+         {.domain = ARRIVED, .job_over = true, .seen = true},
+         STATE_PHASE_SUCCEEDED,
+         true},
         {"runs, never seen before",
          {.domain = ARRIVED, .job_over = true},
          STATE_PHASE_SUCCEEDED,
@@ -700,13 +713,13 @@ static void options_and_calls(void **state)
         unsigned flags;
         unsigned long long mib;
     } cases[] = {
-        {"{}", NULL, 0, 0},
-        {"null", NULL, 0, 0},
+        {"{}", NULL, 0, 0},   /* 202, 207 */
+        {"null", NULL, 0, 0}, /* 201 */
         {"{\"bandwidthBytesPerS\":1}", NULL, 0, 1},
         {"{\"bandwidthBytesPerS\":1048576}", NULL, 0, 1},
         {"{\"bandwidthBytesPerS\":1572864}", NULL, 0, 2},
         {"{\"bandwidthBytesPerS\":67108864}", NULL, 0, 64},
-        {"{\"allowAutoConverge\":true,\"unsafe\":true,\"later\":1}", NULL,
+        {"{\"allowAutoConverge\":true,\"unsafe\":true,\"later\":1}", NULL, /* 208 */
          VIR_MIGRATE_AUTO_CONVERGE | VIR_MIGRATE_UNSAFE, 0},
         {"{\"allowPostCopy\":true}", NULL, VIR_MIGRATE_POSTCOPY, 0},    /* 210 */
         {"{\"parallelConnections\":4}", NULL, VIR_MIGRATE_PARALLEL, 0}, /* 204 */
@@ -756,7 +769,8 @@ static void options_and_calls(void **state)
             migrate_call_make(&o, &in, &c);
             assert_int_equal(c.note != NULL, o.parallel_connections && o.allow_post_copy);
             assert_int_equal(c.connections, c.flags & VIR_MIGRATE_PARALLEL ? 4 : 0);
-            assert_int_equal(c.flags, always | cases[i].flags | (paused ? VIR_MIGRATE_PAUSED : 0));
+            assert_int_equal(c.flags,
+                             always | cases[i].flags | (paused ? VIR_MIGRATE_PAUSED : 0)); /* 211 */
             assert_int_equal(c.bandwidth_mib_per_s, cases[i].mib);
             assert_string_equal(c.destination_uri,
                                 "qemu+unix:///session?socket=/run/m/KEY-source.sock");
@@ -957,6 +971,12 @@ static void statuses(void **state)
                 "\"abortStatus\":\"Succeeded\","
                 "\"failureReason\":\"Live migration has been aborted\","
                 "\"reasonCode\":\"Aborted\"}}");
+    m.phase = STATE_PHASE_RUNNING; /* 172: being aborted is not an end */
+    m.end_ms = 0;
+    m.abort_status = STATE_ABORT_STATUS_ABORTING;
+    ferry_cleanup_free char *aborting = status_json(&v, &m, &s);
+    assert_non_null(strstr(aborting, "\"abortStatus\":\"Aborting\""));
+    assert_null(strstr(aborting, "endTimestamp"));
     v = view_none();
     m = (struct state_migration){
         .role = STATE_ROLE_SOURCE, .phase = STATE_PHASE_SUCCEEDED, .uid = "m-1", .downtime_ms = 25};

@@ -53,6 +53,7 @@ static void same_as_golden(const char *input, const char *output, bool kvm)
     assert_string_equal(xml, want.data);
 }
 
+/* 182: the file of each volume */
 static void golden_files(void **state)
 {
     (void)state;
@@ -75,7 +76,7 @@ static void refusals(void **state)
         const char *domain; /* members of spec.domain, single quotes for double ones */
         const char *message;
     } cases[] = {
-        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a'}]}",
+        {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'a'}]}", /* 186, 187 */
          "spec.domain.devices.disks[a]: there is no volume of that name"},
         {MEMORY "," KERNEL ",'devices':{'disks':[{'name':'../a'}]}",
          "spec.domain.devices.disks: each needs a name of lower-case letters, digits and dashes"},
@@ -226,6 +227,7 @@ static void copied_disks(void **state)
 }
 
 /* 283, 284 */
+/* 188, 283, 284 */
 static void slices(void **state)
 {
     static const char xml[] =

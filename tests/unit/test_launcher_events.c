@@ -108,12 +108,21 @@ static void metrics(void **state)
     ferry_cleanup_buf struct ferry_buf over = {0};
     struct state_migration m = {.downtime_ms = -1};
     struct sample s = {.present = true, .remaining_bytes = 5, .downtime_ms = 250};
-    struct metrics_input in = {
-        .namespace_ = "default", .name = "vm1", .migration = &m, .sample = &s};
+    struct metrics_input in = {.namespace_ = "default",
+                               .name = "vm1",
+                               .migration = &m,
+                               .sample = &s,
+                               .dirty_bytes_per_s = -1};
+    ferry_cleanup_buf struct ferry_buf still = {0};
 
     (void)state;
     metrics_write(&in, &none);
     assert_int_equal(none.len, 0);
+    in.dirty_bytes_per_s = 4096;
+    metrics_write(&in, &still);
+    ferry_buf_append(&still, "", 1);
+    assert_non_null(strstr(still.data, "\nkubevirt_vmi_dirty_rate_bytes_per_second{namespace="
+                                       "\"default\",name=\"vm1\"} 4096\n"));
     m = (struct state_migration){.role = STATE_ROLE_SOURCE,
                                  .phase = STATE_PHASE_RUNNING,
                                  .start_ms = 1700000000500,
@@ -136,6 +145,7 @@ static void metrics(void **state)
             fail_msg("no %s in %s", lines[i], running.data);
         }
     }
+    assert_null(strstr(running.data, "dirty_rate_bytes_per_second")); /* not while it moves */
     m.phase = STATE_PHASE_SUCCEEDED;
     m.downtime_ms = 31;
     metrics_write(&in, &over);

@@ -145,7 +145,7 @@ static void kubevirt_legacy(void **state)
          false,
          {{1000, 100, 1, 1, KEEP}, {INT64_C(1) << 40, 100, 1, 1, KEEP}}},
         {"286 no tuning options, no tuning", {LEGACY}, false, {{1000, 100, 5, 1, KEEP}}},
-        {"288-292 tuning: initial, start iteration, steps, cooldown, ceiling",
+        {"288 tuning: initial, start iteration, steps, cooldown, ceiling",
          {LEGACY,
           .tuning =
               {.on = true, .initial_ms = 150, .steps = 3, .start_iteration = 3, .cooldown_s = 10}},

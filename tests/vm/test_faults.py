@@ -155,12 +155,15 @@ def test_target_libvirtd_dies_during_a_move(bin_dir):
 
 
 def test_relay_dies_during_a_move(bin_dir):
+    """165, 316: a move that fails says so, with libvirt's words and its end."""
     with labs.lab(bin_dir) as lab:
         guest, source = labs.start(lab)
         target, m = begin(lab, guest, source)
         lab.nodes[1].relay.kill()
         lab.nodes[1].relay.wait()
         assert m.wait_end() == ("failed", "failed")
+        ended = source.migration()
+        assert ended["endTimestamp"] and ended["failureReason"] and ended["reasonCode"] == "LibvirtError", ended
         lab.check_guest(source)
         source.end()
         target.end()

@@ -54,7 +54,7 @@ def recover(source, target, m, generation):
 
 
 def test_streams_die_in_post_copy(bin_dir):
-    """Twice: both ends of all streams close; each time the move goes on over fresh ones."""
+    """252: twice: both ends of all streams close; each time the move goes on over fresh ones."""
     with labs.lab(bin_dir) as lab:
         source, target, m = begin(lab)
         wait_post_copy(source, target)

@@ -133,7 +133,7 @@ def test_given_up_there(bin_dir):
 
 
 def test_libvirtd_hangs(bin_dir):
-    """A libvirtd that stands still does not keep the launcher from answering and from being told to go."""
+    """260, 314: a libvirtd that stands still does not keep the launcher from answering and from being told to go."""
     with labs.lab(bin_dir) as lab:
         guest, pod = labs.start(lab)
         pod.kill("ferry-launcher")
