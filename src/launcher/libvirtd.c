@@ -18,6 +18,7 @@
 #include "base/proc.h"
 #include "base/str.h"
 #include "launcher/daemon_config.h"
+#include "launcher/probes.h"
 
 #define PAUSE_MIN_NS (100 * FERRY_NS_PER_MS)
 #define PAUSE_MAX_NS (5 * FERRY_NS_PER_S)
@@ -139,6 +140,18 @@ static pid_t running_daemon(const struct libvirtd *d)
     return lock.l_pid;
 }
 
+/* What the one before left when it was killed. */
+static void end_probes(void)
+{
+    ferry_cleanup_free char *config = NULL;
+    const char *dirs[] = {"/var/lib/libvirt", NULL, NULL};
+
+    if (libvirt_dir("XDG_CONFIG_HOME", ".config", &config, NULL) == 0) {
+        dirs[1] = config;
+    }
+    probes_end(dirs);
+}
+
 static void start(struct libvirtd *d)
 {
     const char *const argv[] = {
@@ -186,6 +199,7 @@ bool libvirtd_tend(struct libvirtd *d)
         d->started_ns = now;
         ferry_info("libvirtd adopted", F_INT("pid", pid));
     } else {
+        end_probes();
         start(d);
     }
     return d->pid != 0;

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "launcher/events.h"
 #include "launcher/metrics.h"
+#include "launcher/probes.h"
 #include "launcher/record.h"
 
 static yyjson_mut_doc *number(int n)
@@ -156,10 +157,40 @@ static void metrics(void **state)
     assert_null(strstr(over.data, "remaining"));
 }
 
+static void probes(void **state)
+{
+#define MONITOR "-qmp\0unix:/home/config/libvirt/qemu/lib/qmp-Ab12/qmp.monitor,server=on,wait=off\0"
+    static const struct {
+        const char *cmdline;
+        size_t len;
+        bool is;
+    } cases[] = {
+#define ROW(text, is) {text, sizeof(text) - 1, is}
+        ROW("qemu\0-S\0-machine\0none,accel=kvm:tcg\0" MONITOR "-daemonize\0", true),
+        ROW("qemu\0" MONITOR "-machine\0none\0", true),
+        ROW("qemu\0-machine\0pc-q35\0" MONITOR, false), /* a guest */
+        ROW("qemu\0-machine\0none\0-qmp\0unix:/var/other/qmp-Ab12/qmp.monitor\0", false),
+        ROW("qemu\0-machine\0none\0-qmp\0unix:/home/config/libvirtx/qmp-A/qmp.monitor\0", false),
+        ROW("qemu\0-machine\0none\0-qmp\0unix:/home/config/libvirt/qemu/a.sock\0", false),
+        ROW("vi\0none\0/home/config/libvirt/qmp-A/qmp.monitor\0", false),
+        ROW("qemu\0-machine", false),
+        ROW("", false),
+    };
+    static const char *const dirs[] = {"/var/lib/libvirt", "/home/config/libvirt", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (probes_is_one(cases[i].cmdline, cases[i].len, dirs) != cases[i].is) {
+            fail_msg("row %zu", i);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics),
+        cmocka_unit_test(probes),
         cmocka_unit_test(events_are_kept_in_order),
         cmocka_unit_test(records_are_bounded),
     };

@@ -54,6 +54,23 @@ def test_libvirtd_dies_while_idle(bin_dir):
         second.end()
 
 
+def test_orphans_of_libvirtd(bin_dir):
+    """A QEMU that libvirtd started only to ask what it can do, and that outlived it, ends when the next one starts; the guest's does not."""
+    with labs.lab(bin_dir) as lab:
+        _, pod = labs.start(lab)
+        probe = "/var/run/ferry-home/config/libvirt/qemu/lib/qmp-orphan"
+        inside = ["nsenter", "-t", str(pod.pid1), "-m", "-p", "-n", "-S", str(labs.VM_USER), "-G", str(labs.VM_USER)]
+        subprocess.run(inside + ["mkdir", "-p", probe], check=True)
+        subprocess.run(inside + ["qemu-system-x86_64", "-S", "-nodefaults", "-nographic", "-machine", "none", "-daemonize",
+                                 "-qmp", f"unix:{probe}/qmp.monitor,server=on,wait=off"], check=True)
+        orphan = next(p for p in pod.children("qemu-system") if "qmp-orphan" in open(f"/proc/{p}/cmdline").read())
+        pod.kill("libvirtd")
+        pod.wait_ready()
+        labs.wait_for("the end of the orphan", lambda: orphan not in pod.children("qemu-system"))
+        lab.check_guest(pod)
+        pod.end()
+
+
 def test_source_launcher_dies_during_a_move(bin_dir):
     with labs.lab(bin_dir) as lab:
         guest, source = labs.start(lab)
