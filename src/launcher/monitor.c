@@ -214,6 +214,9 @@ static int call_in_mode(struct monitor *m, virDomainPtr d, const struct strategy
         set_mode_back(m, STRATEGY_PRECOPY, false);
         return rc;
     }
+    if (suspend) {
+        record_note(m->cfg.record, "suspend", strategy_action_name(what->action));
+    }
     if (what->action == STRATEGY_POST_COPY && virDomainMigrateStartPostCopy(d, 0) < 0) {
         rc = virt_fail(err, "%s", strategy_action_name(what->action));
         /* It stays suspended: the move may be through at this instant. */

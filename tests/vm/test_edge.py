@@ -139,6 +139,8 @@ def come_back(lab, source, target, m, watches):
     for w in watches:
         w.stop()
     assert "taken back" in source.migration()["failureReason"], source.migration()
+    types = [r["type"] for r in source.record(m.uid)]
+    assert types.index("suspend") < types.index("decision"), types  # before post-copy was asked for
     m.close()
     assert target.left_in_m() == [], target.left_in_m()
     target.end()
