@@ -7,8 +7,8 @@ Parts (all of them unless told otherwise):
   small, large  a guest of 256 MiB and one of 1 GiB, idle and dirtying memory: Ferry from the migration object to its end
                 (API server, controller, handlers, relays, launchers), `virsh migrate` over TCP, `virsh migrate --tls`, libvirt through
                 KubeVirt's proxy; interleaved, every way once a round
-  busy          a guest that dirties memory faster than the link carries it: strategy `kubevirt` against `ferry`; the former takes
-                minutes
+  busy          a guest that dirties memory faster than the link (of at most 200 Mbit/s here) carries it: strategy `kubevirt`
+                against `ferry`; the former takes minutes
   parallel      1, 2, 4 and 8 moves at once on one link: time and fairness
 
 Results are added to FILE (JSON lines), and the tables are made from all that FILE holds. The link is shaped by tbf, for everybody alike.
@@ -40,7 +40,9 @@ GUESTS = {
     "large": {"1 GiB, idle": {"memory": "1024Mi", "args": "ws=8 rate=0 static=900 hb=100 fill=rand"},
               "1 GiB, dirtying": {"memory": "1024Mi", "args": "ws=8 rate=24 static=900 hb=100 fill=rand"}},
 }
-BUSY = {"memory": "256Mi", "args": "ws=128 rate=160 static=8 hb=100 fill=rand"}
+# An emulated guest dirties 60 MiB/s without being busy with nothing else; the link is slower for it.
+BUSY = {"memory": "128Mi", "args": "ws=48 rate=60 static=8 hb=100 fill=rand"}
+BUSY_MBIT = 200
 BUSY_POLICY = {"allowPostCopy": True, "allowWorkloadDisruption": True}
 CROWD = {"memory": "192Mi", "args": "ws=4 rate=1 static=120 hb=20 fill=rand"}
 WAYS = ("plain", "tls", "proxy", "ferry")
@@ -68,8 +70,8 @@ class Bench:
         self.site.close(kind is not None)
         self.rig.__exit__(kind)
 
-    def note(self, part, step, n, row):
-        row |= {"part": part, "step": step, "round": f"{os.getpid()}.{n}", "mbit": self.args.mbit}
+    def note(self, part, step, n, row, mbit=None):
+        row |= {"part": part, "step": step, "round": f"{os.getpid()}.{n}", "mbit": mbit or self.args.mbit}
         print(json.dumps(row), file=self.out, flush=True)
 
     def ways(self, part, n):
@@ -80,9 +82,12 @@ class Bench:
                 self.note(part, [guest, way], n, row)
 
     def busy(self, n):
+        mbit = min(self.args.mbit, BUSY_MBIT)
+        self.rig.reshape(mbit)
         for strategy in ("ferry", "kubevirt"):
             say(f"a busy guest: round {n + 1}, strategy {strategy}")
-            self.note("busy", ["busy", strategy], n, self.rig.steered(BUSY, {"strategy": strategy, **BUSY_POLICY}))
+            self.note("busy", ["busy", strategy], n, self.rig.steered(BUSY, {"strategy": strategy, **BUSY_POLICY}), mbit)
+        self.rig.reshape(self.args.mbit)
 
     def parallel(self, n):
         self.site.crowd(8, CROWD)

@@ -94,6 +94,10 @@ class Rig:
     def __exit__(self, kind, *_):
         self.lab.close(kind is not None)
 
+    def reshape(self, mbit):
+        self.mbit = mbit
+        self.lab.nodes[0].shape(mbit)
+
     @staticmethod
     def run(*argv, **kwargs):
         return subprocess.run(argv, **{"check": True, **kwargs})
@@ -279,7 +283,7 @@ class Rig:
 
     def check(self, mark):
         """The guest lost nothing."""
-        pages, bad = self.lab.monitor.verify()
+        pages, bad = self.lab.monitor.verify(240)
         broken = self.lab.monitor.broken_sequence(mark)
         if bad or broken or self.lab.monitor.bad_pages():
             raise RuntimeError(f"{bad} of {pages} pages are bad; heartbeat broken at {broken}")
