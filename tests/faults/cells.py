@@ -121,7 +121,6 @@ class Seen:
     object_node: str = ""  # which of the two the VMI names: source, target
     runs_on: tuple = ()  # sides whose QEMU runs at the end, by its own word
     both_s: float = 0  # for how long both ran
-    resumed_after_loss: bool = False
     broken: list = dataclasses.field(default_factory=list)  # heartbeats out of sequence
     bad_pages: int = 0
     silent: bool = False  # no heartbeat at the end
