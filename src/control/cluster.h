@@ -14,6 +14,7 @@ struct cluster {
     struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
     struct kube_informer *claims, *volumes, *classes, *profiles, *attachments;
     struct migration_settings settings;
+    bool embedded;                 /* there is no kubelet and no Multus */
     struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */
 };
 

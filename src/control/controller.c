@@ -113,7 +113,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->cluster.client = cfg->client;
     c->cluster.writer = (struct plan_writer){.client = cfg->client, .written = written_new()};
     c->cluster.settings = cfg->settings;
-    c->embedded = cfg->embedded;
+    c->embedded = c->cluster.embedded = cfg->embedded;
     c->cluster.config = cluster_config_new();
     pthread_mutex_init(&c->lock, NULL);
     for (int i = 0; i < QUEUE_COUNT; i++) {

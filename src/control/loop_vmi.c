@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/facts.h"
+#include "control/guest_addresses.h"
 #include "control/loops.h"
 #include "control/network_decide.h"
 #include "control/plan_apply.h"
@@ -67,8 +68,12 @@ int loop_vmi_reconcile(void *ctx, const char *key, struct kube_again *again,
         return 0;
     }
     cluster_cleanup_family struct cluster_family f = cluster_family(c, ns, name);
-    if (!f.vmi) {
-        return 0; /* its pods go by their owner reference */
+    if (!f.vmi) { /* its pods go by their owner reference */
+        return c->embedded ? guest_addresses_free(c, ns, name, err) : 0;
+    }
+    int given = c->embedded ? guest_addresses_give(c, f.vmi, err) : 0;
+    if (given != 0) {
+        return given < 0 ? given : 0;
     }
     if (cluster_is_behind(c, &f)) {
         *again = (struct kube_again){.wanted = true, .after_ns = FERRY_NS_PER_S};

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/guest_nic.h"
 #include "api/object.h"
 #include "base/str.h"
 #include "control/names.h"
@@ -84,6 +85,28 @@ static void render_labels(struct pod_draft *d, yyjson_mut_val *meta)
     }
 }
 
+/* What ferry-pods attaches the taps of the guest's interfaces to. */
+static void render_networks(struct pod_draft *d, yyjson_mut_val *annotations)
+{
+    struct api_guest_nic nics[API_GUEST_NICS];
+    size_t n = api_guest_nics(d->vmi, nics);
+    ferry_cleanup_buf struct ferry_buf text = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        ferry_cleanup_free char *ns = NULL, *name = NULL;
+
+        if (nics[i].network) {
+            api_guest_network(nics[i].network, d->vmi->meta.namespace_, &ns, &name);
+            ferry_buf_printf(&text, "%s\"tap%u\":\"%s/%s\"", text.len ? "," : "{", nics[i].tap, ns,
+                             name);
+        }
+    }
+    if (text.len) {
+        ferry_buf_puts(&text, "}");
+        pod_put_str(d, annotations, API_GUEST_NETWORKS, text.data);
+    }
+}
+
 static void render_annotations(struct pod_draft *d, yyjson_mut_val *meta)
 {
     yyjson_mut_val *annotations = pod_put_obj(d, meta, "annotations");
@@ -97,6 +120,7 @@ static void render_annotations(struct pod_draft *d, yyjson_mut_val *meta)
     if (d->r->migration) {
         pod_put_str(d, annotations, ANNOTATION_MIGRATION_JOB_NAME, d->r->migration->meta.name);
     }
+    render_networks(d, annotations);
 }
 
 static void render_owner(struct pod_draft *d, yyjson_mut_val *meta)

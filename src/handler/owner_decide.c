@@ -1,6 +1,7 @@
 #include "handler/owner_decide.h"
 
 #include "base/str.h"
+#include "handler/guest_interfaces.h"
 #include "handler/migratable.h"
 #include "handler/names.h"
 #include "handler/vmi_edit.h"
@@ -45,6 +46,15 @@ static void set_migratable(struct vmi_edit *e, const struct api_vmi *vmi)
     vmi_edit_str(e, "/status/migrationTransport", vmi->migration_transport, "Unix");
 }
 
+static void set_interfaces(struct vmi_edit *e, const struct api_vmi *vmi)
+{
+    ferry_cleanup_free char *json = guest_interfaces(vmi);
+
+    if (json) {
+        vmi_edit_raw(e, "/status/interfaces", json);
+    }
+}
+
 /* The guest is there: say so. */
 static struct api_patch *running_patch(const struct owner_input *in)
 {
@@ -57,6 +67,7 @@ static struct api_patch *running_patch(const struct owner_input *in)
     vmi_edit_phase(&e, "Running");
     vmi_edit_condition(&e, "Ready", true, NULL, NULL);
     set_migratable(&e, in->vmi);
+    set_interfaces(&e, in->vmi);
     if (api_condition_find(&in->vmi->conditions, "Synchronized")) {
         vmi_edit_condition(&e, "Synchronized", true, NULL, NULL);
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/guest_nic.h"
 #include "base/str.h"
 
 enum { NAME_MAX_BYTES = 63, DEVICES_MAX = 32 };
@@ -194,22 +195,6 @@ static bool is_mac(const char *s)
     return s[17] == '\0' && !(strtol((char[]){s[0], s[1], 0}, NULL, 16) & 1); /* not multicast */
 }
 
-/* One of its own, the same on every node: locally administered, made from the VMI and the name. */
-static void make_mac(const char *uid, const char *name, char ret[18])
-{
-    uint64_t h = 14695981039346656037u;
-
-    for (const char *p = uid; p && *p; p++) {
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
-    }
-    for (const char *p = name; *p; p++) {
-        h = (h ^ (unsigned char)*p) * 1099511628211u;
-    }
-    snprintf(ret, 18, "02:%02x:%02x:%02x:%02x:%02x", (unsigned)(h >> 56) & 255,
-             (unsigned)(h >> 48) & 255, (unsigned)(h >> 40) & 255, (unsigned)(h >> 32) & 255,
-             (unsigned)(h >> 24) & 255);
-}
-
 static bool is_tap(const struct api_interface *n)
 {
     return !n->sriov;
@@ -283,9 +268,9 @@ static int write_tap(struct xml_write *x, const struct api_vmi *vmi, const struc
 {
     ferry_cleanup_free char *alias = ferry_asprintf("ua-%s", n->name);
     ferry_cleanup_free char *tap = ferry_asprintf("tap%zu", number);
-    char mac[18];
+    char mac[API_MAC_TEXT];
 
-    make_mac(vmi->meta.uid, n->name, mac);
+    api_guest_mac(vmi->meta.uid, n->name, mac);
     xml_write_start(x, "interface");
     xml_write_attribute(x, "type", "ethernet");
     XML_LEAF(x, "mac", "address", ferry_str_empty(n->mac) ? mac : n->mac);

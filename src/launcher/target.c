@@ -19,12 +19,14 @@
 #include "launcher/incoming.h"
 #include "launcher/kept.h"
 #include "launcher/migrate_call.h"
+#include "launcher/qmp.h"
 
 /* The arrival is an event; only the end of libvirt's job is not, and is polled for. */
 enum {
     LOOK_MS = 500,
     JOB_LOOK_MS = 50,
     KEPT_MS = 1000,
+    ANNOUNCE_MS = 1000,
     BROKEN_MS = 3000, /* libvirt gets so long to end a QEMU that could not load its guest */
 };
 
@@ -105,6 +107,19 @@ static bool never_will_run(struct target *t)
     return t->c->gated && !gate_started(t->c->gate);
 }
 
+/* QEMU has told the network where the guest is now, at the switch-over; it tells it again, because
+ * what was sent then may have been lost. Rounds of growing distance, all NICs. */
+static void announce(struct target *t)
+{
+    static const char rounds[] = "{\"initial\":50,\"max\":550,\"rounds\":5,\"step\":100}";
+    struct ferry_error err;
+
+    if (qmp_call(t->c->domain.qmp_path, "announce-self", rounds,
+                 ferry_now_ns() + ANNOUNCE_MS * FERRY_NS_PER_MS, NULL, &err) < 0) {
+        ferry_debug("QEMU does not announce the guest again", F_ERR(&err));
+    }
+}
+
 /* Writes a step down; true when the migration is over. */
 static bool apply(struct target *t, const struct incoming *in)
 {
@@ -145,6 +160,9 @@ static bool apply(struct target *t, const struct incoming *in)
         disk_made_settle(t->c->domain.disk_dir, in->phase == STATE_PHASE_SUCCEEDED);
     }
     context_publish_migration(t->c, &none);
+    if (in->phase == STATE_PHASE_SUCCEEDED) {
+        announce(t);
+    }
     return in->phase == STATE_PHASE_SUCCEEDED || in->phase == STATE_PHASE_FAILED;
 }
 

@@ -30,6 +30,7 @@
 #include "pods/cache.h"
 #include "pods/pod_decide.h"
 #include "pods/pod_dialect.h"
+#include "pods/pod_net.h"
 #include "pods/pod_status.h"
 #include "pods/pod_storage.h"
 
@@ -426,6 +427,12 @@ static int reconcile(void *ctx, const char *uid, struct kube_again *again, struc
     }
     if (local.sandbox.state == SANDBOX_RUNNING) {
         watch_sandbox(a, e, 0);
+    }
+    /* Before anybody hears that it runs: the launcher must find its taps. */
+    if (local.sandbox.state == SANDBOX_RUNNING && o && !o->meta->deleted_ms &&
+        pod_net_attach(a->cfg.client, &a->cfg.host, o, err) < 0) {
+        kube_record(a->recorder, o, KUBE_EVENT_WARNING, "FailedCreatePodSandBox", "%s", err->msg);
+        return ferry_wrap(err, "attaching the networks of pod %s", o->meta->name);
     }
     local.start_error = e->start_error;
     local.retry_ms = e->retry_ms;

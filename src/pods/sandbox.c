@@ -444,6 +444,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .launcher_path = h->launcher_path,
         .guest_dir = h->guest_dir,
         .uffd_path = open_device("/dev/userfaultfd", DEVICE_DIR "/userfaultfd"),
+        .tun_path = open_device("/dev/net/tun", DEVICE_DIR "/tun"),
         .kvm_path = kvm_usable() ? open_device("/dev/kvm", DEVICE_DIR "/kvm") : NULL,
         .uid = h->vm_uid,
         .gid = h->vm_gid,
@@ -528,6 +529,14 @@ int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struc
         return ferry_fail_errno(err, errno, "signalling the sandbox of pod %s", uid);
     }
     return 0;
+}
+
+pid_t sandbox_pid(const struct sandbox_host *h, const char *uid)
+{
+    struct identity id;
+    ferry_cleanup_fd int fd = read_identity(h, uid, &id, NULL) == 1 ? open_pid(&id) : -1;
+
+    return fd < 0 ? 0 : id.pid;
 }
 
 int sandbox_stop(const struct sandbox_host *h, const char *uid, struct ferry_error *err)

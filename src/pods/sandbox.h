@@ -75,6 +75,9 @@ char *sandbox_pod_key(const struct sandbox_host *h, const char *uid);
  * is over already. */
 int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struct ferry_error *err);
 
+/* PID 1 of the sandbox as the host sees it; 0 when it is not there. */
+pid_t sandbox_pid(const struct sandbox_host *h, const char *uid);
+
 /* SIGTERM, and from now on the probe says since when: the grace period outlives the agent. */
 int sandbox_stop(const struct sandbox_host *h, const char *uid, struct ferry_error *err);
 

@@ -73,6 +73,9 @@ static void add_system(struct sandbox_args *a, const struct sandbox_spec *s)
     if (s->uffd_path) {
         ADD(a, "--dev-bind", s->uffd_path, "/dev/userfaultfd");
     }
+    if (s->tun_path) {
+        ADD(a, "--perms", "0755", "--dir", "/dev/net", "--dev-bind", s->tun_path, "/dev/net/tun");
+    }
     if (s->kvm_path) {
         ADD(a, "--dev-bind", s->kvm_path, "/dev/kvm");
     }

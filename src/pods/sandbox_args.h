@@ -33,6 +33,7 @@ struct sandbox_spec {
     const char *launcher_path;
     const char *guest_dir; /* or NULL */
     const char *uffd_path; /* device node for userfaultfd, or NULL */
+    const char *tun_path;  /* device node for taps, or NULL: none in the sandbox */
     const char *kvm_path;  /* device node for KVM, or NULL: none in the sandbox */
     uid_t uid;             /* who runs in the sandbox */
     gid_t gid;

@@ -6,13 +6,10 @@
 #include <stddef.h>
 
 #include "machine.h"
+#include "pci.h"
 
 enum {
     VIRTIO_VENDOR_BLOCK = 0x10011af4, /* device and vendor */
-    PCI_ADDRESS = 0xcf8,
-    PCI_DATA = 0xcfc,
-    PCI_COMMAND = 4,
-    PCI_BAR0 = 16,
     /* legacy virtio header, in I/O space */
     GUEST_FEATURES = 4,
     QUEUE_ADDRESS = 8,
@@ -59,26 +56,13 @@ static struct {
 } header;
 static volatile uint8_t outcome;
 
-static uint32_t pci_read(uint32_t slot, uint32_t offset)
-{
-    machine_out32(PCI_ADDRESS, 0x80000000u | slot << 11 | offset);
-    return machine_in32(PCI_DATA);
-}
-
-static void pci_write(uint32_t slot, uint32_t offset, uint32_t v)
-{
-    machine_out32(PCI_ADDRESS, 0x80000000u | slot << 11 | offset);
-    machine_out32(PCI_DATA, v);
-}
-
 /* ---- requests ---------------------------------------------------------------------------------
  */
 
 /* The rings lie behind `queue_size` descriptors; the device's begins at the next page. */
 static bool start(struct disk *d, uint32_t slot)
 {
-    pci_write(slot, PCI_COMMAND, pci_read(slot, PCI_COMMAND) | 5); /* ports, bus master */
-    d->port = (uint16_t)(pci_read(slot, PCI_BAR0) & ~3u);
+    d->port = pci_enable(slot);
     machine_out8(d->port + STATUS, 0);
     machine_out8(d->port + STATUS, 3);
     machine_out32(d->port + GUEST_FEATURES, 0);
@@ -158,7 +142,7 @@ void disk_init(uint32_t mib)
     for (uint32_t slot = 0; mib && slot < 32 && n_disks < DISK_MAX; slot++) {
         struct disk *d = &disks[n_disks];
 
-        if (pci_read(slot, 0) == VIRTIO_VENDOR_BLOCK && start(d, slot)) {
+        if (pci_device(slot) == VIRTIO_VENDOR_BLOCK && start(d, slot)) {
             uint32_t blocks = machine_in32(d->port + CAPACITY) / SECTORS_PER_BLOCK;
 
             per_disk = blocks < per_disk ? blocks : per_disk;

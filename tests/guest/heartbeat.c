@@ -12,8 +12,9 @@
  *   cover=ws|all   all: everything beyond the working set gets the pattern (ws)
  *   disk=MIB       pattern on the first MIB of each virtio disk (0: disks are left alone)
  *   drate=KIB      how much of that is rewritten per second, if the disk can (256)
- *   acpi=on|off    off: the power button is ignored (on)
- *   poweroff=S     powers off after S seconds
+ *   net=A.B.C.D    the first virtio network card answers ARP and pings at that address (it is left
+ * alone) acpi=on|off    off: the power button is ignored (on) poweroff=S     powers off after S
+ * seconds
  *
  * Lines that it writes: BOOT, READY, `HB 123 t=456 gen=1 pg=34567 bad=0` (sequence, timer ticks of
  * 10 ms, generation of the working set, pages written, bad pages and disk blocks met), VERIFY,
@@ -25,6 +26,7 @@
 #include "disk.h"
 #include "machine.h"
 #include "memory.h"
+#include "net.h"
 
 enum {
     MULTIBOOT_LOADED = 0x2BADB002,
@@ -88,6 +90,28 @@ static bool letter_is(const char *line, const char *key, char letter)
     return v && *v == letter;
 }
 
+/* "10.0.0.1" in network order; 0 when it is absent. */
+static uint32_t address_of(const char *line, const char *key)
+{
+    const char *v = value_of(line, key);
+    uint32_t address = 0, part = 0;
+    int shift = 0;
+
+    for (; v && shift < 32; v++) {
+        if (*v >= '0' && *v <= '9') {
+            part = part * 10 + (uint32_t)(*v - '0');
+            continue;
+        }
+        address |= (part & 255) << shift;
+        shift += 8;
+        part = 0;
+        if (*v != '.') {
+            break;
+        }
+    }
+    return shift == 32 ? address : 0;
+}
+
 static void configure(const char *line, uint32_t magic, uint32_t upper_kib, struct settings *set)
 {
     struct memory_layout layout = {
@@ -118,6 +142,8 @@ static void configure(const char *line, uint32_t magic, uint32_t upper_kib, stru
     disk_init(number_of(line, "disk=", 0));
     machine_put_field(" disks=", disk_count());
     machine_put_field(" blocks=", disk_blocks());
+    net_init(address_of(line, "net="));
+    machine_puts(net_is_up() ? " net" : "");
     machine_puts("\nREADY\n");
 }
 
@@ -225,6 +251,7 @@ void guest_main(uint32_t magic, const struct multiboot_info *info)
             once_a_tick(&set, &checking, last, tick);
             last = tick;
         }
+        net_answer();
         go_on_checking(&checking);
         if (!set.full_speed && !checking.running && !checking.wanted) {
             machine_wait_tick(last);
