@@ -90,7 +90,7 @@ def mounts_volumes(host):
     host.wait_phase("disks", "Running", 90)
     seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
     assert seen["disks"] == {"empty": {"writable": True, "image": False}, "made": {"writable": True, "image": False},
-                             "old": {"writable": False, "image": True}, "claimed": {"writable": False, "image": False}}, seen["disks"]
+                             "old": {"writable": False, "image": True}, "claimed": {"writable": True, "image": False}}, seen["disks"]
     assert mode(old + "/disk.img")[1:] == (VM, VM) and mode(old)[1:] == (0, 0)
     host.delete("disks")
     host.wait_gone("disks", uid)
