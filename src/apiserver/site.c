@@ -173,11 +173,13 @@ int site_renew_controller(const struct pki_ca *ca, int64_t lifetime_s, const cha
     if (rc == 0) {
         rc = api_yaml_each(text.data ? text.data : "", text.len, read_server, &server, err);
     }
-    if (rc == 0 && !server) {
-        rc = ferry_fail(err, FERRY_INVALID, "it names no server");
+    if (rc < 0) {
+        return ferry_wrap(err, "renewing %s", path);
     }
-    rc = rc < 0 ? rc : site_controller_kubeconfig(ca, server, lifetime_s, path, err);
-    return rc < 0 ? ferry_wrap(err, "renewing %s", path) : 0;
+    if (!server) {
+        return ferry_fail(err, FERRY_INVALID, "renewing %s: it names no server", path);
+    }
+    return site_controller_kubeconfig(ca, server, lifetime_s, path, err);
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------
