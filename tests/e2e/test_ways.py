@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+"""Every way to steer a move, through the whole system: policies and the KubeVirt object in, a guest that is whole out."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
+import scenario
+from ferrysite import Site, namespace_names, processes, wait_for
+
+PATIENCE = 240  # seconds that a busy machine may take for what takes a few
+MIB = 1 << 20
+
+
+def other(node):
+    return "node2" if node == "node1" else "node1"
+
+
+def shape(site, mbit):
+    fabric = next(n for n in namespace_names(site.root) if n.endswith("-fabric"))
+    for i in range(1, site.nodes + 1):
+        subprocess.run(["tc", "-n", fabric, "qdisc", "replace", "dev", f"m{i}", "root", "tbf", "rate", f"{mbit}mbit",
+                        "burst", "256k", "latency", "50ms"], check=True)
+
+
+def create(site, name, memory, dirty_rate, working_set, **annotations):
+    """A running test guest of which the policies know the name by a label."""
+    args = f"ws={working_set} rate={dirty_rate} hb=20 fill=rand cover=all"
+    site.api.create("virtualmachineinstances", {
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+        "metadata": {"name": name, "labels": {"way": name},
+                     "annotations": {k.replace("_", "-").replace("ferry-", "ferry.io/"): v
+                                     for k, v in annotations.items()}},
+        "spec": {"terminationGracePeriodSeconds": 5, "domain": {
+            "memory": {"guest": f"{memory}Mi"}, "devices": {},
+            "firmware": {"kernelBoot": {"kernelArgs": args, "container": {
+                "image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}}}}})
+    wait_for(f"{name} to be movable", lambda: site.run("migrate", name, "--dry-run").returncode == 0, PATIENCE)
+
+
+def policy(site, name, **spec):
+    site.kubectl("apply", "-f", "-", stdin=json.dumps({
+        "apiVersion": "migrations.kubevirt.io/v1alpha1", "kind": "MigrationPolicy", "metadata": {"name": name},
+        "spec": {"selectors": {"virtualMachineInstanceSelector": {"way": name}}, **spec}}))
+
+
+def settings(site, migrations, **configuration):
+    """Settings of the site, in the KubeVirt object; what kubectl said."""
+    if site.kubectl("get", "namespace", "kubevirt", check=False).returncode != 0:
+        site.kubectl("create", "namespace", "kubevirt")
+    done = site.kubectl("apply", "-f", "-", check=False, stdin=json.dumps({
+        "apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt", "namespace": "kubevirt"},
+        "spec": {"configuration": {"migrations": migrations, **configuration}}}))
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def migrate(site, vm):
+    return site.ferry("migrate", vm, "-o", "name").stdout.strip().rpartition("/")[2]
+
+
+def ended(site, name, phase="Succeeded"):
+    """Waits for the end; the move's status."""
+    def over():
+        m = site.api.migration(name)
+        return m and m.get("status", {}).get("phase") in ("Succeeded", "Failed") and m
+    m = wait_for(f"{name} to end", over, PATIENCE)
+    assert m["status"]["phase"] == phase, m["status"]
+    return m["status"]
+
+
+def record(site, name):
+    """The flight record of a move, as `ferry show` tells it."""
+    return site.ferry("show", name).stdout
+
+
+class Guest:
+    """A guest that is listened to; `whole` says that it is all there."""
+
+    def __init__(self, site, name, *shape_of, **annotations):
+        self.site, self.name = site, name
+        self.monitor = site.monitor(fresh=True)
+        create(site, name, *shape_of, **annotations)
+        self.monitor.wait_beats(5, PATIENCE)
+        self.mark = self.monitor.mark()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *ignored):
+        self.monitor.stop()
+        self.site.ferry("vm", "delete", self.name, "--wait", timeout=PATIENCE)
+
+    def move(self):
+        """516, 584: a success says start, end, nodes, address, uid and configuration; (its name, its state)"""
+        source = self.site.node_of(self.name)
+        name = migrate(self.site, self.name)
+        state = ended(self.site, name)["migrationState"]
+        wait_for("the VM to be on the other node", lambda: self.site.node_of(self.name) == other(source), PATIENCE)
+        for field in ("startTimestamp", "endTimestamp", "targetNodeDomainReadyTimestamp", "targetNodeAddress",
+                      "migrationConfiguration"):
+            assert state.get(field), f"{field} is not in {state}"
+        assert state["sourceNode"] == source and state["targetNode"] == other(source), state
+        assert state["completed"] and not state.get("failed"), state
+        assert state["migrationUid"] == self.site.api.migration(name)["metadata"]["uid"], state
+        self.whole()
+        return name, state
+
+    def whole(self):
+        self.monitor.wait_beats(10, PATIENCE)
+        assert not self.monitor.broken_sequence(self.mark), self.monitor.broken_sequence(self.mark)[:3]
+        pages, bad = self.monitor.verify(PATIENCE)
+        assert pages > 0 and bad == 0 and self.monitor.bad_pages() == 0, (pages, bad)
+
+
+def check_auto_converge(site):
+    """537: auto-converge: throttled until it converges, mode PreCopy, the record tells of the throttle"""
+    policy(site, "converge", allowAutoConverge=True, completionTimeoutPerGiB=1000)
+    with Guest(site, "converge", 128, 60, 48) as guest:
+        shape(site, 250)
+        name, state = guest.move()
+        assert state["mode"] == "PreCopy" and state["migrationPolicyName"] == "converge", state
+        assert re.search(r"[1-9][0-9]* %", record(site, name)), record(site, name)
+
+
+def check_post_copy(site):
+    """616: post-copy by policy ends in mode PostCopy"""
+    policy(site, "post", allowPostCopy=True, completionTimeoutPerGiB=20)
+    with Guest(site, "post", 128, 200, 96) as guest:
+        shape(site, 150)
+        name, state = guest.move()
+        assert state["mode"] == "PostCopy", state
+        assert "post-copy" in record(site, name)
+
+
+def check_pause(site):
+    """620: disruption allowed without post-copy: mode Paused, and the guest goes on afterwards"""
+    policy(site, "pause", allowWorkloadDisruption=True, allowPostCopy=False, completionTimeoutPerGiB=20)
+    with Guest(site, "pause", 128, 200, 64) as guest:
+        shape(site, 250)
+        name, state = guest.move()
+        assert state["mode"] == "Paused", state
+        assert "pause" in record(site, name)
+
+
+def relay(site, node, path):
+    done = subprocess.run(["curl", "-sS", "--unix-socket", os.path.join(site.root, node, "run/ferry/relay.sock"),
+                           f"http://relay{path}"], capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def check_multifd_and_compression(site):
+    """572: several connections on the memory channel; zstd by policy is in configuration and record"""
+    with Guest(site, "multifd", 256, 4, 32, ferry_parallel_connections="4") as guest:
+        shape(site, 200)
+        source = site.node_of("multifd")
+        most = [0]
+        over = threading.Event()
+
+        def look():
+            while not over.wait(0.05):
+                streams = relay(site, source, "/v1/streams")["streams"]
+                most[0] = max(most[0], len([s for s in streams if s["channel"] == 49152]))
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        guest.move()
+        over.set()
+        thread.join()
+        assert most[0] >= 4, f"{most[0]} connections at most on the memory channel"
+    policy(site, "zstd", experimental={"compression": "zstd"})
+    with Guest(site, "zstd", 256, 4, 32) as guest:
+        shape(site, 200)
+        name, state = guest.move()
+        assert state["migrationConfiguration"]["experimental"]["compression"] == "zstd", state
+        assert "zstd" in record(site, name), record(site, name)
+
+
+def check_bandwidth(site):
+    """520: bandwidth by policy: a move is not faster than that"""
+    policy(site, "narrow", bandwidthPerMigration="16Mi")
+    shape(site, 2000)
+    with Guest(site, "narrow", 128, 1, 16) as guest:
+        name, _ = guest.move()
+        result = json.loads(site.api.migration(name)["metadata"]["annotations"]["ferry.io/result"])
+        rate = result["transferredBytes"] / (result["totalMs"] / 1000)
+        assert rate < 1.3 * 16 * MIB, f"{rate / MIB:.1f} MiB/s"
+
+
+def sent(site, node):
+    """Bytes that the relay of a node has sent on memory channels, by move."""
+    by_move = {}
+    for s in relay(site, node, "/v1/streams")["streams"]:
+        if s["channel"] == 49152:
+            by_move[s["move"]] = by_move.get(s["move"], 0) + s["bytesOut"]
+    return by_move
+
+
+def check_three_at_once(site):
+    """Three moves share a link's rate fairly: what each sends while all three send is compared, over some seconds."""
+    settings(site, {"parallelOutboundMigrationsPerNode": 3})
+    names = ("fair-a", "fair-b", "fair-c")
+    shape(site, 2000)
+    for name in names:
+        create(site, name, 192, 1, 16)
+    node = site.node_of(names[0])
+    for name in names[1:]:
+        if site.node_of(name) != node:
+            ended(site, migrate(site, name))
+    wait_for("all on one node", lambda: {site.node_of(n) for n in names} == {node}, PATIENCE)
+    subprocess.run(["curl", "-sS", "-X", "PUT", "--unix-socket", os.path.join(site.root, node, "run/ferry/relay.sock"),
+                    "-d", json.dumps({"bytesPerS": 12 * MIB}), "http://relay/v1/rate"], check=True, capture_output=True)
+    moves = [migrate(site, name) for name in names]
+    wait_for("three moves to send", lambda: len([b for b in sent(site, node).values() if b > MIB]) == 3, PATIENCE)
+    before = sent(site, node)
+    wait_for("a good part to be sent", lambda: sum((after := sent(site, node)).get(m, 0) - b for m, b in before.items())
+             > 60 * MIB or len(after) < 3, PATIENCE)
+    after = sent(site, node)
+    shares = sorted(after.get(m, 0) - b for m, b in before.items())
+    assert len(after) == 3 and shares[0] > 0, (before, after)
+    print(f"       shares {[round(s / MIB, 1) for s in shares]} MiB", flush=True)
+    assert shares[2] < 2 * shares[0], f"unfair: {shares}"
+    subprocess.run(["curl", "-sS", "-X", "PUT", "--unix-socket", os.path.join(site.root, node, "run/ferry/relay.sock"),
+                    "-d", json.dumps({"bytesPerS": 0}), "http://relay/v1/rate"], check=True, capture_output=True)
+    for move in moves:
+        ended(site, move)
+    for name in names:
+        site.ferry("vm", "delete", name, "--wait", timeout=PATIENCE)
+
+
+def check_tls_off(site):
+    """555: TLS off in the KubeVirt object: warned of, the relays talk plainly, the move succeeds"""
+    said = settings(site, {"disableTLS": True})
+    assert "Warning" in said and "disableTLS" in said, said
+    shape(site, 60)
+    with Guest(site, "plain", 128, 1, 16) as guest:
+        source = site.node_of("plain")
+        name = migrate(site, "plain")
+        modes = wait_for("the target's relay to know it",
+                         lambda: [t["tls"] for t in relay(site, other(source), "/v1/targets")["targets"]], PATIENCE)
+        assert modes == ["plain"], modes
+        shape(site, 2000)
+        ended(site, name)
+        guest.whole()
+    settings(site, {"disableTLS": False})
+
+
+def check_back_and_forth(site):
+    """531: ten moves in a row, each with all that a success must say"""
+    with Guest(site, "pendulum", 96, 4, 24) as guest:
+        shape(site, 2000)
+        for _ in range(10):
+            guest.move()
+        wait_for("one QEMU", lambda: len(site.qemus()) == 1, PATIENCE)
+
+
+def cancelled(site, name, vm, node):
+    done = site.run("cancel", name, "--wait", timeout=PATIENCE)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+
+    def clean():
+        left = [s for d in site.pod_dirs() for s in os.listdir(os.path.join(d, "m"))]
+        pods = [p for p in site.api.list("pods") if p.get("status", {}).get("phase") in ("Pending", "Running")]
+        return not left and len(pods) == 1
+    wait_for("nothing to be left of the move", clean, PATIENCE)
+    assert site.node_of(vm) == node
+
+
+def check_cancel(site):
+    """565, 567, 568: cancelled in every phase that can be held: nothing is left, the guest has noticed nothing"""
+    with Guest(site, "undone", 128, 1, 16) as guest:
+        node = site.node_of("undone")
+        site.kubectl("cordon", other(node))
+        name = site.api.create("virtualmachineinstancemigrations", {
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
+            "metadata": {"generateName": "undone-"}, "spec": {"vmiName": "undone"}})["metadata"]["name"]
+        wait_for("it to look for a node", lambda: site.api.migration(name).get("status", {}).get("phase") ==
+                 "Scheduling", PATIENCE)
+        cancelled(site, name, "undone", node)
+        site.kubectl("uncordon", other(node))
+
+        pid = site.pid(f"{other(node)}-relay")
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            name = migrate(site, "undone")
+            wait_for("the target to prepare", lambda: site.api.migration(name).get("status", {}).get("phase") ==
+                     "PreparingTarget", PATIENCE)
+            site.ferry("cancel", name)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        wait_for("it to be over", lambda: (m := site.api.migration(name)) is None or
+                 m["status"].get("phase") == "Failed", PATIENCE)
+
+        launcher = next(pid for pid, command in processes()
+                        if re.match(r"\S*ferry-launcher ", command) and site.owns(pid, node))
+        os.kill(launcher, signal.SIGSTOP)
+        try:
+            name = migrate(site, "undone")
+            wait_for("the target to be ready", lambda: site.api.migration(name).get("status", {}).get("phase") ==
+                     "TargetReady", PATIENCE)
+            site.ferry("cancel", name)
+        finally:
+            os.kill(launcher, signal.SIGCONT)
+        wait_for("it to be over", lambda: (m := site.api.migration(name)) is None or
+                 m["status"].get("phase") == "Failed", PATIENCE)
+
+        shape(site, 20)
+        name = migrate(site, "undone")
+        wait_for("it to run", lambda: site.api.migration(name).get("status", {}).get("phase") == "Running", PATIENCE)
+        cancelled(site, name, "undone", node)
+        shape(site, 2000)
+        guest.whole()
+
+
+def check_drains(site):
+    """592, 595, 600: two guests, one move at a time by the cluster's limit; then `kubectl drain` the other way"""
+    settings(site, {"parallelMigrationsPerCluster": 1}, evictionStrategy="LiveMigrate")
+    shape(site, 2000)
+    for name in ("one", "two"):
+        create(site, name, 64, 1, 8)
+    node = site.node_of("one")
+    if site.node_of("two") != node:
+        ended(site, migrate(site, "two"))
+    most = [0]
+    stop = threading.Event()
+
+    def count():
+        while not stop.is_set():
+            moves = site.api.list("virtualmachineinstancemigrations")
+            most[0] = max(most[0], len([m for m in moves if m.get("status", {}).get("phase") in
+                                        ("Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running")]))
+    thread = threading.Thread(target=count, daemon=True)
+    thread.start()
+    try:
+        site.ferry("drain", node, timeout=PATIENCE)
+    finally:
+        stop.set()
+        thread.join()
+    assert {site.node_of("one"), site.node_of("two")} == {other(node)}
+    assert most[0] == 1, f"{most[0]} moves at once"
+    site.ferry("undrain", node)
+    drain = subprocess.run(["kubectl", "drain", other(node), "--pod-selector=kubevirt.io=virt-launcher",
+                            "--delete-emptydir-data", "--force", "--timeout=240s"], env=site.environment(), text=True,
+                           capture_output=True, timeout=300)
+    assert drain.returncode == 0, drain.stdout + drain.stderr
+    wait_for("both to be back", lambda: {site.node_of("one"), site.node_of("two")} == {node}, PATIENCE)
+    site.kubectl("uncordon", other(node))
+    for name in ("one", "two"):
+        site.ferry("vm", "delete", name, "--wait", timeout=PATIENCE)
+
+
+def run(bin_dir, *checks):
+    with Site(bin_dir) as site:
+        for check in checks:
+            check(site)
+            print(f"ok     {check.__name__}", flush=True)
+
+
+def test_strategies(bin_dir):
+    run(bin_dir, check_auto_converge, check_post_copy, check_pause)
+
+
+def test_transport(bin_dir):
+    run(bin_dir, check_multifd_and_compression, check_bandwidth, check_tls_off)
+
+
+def test_sharing(bin_dir):
+    run(bin_dir, check_three_at_once)
+
+
+def test_operations(bin_dir):
+    run(bin_dir, check_cancel, check_drains, check_back_and_forth)
+
+
+scenario.need_root()
+scenario.main(globals())
