@@ -53,10 +53,10 @@ struct state_migration {
     char abort_detail[256]; /* figures that justify an abort of our own */
     bool abort_accepted;    /* libvirt took the abort */
     enum state_abort_status abort_status;
-    enum strategy_mode mode;       /* source only; written before libvirt is asked */
-    bool suspended;                /* we paused the guest: so that the move ends, or before post-copy */
-    int64_t recoveries;            /* of a broken post-copy */
-    int64_t disk_bytes;            /* source only: of the disks that are copied */
+    enum strategy_mode mode; /* source only; written before libvirt is asked */
+    bool suspended;          /* we paused the guest: so that the move ends, or before post-copy */
+    int64_t recoveries;      /* of a broken post-copy */
+    int64_t disk_bytes;      /* source only: of the disks that are copied */
     bool incoming_seen, finalized; /* target only */
     bool never_ran;                /* target, failed: its vCPUs never ran and never will */
     char failure_reason[512];
