@@ -54,7 +54,8 @@ def settings(site, migrations, **configuration):
     if site.kubectl("get", "namespace", "kubevirt", check=False).returncode != 0:
         site.kubectl("create", "namespace", "kubevirt")
     done = site.kubectl("apply", "-f", "-", check=False, stdin=json.dumps({
-        "apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt", "namespace": "kubevirt"},
+        "apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {
+            "name": "kubevirt", "namespace": "kubevirt", "annotations": {"ferry.io/parallelInboundMigrationsPerNode": "3"}},
         "spec": {"configuration": {"migrations": migrations, **configuration}}}))
     assert done.returncode == 0, done.stdout
     return done.stdout
