@@ -1,10 +1,10 @@
 /* Theory of operation.
  *
  * Two informers follow the VMIs that live here and those that are coming here, a third the pods of
- * this node. Their changes put "NAMESPACE/NAME" into the work queue; while something is under way
- * a look asks to be repeated. Each look (look.h) reads VMI, launcher and relay afresh and takes
- * the next step. What is remembered between looks may be lost without harm, so a restart at any
- * moment changes nothing for a running move.
+ * this node. Their changes put "NAMESPACE/NAME" into the work queue, and so does what launchers
+ * tell by themselves (follow.h); while something is under way a look asks to be repeated. Each look
+ * (look.h) reads VMI, launcher and relay afresh and takes the next step. What is remembered between
+ * looks may be lost without harm, so a restart at any moment changes nothing for a running move.
  *
  * The key SWEEP makes the relay forget moves that this node has no part in any more: those that
  * ended while the handler was away, and sources whose VMI has left for its new node. The key
@@ -26,6 +26,7 @@
 #include "handler/names.h"
 #include "handler/node_api.h"
 #include "handler/relay_client.h"
+#include "handler/renewal.h"
 #include "kube/queue.h"
 
 enum {
@@ -58,7 +59,8 @@ struct handler {
     struct migration_net *network;
     char network_told[MIGRATION_NET_TEXT]; /* its trouble; the key's worker's own */
     struct handler_config cfg;
-    struct node_api *api; /* the sweeping worker's while workers run */
+    struct node_api *api; /* the sweeping worker's while workers run, as is `renewal` */
+    struct renewal renewal;
 
     pthread_mutex_t lock; /* guards the list; an entry belongs to the worker of its VMI */
     struct remembered *memories;
@@ -95,6 +97,14 @@ static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
             enqueue(ctx, m->namespace_, m->owners[i].name);
         }
     }
+}
+
+/* A launcher had something to say. */
+static void on_launcher(void *ctx, const char *key)
+{
+    struct handler *h = ctx;
+
+    kube_queue_add(h->queue, key, KUBE_PRIORITY_USER);
 }
 
 /* ---- looks ------------------------------------------------------------------------------------
@@ -321,6 +331,9 @@ static int sweep(struct handler *h, struct kube_again *again)
         ferry_debug("cannot clean up the relay, trying on", F_ERR(&err));
     }
     sweep_memories(h);
+    if (renewal_look(&h->renewal, ferry_now_unix_ms(), &err) < 0) {
+        ferry_warn("certificates were not renewed, trying on", F_ERR(&err));
+    }
     node_api_refresh(h->api);
     heartbeat_set_port(h->heartbeat, node_api_port(h->api));
     ask_again(again, busy ? SWEEP_BUSY_MS : SWEEP_MS);
@@ -481,8 +494,14 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
                                  .records_dir = cfg->records_dir,
                                  .resume_window_s = cfg->resume_window_s};
     h->cfg = *cfg;
+    h->renewal = (struct renewal){.client = cfg->client,
+                                  .node = cfg->node,
+                                  .pki_dir = cfg->pki_dir,
+                                  .kubeconfig = cfg->kubeconfig,
+                                  .percent = cfg->renew_percent};
     pthread_mutex_init(&h->lock, NULL);
     h->queue = kube_queue_new(NULL);
+    h->node.follow = follow_new(on_launcher, h);
     int rc = run(h, stopping, err);
     if (rc < 0) {
         handler_stop(h);
@@ -498,6 +517,7 @@ void handler_stop(struct handler *h)
         return;
     }
     kube_workers_stop(h->workers);
+    follow_free(h->node.follow);
     node_api_stop(h->api);
     struct kube_informer *all[] = {h->pods, h->here, h->coming};
     for (size_t i = 0; i < 3; i++) {

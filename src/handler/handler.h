@@ -13,8 +13,10 @@ struct handler_config {
     const char *pods_dir, *relay_socket;
     const char *records_dir, *pki_dir;
     const char *api_socket; /* handler.sock */
-    int api_port;           /* of the node API; 0 = any that is free */
-    int resume_window_s;    /* how long a move's streams are held while their path is away */
+    const char *kubeconfig;
+    int renew_percent;   /* of a certificate's life, then it is renewed */
+    int api_port;        /* of the node API; 0 = any that is free */
+    int resume_window_s; /* how long a move's streams are held while their path is away */
 };
 
 struct handler;

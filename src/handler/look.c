@@ -89,6 +89,10 @@ void look_begin(struct look *l)
     } else if (!ferry_streq(pod->u.pod.phase, "Running")) {
         l->view.reach = LAUNCHER_STARTING;
     } else {
+        ferry_cleanup_free char *key = ferry_asprintf(
+            "%s/%s", l->vmi->meta->namespace_ ? l->vmi->meta->namespace_ : "", l->vmi->meta->name);
+
+        follow_launcher(l->node->follow, l->socket, key);
         look_refresh(l);
     }
 }

@@ -7,6 +7,7 @@
 
 #include "api/object.h"
 #include "handler/face.h"
+#include "handler/follow.h"
 #include "handler/launcher_status.h"
 #include "kube/client.h"
 #include "kube/informer.h"
@@ -19,6 +20,7 @@ struct look_node { /* this node; the same for all looks */
     struct kube_client *client;
     struct kube_informer *pods;
     struct kube_recorder *recorder;
+    struct follow *follow; /* of launchers' events */
     const char *name, *address;
     struct migration_net *network;
     const char *pods_dir, *relay_socket;

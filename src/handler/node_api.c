@@ -1,9 +1,8 @@
 /* Theory of operation.
  *
  * Two servers share one handler function: HTTPS on the node's address, and the unix socket. Each
- * call looks at caches, launchers and relay at that moment and keeps nothing. libmicrohttpd reads
- * certificates once, so a renewed one means a new server on the same port; calls that are under way
- * end first. */
+ * call looks at caches, launchers and relay at that moment and keeps nothing. A renewed certificate
+ * is for new connections; calls that are under way go on. */
 #include "handler/node_api.h"
 
 #include <arpa/inet.h>
@@ -152,6 +151,26 @@ static int serve_remote(struct node_api *a, struct ferry_error *err)
     return rc;
 }
 
+/* Calls that are under way go on. */
+static int serve_renewed(struct node_api *a, struct timespec at, struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf cert = {0};
+    ferry_cleanup(wipe) struct ferry_buf key = {0};
+    int rc = read_pem(a->cfg.pki_dir, "node.crt", &cert, err);
+
+    if (rc == 0) {
+        rc = read_pem(a->cfg.pki_dir, "node.key", &key, err);
+    }
+    if (rc == 0) {
+        rc = http_server_renew(a->remote, cert.data, key.data, err);
+    }
+    if (rc == 0) {
+        a->certificate = at;
+        ferry_info("the node API has a new certificate");
+    }
+    return rc;
+}
+
 void node_api_refresh(struct node_api *a)
 {
     struct timespec at;
@@ -161,13 +180,9 @@ void node_api_refresh(struct node_api *a)
         (a->remote && at.tv_sec == a->certificate.tv_sec && at.tv_nsec == a->certificate.tv_nsec)) {
         return;
     }
-    if (a->remote) {
-        ferry_info("the node's certificate was renewed");
-        http_server_stop(a->remote);
-        a->remote = NULL;
-    }
-    if (serve_remote(a, &err) < 0) {
-        ferry_warn("the node API is not served over HTTPS, trying on", F_ERR(&err));
+    if ((a->remote ? serve_renewed(a, at, &err) : serve_remote(a, &err)) < 0) {
+        ferry_warn("the node API is not served with the present certificate, trying on",
+                   F_ERR(&err));
     }
 }
 

@@ -20,9 +20,12 @@
 /* The most that a relay holds streams for, and its default. */
 enum { RESUME_WINDOW_MAX_S = 240 };
 
+/* Of a certificate's life, then it is renewed: time enough for an API server that is away. */
+enum { RENEW_PERCENT = 66 };
+
 struct settings {
     const char *root, *node, *kubeconfig, *address, *interface;
-    int api_port, resume_window_s;
+    int api_port, resume_window_s, renew_percent;
 };
 
 static int check(const struct settings *s, struct ferry_error *err)
@@ -46,6 +49,10 @@ static int check(const struct settings *s, struct ferry_error *err)
     if (s->resume_window_s < 0 || s->resume_window_s > RESUME_WINDOW_MAX_S) {
         return ferry_fail(err, FERRY_INVALID, "--resume-window: %d is not in the range 0 to %d",
                           s->resume_window_s, RESUME_WINDOW_MAX_S);
+    }
+    if (s->renew_percent > 99) {
+        return ferry_fail(err, FERRY_INVALID, "--renew-at: %d is not in the range 0 to 99",
+                          s->renew_percent);
     }
     if (*s->root && *s->root != '/') {
         return ferry_fail(err, FERRY_INVALID, "--root: '%s' is not an absolute path", s->root);
@@ -107,6 +114,8 @@ static int run(const struct settings *s, struct ferry_error *err)
                                                     .pki_dir = pki,
                                                     .api_socket = socket,
                                                     .api_port = s->api_port,
+                                                    .kubeconfig = kubeconfig,
+                                                    .renew_percent = s->renew_percent,
                                                     .resume_window_s = s->resume_window_s},
                            stop_asked, &handler, err);
     }
@@ -122,8 +131,10 @@ static int run(const struct settings *s, struct ferry_error *err)
 
 int main(int argc, char **argv)
 {
-    struct settings s = {
-        .root = "", .interface = "migration0", .resume_window_s = RESUME_WINDOW_MAX_S};
+    struct settings s = {.root = "",
+                         .interface = "migration0",
+                         .resume_window_s = RESUME_WINDOW_MAX_S,
+                         .renew_percent = RENEW_PERCENT};
     struct ferry_log_options lo = {0};
     struct ferry_error err;
     const struct ferry_option options[] = {
@@ -136,6 +147,8 @@ int main(int argc, char **argv)
          "of the node API on that address (default: any; the Node object tells)"},
         {"resume-window", 0, FERRY_OPTION_INT, &s.resume_window_s, "SECONDS",
          "a move waits that long for a path that is away (default: 240, the most)"},
+        {"renew-at", 0, FERRY_OPTION_INT, &s.renew_percent, "PERCENT",
+         "of their life the node's certificates are renewed (default: 66; 0 = at every look)"},
         {"root", 0, FERRY_OPTION_STRING, &s.root, "DIR", "prefix of all paths (default: none)"},
         {"kubeconfig", 0, FERRY_OPTION_STRING, &s.kubeconfig, "FILE",
          "how to reach the API (default: ROOT/var/lib/ferry/node.kubeconfig)"},

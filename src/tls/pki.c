@@ -454,6 +454,29 @@ int pki_fingerprint(const char *pem, char hex[PKI_FINGERPRINT_SIZE], struct ferr
     return 0;
 }
 
+static int seconds_of(const ASN1_TIME *time, int64_t *ret)
+{
+    struct tm tm;
+
+    if (!time || !ASN1_TIME_to_tm(time, &tm)) {
+        return -1;
+    }
+    *ret = (int64_t)timegm(&tm);
+    return 0;
+}
+
+int pki_lifetime(const char *pem, int64_t *ret_begin_s, int64_t *ret_end_s, struct ferry_error *err)
+{
+    ferry_cleanup(BIO_free_allp) BIO *bio = BIO_new_mem_buf(pem, -1);
+    ferry_cleanup(X509_freep) X509 *x = bio ? PEM_read_bio_X509(bio, NULL, NULL, NULL) : NULL;
+
+    if (!x || seconds_of(X509_get0_notBefore(x), ret_begin_s) < 0 ||
+        seconds_of(X509_get0_notAfter(x), ret_end_s) < 0) {
+        return sslerr_fail(err, FERRY_INVALID, "reading the dates of a certificate");
+    }
+    return 0;
+}
+
 int pki_check_request(const char *request_pem, struct ferry_error *err)
 {
     X509_REQ *req = NULL;

@@ -41,6 +41,9 @@ int pki_check_request(const char *request_pem, struct ferry_error *err);
  * the key with pki_key_free(). */
 int pki_request(const char *common_name, char **ret_request_pem, char **ret_key_pem,
                 struct ferry_error *err);
+/* From when until when a certificate (PEM) is good, in seconds since 1970. */
+int pki_lifetime(const char *cert_pem, int64_t *ret_begin_s, int64_t *ret_end_s,
+                 struct ferry_error *err);
 /* SHA-256 of a certificate (PEM) in hex: what a person compares. */
 enum { PKI_FINGERPRINT_SIZE = 65 };
 int pki_fingerprint(const char *cert_pem, char hex[PKI_FINGERPRINT_SIZE], struct ferry_error *err);

@@ -90,7 +90,12 @@ class Hosts:
         root = ["--root", self.root(name), "--node", name]
         self.start(self.netns(name), name, "ferry-relay", "serve", *root)
         self.start(self.netns(name), name, "ferry-pods", *root)
-        self.start(self.netns(name), name, "ferry-handler", *root, "--node-address", environment["FERRY_NODE_ADDRESS"])
+        self.start(self.netns(name), name, "ferry-handler", *root, "--node-address", environment["FERRY_NODE_ADDRESS"],
+                   "--renew-at", "0")  # with every look, so that a move meets it, too
+
+    def certificate(self, name, which):
+        with open(os.path.join(self.root(name), "var/lib/ferry/pki", which + ".crt")) as f:
+            return f.read()
 
     def nodes(self):
         return {n["metadata"]["name"]: any(c["type"] == "Ready" and c["status"] == "True" for c in n["status"]["conditions"])
@@ -140,12 +145,14 @@ def test_join(bin_dir):
     try:
         hosts.serve()
         check_tokens(hosts)
+        joined = {(name, which): hosts.certificate(name, which) for name in hosts.names for which in ("node", "relay")}
         for name in hosts.names:
             hosts.start_node(name)
         wait_for("both nodes to be ready", lambda: hosts.nodes() == {"one": True, "two": True}, 90)
         hosts.ferry("vm", "create", "vm", "--memory", "64Mi", "--wait")
         done = hosts.ferry("migrate", "vm", "--watch")
         assert "moved from" in done, done
+        check_renewal(hosts, joined)
         check_removal(hosts)
         hosts.ferry("vm", "delete", "vm", "--wait")
         failed = False
@@ -171,6 +178,20 @@ def check_tokens(hosts):
     refused(hosts.run(hosts.hub, "token", "create", "Not_A_Name"), "name for the node")
 
 
+def check_renewal(hosts, joined):
+    """Certificates are replaced while the programs run; keys stay their owners', the node API has the new one, moves go on."""
+    for (name, which), old in joined.items():
+        wait_for(f"a new certificate of {name}'s {which}", lambda: hosts.certificate(name, which) != old)
+        key = os.path.join(hosts.root(name), "var/lib/ferry/pki", which + ".key")
+        st = os.stat(key)
+        assert (st.st_mode & 0o777, st.st_uid) == (0o600, 0 if which == "node" else 61200), (key, oct(st.st_mode), st.st_uid)
+    wait_for("the node API to have the new one", lambda: all("the node API has a new certificate" in open(hosts.log(n)).read()
+                                                             for n in hosts.names))
+    done = hosts.ferry("migrate", "vm", "--watch")
+    assert "moved from" in done, done
+    assert all(hosts.nodes().values()), hosts.nodes()
+
+
 def check_removal(hosts):
     """A node with a VM stays unless forced; a removed one is refused everywhere and may join again."""
     vmi = json.loads(hosts.ferry("vm", "list", "-o", "json"))["items"][0]
@@ -182,6 +203,10 @@ def check_removal(hosts):
     config = os.path.join(hosts.root(other), "var/lib/ferry/node.kubeconfig")
     done = hosts.run(hosts.netns(other), "node", "list", "--kubeconfig", config)
     refused(done, "removed")
+    # Nor does it get new ones: what was removed does not renew itself back in.
+    stays = hosts.certificate(other, "node")
+    wait_for("a renewal to be refused", lambda: "certificates were not renewed" in open(hosts.log(other)).read(), 120)
+    assert hosts.certificate(other, "node") == stays
 
 
 scenario.need_root()

@@ -60,7 +60,10 @@ def answers(lab):
 
 
 def checks(lab, uid):
-    """Both ends of a move under way find nothing wrong, handshakes included."""
+    """382: both ends know a move by the UID of its VMI, and find nothing wrong with it, handshakes included."""
+    key = lab.api.vmi("vm")["metadata"]["uid"]
+    assert [s["key"] for s in lab.relay("h1", "/v1/sources")["sources"]] == [key]
+    assert [t["key"] for t in lab.relay("h2", "/v1/targets")["targets"]] == [key]
     for node, role in zip(NODES, ("source", "target")):
         report = lab.local_api(node, "/v1/checks/" + uid)
         assert report["role"] == role and report["ok"], report

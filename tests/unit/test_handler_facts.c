@@ -4,7 +4,9 @@
 
 #include "handler/address.h"
 #include "handler/face.h"
+#include "handler/follow.h"
 #include "handler/recovery.h"
+#include "handler/renewal.h"
 #include "handler/source_decide.h"
 #include "handler/target_decide.h"
 
@@ -67,10 +69,13 @@ static void source(void **state)
          NULL},
         {"345 abort, empty status in both", VMI(PUBLISHED STARTED ABORT ",\"abortStatus\":\"\""),
          SOURCE(",\"abortStatus\":\"\""), SOURCE_CANCEL, NULL, NULL},
-        {"346 348 aborting", VMI(PUBLISHED STARTED ABORT ",\"abortStatus\":\"Aborting\""),
+        {"346 aborting; 348 as the launcher says, too",
+         VMI(PUBLISHED STARTED ABORT ",\"abortStatus\":\"Aborting\""),
          SOURCE(",\"abortStatus\":\"Aborting\""), SOURCE_NOTHING, NULL, NULL},
         {"349 abort succeeded", VMI(PUBLISHED STARTED ABORT ",\"abortStatus\":\"Succeeded\""),
          SOURCE(",\"abortStatus\":\"Succeeded\""), SOURCE_NOTHING, NULL, NULL},
+        {"350 a cancel that failed is asked for again; 351 one that was asked for is sent",
+         VMI(PUBLISHED STARTED ABORT), SOURCE(""), SOURCE_CANCEL, NULL, NULL},
         {"the target is lost in post-copy", VMI(PUBLISHED STARTED),
          MIGRATION("paused", "postcopy-failed", "source", "failed",
                    ",\"mode\":\"PostCopy\",\"failureReason\":\"gone\",\"reasonCode\":"
@@ -180,6 +185,22 @@ static void target(void **state)
          TARGET_NOTHING,
          "/completed\",\"value\":true|!/spec",
          TARGET_COMPLETED},
+        {"370 a move that failed is let go of, and its launcher with it",
+         COMING,
+         VMI(",\"completed\":true,\"failed\":true"),
+         DOMAIN("none", ""),
+         {0},
+         TARGET_UNLISTEN,
+         NULL,
+         TARGET_NO_EVENT},
+        {"378 listening, and cancelled here: the launcher is still looked at",
+         COMING,
+         VMI(",\"abortRequested\":true"),
+         MIGRATION("none", "", "target", "failed", ",\"failureReason\":\"x\""),
+         {.relay = {.listening = true}},
+         TARGET_NOTHING,
+         NULL,
+         TARGET_NO_EVENT},
         {"379 final clean-up leaves the spec alone",
          COMING,
          VMI(",\"completed\":true,\"failed\":true"),
@@ -329,6 +350,63 @@ static void replies(void **state)
     }
 }
 
+/* What a launcher tells by itself, and whether it is a reason to look. */
+static void lines_of_launchers(void **state)
+{
+    static const struct {
+        const char *line;
+        bool matters;
+    } cases[] = {
+        {"{\"seq\":1,\"type\":\"domain\",\"state\":\"running\"}", true},
+        {"{\"seq\":2,\"type\":\"migration\",\"uid\":\"u\"}", true},
+        {"{\"seq\":3,\"type\":\"sample\",\"remainingBytes\":5}", false},
+        {"{\"type\":7}", false},
+        {"[\"domain\"]", false},
+        {"{\"type\":\"domain\"", false},
+        {"", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        print_message("  %s\n", cases[i].line);
+        assert_int_equal(follow_line_matters(cases[i].line, strlen(cases[i].line)),
+                         cases[i].matters);
+    }
+}
+
+static void a_kubeconfig_names_files(void **state)
+{
+    static const char *const had = "users:\n- name: n\n  user:\n    client-certificate-data: QUJD\n"
+                                   "    client-key-data: REVG\ncurrent-context: x\n";
+    static const char *const names = "users:\n- name: n\n  user:\n    client-certificate: "
+                                     "pki/node.crt\n    client-key: pki/node.key\n"
+                                     "current-context: x\n";
+    ferry_cleanup_free char *first = renewal_kubeconfig(had);
+    ferry_cleanup_free char *again = renewal_kubeconfig(names);
+
+    (void)state;
+    assert_string_equal(first, names);
+    assert_string_equal(again, names);
+}
+
+static void when_certificates_are_renewed(void **state)
+{
+    static const struct {
+        int64_t begin, end;
+        int percent;
+        int64_t due;
+    } cases[] = {
+        {1000, 4000, 66, 2980}, {0, 2592000, 66, 1710720}, {1000, 4000, 0, 1000},
+        {1000, 4000, 99, 3970}, {4000, 1000, 66, 4000}, /* one that was never good */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(renewal_due_s(cases[i].begin, cases[i].end, cases[i].percent),
+                         cases[i].due);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +417,9 @@ int main(void)
         cmocka_unit_test(no_migration_interface),
         cmocka_unit_test(asks),
         cmocka_unit_test(replies),
+        cmocka_unit_test(lines_of_launchers),
+        cmocka_unit_test(when_certificates_are_renewed),
+        cmocka_unit_test(a_kubeconfig_names_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
