@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: all check check-vm check-faults check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane bench-migrate lint asan tsan fuzz install setup clean
+.PHONY: all check check-vm check-faults check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane bench-migrate lint asan tsan fuzz install setup clean check-sim
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -52,6 +52,12 @@ lint: setup
 	tools/lint
 
 bench: bench-relay bench-api bench-control bench-dataplane bench-migrate
+# Thousands of random histories of the controllers over virtual time; a failing seed is printed and replays exactly.
+SEEDS ?= 5000
+check-sim: all
+	build/tests/sim/sim --from 1 --count $(SEEDS)
+
+bench: bench-relay bench-api bench-control bench-dataplane
 
 bench-relay: all
 	@scripts/setup --bench

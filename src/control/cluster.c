@@ -6,6 +6,17 @@
 #include "base/str.h"
 #include "control/names.h"
 
+int64_t cluster_now_ms(struct cluster *c, struct steady *ret)
+{
+    pthread_mutex_lock(&c->clock_lock);
+    int64_t now_ms = ferry_now_unix_ms();
+
+    steady_look(&c->steady, now_ms, ferry_now_ns() / FERRY_NS_PER_MS);
+    *ret = c->steady;
+    pthread_mutex_unlock(&c->clock_lock);
+    return now_ms;
+}
+
 void cluster_storage_done(struct cluster_storage *s)
 {
     kube_snapshot_done(&s->claims);

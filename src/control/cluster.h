@@ -2,6 +2,8 @@
  * cache per kind, and views of a VMI's objects made from them. Any thread. */
 #pragma once
 
+#include <pthread.h>
+
 #include "control/migration_decide.h"
 #include "control/plan_apply.h"
 #include "kube/client.h"
@@ -16,7 +18,12 @@ struct cluster {
     struct migration_settings settings;
     bool embedded;                 /* there is no kubelet and no Multus */
     struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */
+    pthread_mutex_t clock_lock;
+    struct steady steady; /* under `clock_lock` */
 };
+
+/* The wall clock, and how it was set so far. */
+int64_t cluster_now_ms(struct cluster *c, struct steady *ret);
 
 /* What is known of the claims that a VMI names. */
 struct cluster_storage {

@@ -275,6 +275,28 @@ static void write_evictable(const struct control_metrics_view *v, struct ferry_b
     }
 }
 
+/* Since when a VM is called Migrating: from the start of its move. */
+static void write_migrating(const struct control_metrics_view *v, struct ferry_buf *out)
+{
+    static const char name[] = "kubevirt_vm_migrating_status_last_transition_timestamp_seconds";
+
+    begin(out, name, "When the VM began to be moved, while it is.");
+    for (size_t i = 0; i < v->n_vms; i++) {
+        const struct api_vm *vm = &v->vms[i]->u.vm;
+
+        for (size_t k = 0; ferry_streq(vm->printable_status, "Migrating") && k < v->n_vmis; k++) {
+            const struct api_vmi *vmi = &v->vmis[k]->u.vmi;
+
+            if (ferry_streq(vmi->meta.name, vm->meta.name) &&
+                ferry_streq(vmi->meta.namespace_, vm->meta.namespace_) && vmi->migration.start_ms) {
+                ferry_buf_printf(out, "%s{name=\"%s\",namespace=\"%s\"} %.3f\n", name,
+                                 vm->meta.name, vm->meta.namespace_,
+                                 (double)vmi->migration.start_ms / 1000);
+            }
+        }
+    }
+}
+
 void control_metrics_write(struct control_metrics *m, const struct control_metrics_view *view,
                            struct ferry_buf *out)
 {
@@ -295,9 +317,6 @@ void control_metrics_write(struct control_metrics *m, const struct control_metri
     begin(out, "kubevirt_vmi_number_of_outdated", "VMs whose launcher is of an older image.");
     ferry_buf_printf(out, "kubevirt_vmi_number_of_outdated %zu\n", view->outdated);
     write_waiting(view, out);
-    begin(out, "kubevirt_workqueue_depth", "Keys that wait for a worker.");
-    for (size_t i = 0; i < view->n_queues; i++) {
-        ferry_buf_printf(out, "kubevirt_workqueue_depth{name=\"%s\"} %zu\n", view->queues[i].name,
-                         view->queues[i].depth);
-    }
+    write_migrating(view, out);
+    queue_metrics_write(view->queues, view->n_queues, out);
 }

@@ -4,6 +4,7 @@
 
 #include "api/object.h"
 #include "base/str.h"
+#include "control/queue_metrics.h"
 
 /* Counts what passes; any thread. */
 struct control_metrics;
@@ -14,18 +15,15 @@ void control_metrics_free(struct control_metrics *m); /* takes NULL */
 void control_metrics_seen(struct control_metrics *m, const struct api_object *old,
                           const struct api_object *now);
 
-struct control_metrics_queue {
-    const char *name;
-    size_t depth;
-};
-
 struct control_metrics_view {
     const struct api_object *const *migrations, *const *vmis;
     size_t n_migrations, n_vmis;
     const char *cluster_strategy; /* eviction strategy of the KubeVirt object, or NULL */
     size_t outdated;
-    const struct control_metrics_queue *queues;
+    const struct queue_metrics *queues;
     size_t n_queues;
+    const struct api_object *const *vms;
+    size_t n_vms;
 };
 void control_metrics_write(struct control_metrics *m, const struct control_metrics_view *view,
                            struct ferry_buf *out);

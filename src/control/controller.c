@@ -115,6 +115,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->cluster.settings = cfg->settings;
     c->embedded = c->cluster.embedded = cfg->embedded;
     c->cluster.config = cluster_config_new();
+    pthread_mutex_init(&c->cluster.clock_lock, NULL);
     pthread_mutex_init(&c->lock, NULL);
     for (int i = 0; i < QUEUE_COUNT; i++) {
         c->queues[i] = kube_queue_new(NULL);
@@ -176,6 +177,7 @@ void controller_stop(struct controller *c)
     }
     cluster_config_free(c->cluster.config);
     written_free(c->cluster.writer.written);
+    pthread_mutex_destroy(&c->cluster.clock_lock);
     watches_done(c);
     pthread_mutex_destroy(&c->lock);
     free(c);
@@ -197,16 +199,17 @@ void controller_metrics(struct controller *c, struct ferry_buf *out)
         {QUEUE_NODE, "ferry-node"},
     };
     enum { N = sizeof(names) / sizeof(names[0]) };
-    struct control_metrics_queue queues[N];
+    struct queue_metrics queues[N];
     struct migration_settings settings;
     api_cleanup_object struct api_object *kubevirt = cluster_config_get(&c->cluster, &settings);
     kube_cleanup_snapshot struct kube_snapshot migrations =
         kube_informer_list(c->cluster.migrations);
     kube_cleanup_snapshot struct kube_snapshot vmis = kube_informer_list(c->cluster.vmis);
+    kube_cleanup_snapshot struct kube_snapshot vms = kube_informer_list(c->cluster.vms);
 
     for (size_t i = 0; i < N; i++) {
-        queues[i] = (struct control_metrics_queue){names[i].name,
-                                                   kube_queue_ready(c->queues[names[i].queue])};
+        queues[i].name = names[i].name;
+        kube_queue_figures(c->queues[names[i].queue], &queues[i].figures);
     }
     control_metrics_write(
         c->metrics,
@@ -215,6 +218,8 @@ void controller_metrics(struct controller *c, struct ferry_buf *out)
             .n_migrations = migrations.n,
             .vmis = (const struct api_object *const *)vmis.items,
             .n_vmis = vmis.n,
+            .vms = (const struct api_object *const *)vms.items,
+            .n_vms = vms.n,
             .cluster_strategy =
                 kubevirt ? api_json_str(kubevirt->root, "/spec/configuration/evictionStrategy")
                          : NULL,

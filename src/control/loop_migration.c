@@ -24,7 +24,6 @@ struct loop_migration {
     struct cluster *cluster;
     pthread_mutex_t lock; /* guards all below */
     struct limits_ledger *ledger;
-    struct steady steady;
 };
 
 struct loop_migration *loop_migration_new(struct cluster *c)
@@ -60,6 +59,8 @@ struct surroundings {
     struct migration_settings settings;
     struct api_object *kubevirt, *ns; /* or NULL */
     struct kube_snapshot policies;
+    struct steady steady; /* with the wall clock as it was then */
+    int64_t now_ms;
 };
 
 static struct surroundings look_around(struct cluster *c, const char *ns)
@@ -68,6 +69,7 @@ static struct surroundings look_around(struct cluster *c, const char *ns)
                              .policies = kube_informer_list(c->policies)};
 
     s.kubevirt = cluster_config_get(c, &s.settings);
+    s.now_ms = cluster_now_ms(c, &s.steady);
     return s;
 }
 
@@ -110,6 +112,7 @@ static struct migration_view make_view(struct cluster *c, const struct api_objec
         .policies = (const struct api_object *const *)s->policies.items,
         .n_policies = s->policies.n,
         .settings = &s->settings,
+        .steady = s->steady,
     };
 
     if (ours) {
@@ -125,8 +128,6 @@ static struct migration_view make_view(struct cluster *c, const struct api_objec
 static void update_ledger_locked(struct loop_migration *l, const struct cluster_family *f,
                                  const struct surroundings *s)
 {
-    int64_t now_ms = ferry_now_unix_ms();
-
     limits_ledger_set(l->ledger, &s->settings.limits);
     for (size_t i = 0; i < f->migrations.n; i++) {
         const struct api_object *m = f->migrations.items[i];
@@ -137,7 +138,7 @@ static void update_ledger_locked(struct loop_migration *l, const struct cluster_
         }
         struct migration_view view = make_view(l->cluster, m, f, s);
         ferry_cleanup_free char *key = cluster_key(m->meta->namespace_, m->meta->name);
-        struct limits_move row = migration_ledger_row(&view, key, now_ms);
+        struct limits_move row = migration_ledger_row(&view, key, s->now_ms);
         limits_ledger_put(l->ledger, &row);
     }
 }
@@ -171,22 +172,12 @@ char *loop_migration_next(struct loop_migration *l, size_t i)
 /* ---- reconcile -------------------------------------------------------------------------------
  */
 
-static struct steady look_at_clock(struct loop_migration *l)
-{
-    pthread_mutex_lock(&l->lock);
-    steady_look(&l->steady, ferry_now_unix_ms(), ferry_now_ns() / FERRY_NS_PER_MS);
-    struct steady now = l->steady;
-    pthread_mutex_unlock(&l->lock);
-    return now;
-}
-
 /* Decides; where limits matter under the lock, with a claim when it goes on. */
 static void decide(struct loop_migration *l, const struct api_object *m,
                    const struct cluster_family *f, struct plan *ret)
 {
     struct surroundings s = look_around(l->cluster, m->meta->namespace_);
     struct migration_view view = make_view(l->cluster, m, f, &s);
-    view.steady = look_at_clock(l);
     bool ours = f->vmi && ferry_streq(f->vmi->u.vmi.migration.uid, m->meta->uid);
 
     if (!ours && !migration_is_final(&m->u.migration)) { /* limits may have a say */
@@ -195,37 +186,60 @@ static void decide(struct loop_migration *l, const struct api_object *m,
             cluster_family(l->cluster, m->meta->namespace_, m->u.migration.vmi_name);
         update_ledger_locked(l, &now, &s);
         view.limits = limits_ledger_check(l->ledger, m->meta->uid);
-        migration_decide(&view, ferry_now_unix_ms(), ret);
+        migration_decide(&view, s.now_ms, ret);
         bool hands_off = plan_find(ret, PLAN_PATCH_STATUS, API_KIND_VMI) != NULL;
         if (hands_off || plan_find(ret, PLAN_CREATE, API_KIND_POD)) {
             limits_ledger_claim(l->ledger, m->meta->uid, hands_off);
         }
         pthread_mutex_unlock(&l->lock);
     } else {
-        migration_decide(&view, ferry_now_unix_ms(), ret);
+        migration_decide(&view, s.now_ms, ret);
     }
     surroundings_done(&s);
 }
 
-/* What could not be carried out gives its place back; a refusal for quota is written down. */
+/* Whether a try that was refused had gone through before, unheard. On doubt it has. */
+static bool took_effect(struct loop_migration *l, const struct api_object *m,
+                        const struct surroundings *s)
+{
+    struct cluster_family f = {0};
+    struct ferry_error ignored = {0};
+
+    if (cluster_family_live(l->cluster, m->meta->namespace_, m->u.migration.vmi_name, &f,
+                            &ignored) < 0) {
+        return true;
+    }
+    struct migration_view live = make_view(l->cluster, m, &f, s);
+    bool did = migration_took_effect(&live);
+    cluster_family_done(&f);
+    return did;
+}
+
+/* What could not be carried out gives its place back, and a refusal is written down. An answer that
+ * was lost may hide a success: the place is kept, and asking again is safe. */
 static int undo(struct loop_migration *l, const struct api_object *m,
                 const struct cluster_family *f, struct plan *p, int rc, struct ferry_error *err)
 {
     bool created = plan_find(p, PLAN_CREATE, API_KIND_POD) != NULL;
 
-    /* An answer that was lost may hide a success: the place is kept, and asking again is safe. */
-    if (rc != -FERRY_RETRY && (created || plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI))) {
+    if (rc == -FERRY_RETRY || !(created || plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI))) {
+        return rc;
+    }
+    struct surroundings s = look_around(l->cluster, m->meta->namespace_);
+    bool did = took_effect(l, m, &s);
+
+    if (!did) {
         pthread_mutex_lock(&l->lock);
         limits_ledger_disclaim(l->ledger, m->meta->uid);
         pthread_mutex_unlock(&l->lock);
     }
-    if (!created || rc != -FERRY_DENIED) {
-        return rc;
-    }
-    struct surroundings s = look_around(l->cluster, m->meta->namespace_);
-    struct migration_view view = make_view(l->cluster, m, f, &s);
-    plan_done(p);
-    if (migration_decide_refused(&view, err->msg, ferry_now_unix_ms(), p)) {
+    if (!did && created && (rc == -FERRY_DENIED || rc == -FERRY_INVALID)) {
+        struct migration_view view = make_view(l->cluster, m, f, &s);
+
+        plan_done(p);
+        migration_decide_refused(&view, err->msg, s.now_ms, p);
+        ferry_warn("the target pod was refused", F_STR("namespace", m->meta->namespace_),
+                   F_STR("migration", m->meta->name), F_ERR(err));
         rc = plan_apply(p, &l->cluster->writer, err);
     }
     surroundings_done(&s);

@@ -19,6 +19,8 @@ static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
 
 static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
 {
+    struct steady steady;
+    int64_t now_ms = cluster_now_ms(c, &steady);
     struct vmi_view view = {.vmi = f->vmi,
                             .pods = (const struct api_object *const *)f->pods.items,
                             .n_pods = f->pods.n,
@@ -26,9 +28,10 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
                             .n_migrations = f->migrations.n,
                             .target_node_gone = target_node_gone(c, f->vmi),
                             .storage = f->storage.view,
-                            .pod = c->settings.pod};
+                            .pod = c->settings.pod,
+                            .steady = steady};
 
-    vmi_decide(&view, ferry_now_unix_ms(), ret);
+    vmi_decide(&view, now_ms, ret);
 }
 
 static void log_phase(const struct api_object *vmi, const struct plan *p)

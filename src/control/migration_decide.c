@@ -9,7 +9,7 @@
 #include "control/migration_patch.h"
 #include "control/names.h"
 
-enum { QUOTA_RETRY_MS = 30000 };
+enum { REFUSED_RETRY_MS = 30000 };
 
 const struct migration_settings migration_default_settings = {
     .limits = {.cluster = 5, .outbound_per_node = 2, .inbound_per_node = 2},
@@ -313,30 +313,45 @@ static struct migration_case make_case(const struct migration_view *view, int64_
     return d;
 }
 
-bool migration_decide_refused(const struct migration_view *view, const char *message,
+bool migration_is_refused(const struct api_migration *m)
+{
+    return api_condition_true(&m->conditions, CONDITION_QUOTA) ||
+           api_condition_true(&m->conditions, CONDITION_REFUSED);
+}
+
+void migration_decide_refused(const struct migration_view *view, const char *message,
                               int64_t now_ms, struct plan *ret)
 {
-    *ret = (struct plan){.rule = "quota"};
+    *ret = (struct plan){.rule = "refused"};
     struct migration_case d = make_case(view, now_ms, ret);
-    struct plan_condition c = {
-        .type = CONDITION_QUOTA, .status = "True", .reason = "ExceededQuota"};
+    bool quota = strstr(message, "exceeded quota") != NULL;
+    struct plan_condition c[] = {{.type = CONDITION_QUOTA}, {.type = CONDITION_REFUSED}};
+    struct migration_wait wait = {.reason = quota ? "Quota" : "TargetPodPending",
+                                  .message = message,
+                                  .blocker = d.m->vmi_name,
+                                  .check_ms = REFUSED_RETRY_MS};
 
-    if (!view->vmi || !strstr(message, "exceeded quota")) {
-        return false;
-    }
+    c[quota ? 0 : 1].status = "True";
+    c[quota ? 0 : 1].reason = quota ? "ExceededQuota" : "Refused";
     struct api_patch *p = migration_status_patch(&d);
-    if (plan_set_condition(p, view->migration, &d.m->conditions, &c, now_ms)) {
+    plan_ensure_object(p, view->migration, "/status");
+    if (plan_set_conditions(p, view->migration, &d.m->conditions, c, 2, now_ms)) {
         plan_patch_status(ret, view->migration, p);
     } else {
         api_patch_free(p);
     }
-    struct migration_wait wait = {
-        .reason = "Quota", .message = message, .check_ms = QUOTA_RETRY_MS};
     if (migration_wait_for(&d, &wait)) {
-        plan_event(ret, view->vmi, KUBE_EVENT_WARNING, "FailedCreate",
+        plan_event(ret, view->vmi ? view->vmi : view->migration, KUBE_EVENT_WARNING, "FailedCreate",
                    "Error creating target pod: %s", message);
     }
-    return true;
+}
+
+bool migration_took_effect(const struct migration_view *live)
+{
+    const struct api_vmi *vmi = live->vmi ? &live->vmi->u.vmi : NULL;
+
+    return live->target_pod || (vmi && vmi->migration.present &&
+                                ferry_streq(vmi->migration.uid, live->migration->meta->uid));
 }
 
 void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret)

@@ -46,10 +46,14 @@ struct migration_view {
 
 void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret);
 
-/* What to write when the API refused the target pod with `message`; false when that is no matter of
- * quota, and the attempt is simply repeated. */
-bool migration_decide_refused(const struct migration_view *view, const char *message,
+/* What to write when the API refused the target pod with `message`: the move waits, says so, and
+ * takes only places that are left over until it is let in. */
+void migration_decide_refused(const struct migration_view *view, const char *message,
                               int64_t now_ms, struct plan *ret);
+bool migration_is_refused(const struct api_migration *m);
+
+/* Did an earlier try go through whose answer was lost? `live` is what the API says now. */
+bool migration_took_effect(const struct migration_view *live);
 
 /* How the migration shows in the ledger of limits; `key` is lent to the row. */
 struct limits_move migration_ledger_row(const struct migration_view *view, const char *key,

@@ -155,11 +155,29 @@ static bool wait_for_volumes(struct migration_case *d)
     return v.reason != NULL;
 }
 
+static const char *reason_of_refusal(const struct migration_case *d)
+{
+    return api_condition_true(&d->m->conditions, CONDITION_QUOTA)     ? "Quota"
+           : api_condition_true(&d->m->conditions, CONDITION_REFUSED) ? "TargetPodPending"
+                                                                      : "ClusterLimit";
+}
+
+/* Let in at last. */
+static void forget_refusal(const struct migration_case *d, struct api_patch *p)
+{
+    if (migration_is_refused(d->m)) {
+        static const struct plan_condition none[] = {{.type = CONDITION_QUOTA},
+                                                     {.type = CONDITION_REFUSED}};
+
+        plan_set_conditions(p, d->view->migration, &d->m->conditions, none, 2, d->now_ms);
+    }
+}
+
 static bool wait_for_place(struct migration_case *d)
 {
     const struct limits_answer *a = &d->view->limits;
     const struct migration_limits *l = &d->view->settings->limits;
-    bool refused = api_condition_true(&d->m->conditions, CONDITION_QUOTA);
+    bool refused = migration_is_refused(d->m);
     char text[MIGRATION_TEXT];
 
     if (a->start || (refused && a->room)) {
@@ -168,9 +186,7 @@ static bool wait_for_place(struct migration_case *d)
     snprintf(text, sizeof(text), "%zu moves run, %zu of them leave %s; limits: %u and %u",
              a->running, a->outbound, d->vmi->node_name, l->cluster, l->outbound_per_node);
     /* Those far behind are woken when it is their turn; no need to look so often. */
-    struct migration_wait wait = {.reason = a->reason ? a->reason
-                                            : refused ? "Quota"
-                                                      : "ClusterLimit",
+    struct migration_wait wait = {.reason = a->reason ? a->reason : reason_of_refusal(d),
                                   .message = text,
                                   .blocker = a->blocker,
                                   .position = a->position,
@@ -186,7 +202,7 @@ static bool may_start(const struct migration_case *d)
 
     return migration_is_startable(d->view, NULL) && migration_backoff_until(d->view) <= d->now_ms &&
            !storage_check(d->vmi, &d->view->storage).reason &&
-           (a->start || (a->room && api_condition_true(&d->m->conditions, CONDITION_QUOTA)));
+           (a->start || (a->room && migration_is_refused(d->m)));
 }
 
 /* ---- hand-off --------------------------------------------------------------------------------
@@ -263,7 +279,7 @@ static bool go_on_with_target(struct migration_case *d)
     } else if (!scheduled) {
         struct api_patch *p = migration_phase_patch(d, PHASE_SCHEDULED);
 
-        plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
+        forget_refusal(d, p);
         plan_patch_status(d->plan, d->view->migration, p);
     } else if (both_sides_are_ready(d)) {
         wait_for_target_node(d);
@@ -370,7 +386,7 @@ static void succeed(struct migration_case *d)
     struct api_patch *p = migration_phase_patch(d, PHASE_SUCCEEDED);
 
     migration_copy_state(d, p, NULL);
-    plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
+    forget_refusal(d, p);
     plan_patch_status(d->plan, d->view->migration, p);
     plan_event(d->plan, d->view->migration, KUBE_EVENT_NORMAL, "SuccessfulMigration",
                "The VM runs on %s", d->vmi->node_name ? d->vmi->node_name : "");
@@ -412,7 +428,7 @@ static bool phase_handed_off(struct migration_case *d)
     if (to > from) {
         struct api_patch *p = migration_phase_patch(d, next);
 
-        plan_remove_condition(p, &d->m->conditions, CONDITION_QUOTA);
+        forget_refusal(d, p);
         plan_patch_status(d->plan, d->view->migration, p);
     }
     if (!waits) {

@@ -7,6 +7,27 @@
 #include "control/migration_decide.h"
 #include "control/names.h"
 
+static char *configuration(const struct migration_view *v)
+{
+    const struct policy_sources sources = {
+        .kubevirt = v->kubevirt,
+        .policies = v->policies,
+        .n_policies = v->n_policies,
+        .ns_labels = v->namespace_ ? &v->namespace_->meta->labels : NULL,
+        .vmi_labels = &v->vmi->meta->labels,
+    };
+
+    return policy_resolve(&sources, NULL, NULL);
+}
+
+/* The defaults are always fine. */
+static bool has_policy(const struct migration_view *v)
+{
+    ferry_cleanup_free char *json = v->kubevirt || v->n_policies ? configuration(v) : NULL;
+
+    return json || (!v->kubevirt && !v->n_policies);
+}
+
 /* Only looked up where there is a budget to keep. */
 static int64_t bandwidth(const struct migration_view *v, bool ours)
 {
@@ -18,14 +39,7 @@ static int64_t bandwidth(const struct migration_view *v, bool ours)
     if (ours) {
         return vmi->migration.config.bandwidth_bytes_per_s;
     }
-    const struct policy_sources sources = {
-        .kubevirt = v->kubevirt,
-        .policies = v->policies,
-        .n_policies = v->n_policies,
-        .ns_labels = v->namespace_ ? &v->namespace_->meta->labels : NULL,
-        .vmi_labels = &vmi->meta.labels,
-    };
-    ferry_cleanup_free char *json = policy_resolve(&sources, NULL, NULL);
+    ferry_cleanup_free char *json = configuration(v);
     api_cleanup_doc yyjson_doc *doc = json ? yyjson_read(json, strlen(json), 0) : NULL;
     yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(doc), "bandwidthPerMigration");
     int64_t bytes = 0;
@@ -58,9 +72,9 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
         .active = (target && !pod_is_down(target)) || migration_is_running(m) ||
                   (ours && !vmi->migration.completed),
         .handed_off = ours && !vmi->migration.completed,
-        /* One that quota keeps out does not keep others out. */
+        /* One that would be refused does not keep others out. */
         .ready = waits && migration_is_startable(v, NULL) &&
                  !storage_check(vmi, &v->storage).reason && migration_backoff_until(v) <= now_ms &&
-                 !m->meta.deleted_ms && !api_condition_true(&m->conditions, CONDITION_QUOTA),
+                 !m->meta.deleted_ms && !migration_is_refused(m) && has_policy(v),
     };
 }

@@ -59,6 +59,7 @@
 
 #define CONDITION_MIGRATION_REQUIRED "MigrationRequired"
 #define CONDITION_QUOTA "migrationRejectedByResourceQuota"
+#define CONDITION_REFUSED "migrationTargetPodRefused" /* for another reason; ours */
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"
 #define CONDITION_POD_SCHEDULED "PodScheduled"
 #define CONDITION_LIVE_MIGRATABLE "LiveMigratable"

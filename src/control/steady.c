@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+enum { SECOND_MS = 1000 };
+
 void steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms)
 {
     int64_t expected = s->wall_ms + (mono_ms - s->mono_ms);
@@ -18,13 +20,14 @@ void steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms)
     s->mono_ms = mono_ms;
 }
 
-/* Was this time written before the step? After a step back some times come twice: of those the
- * later one is meant, unless it has not come yet. */
+/* Was this time written before the step? Objects carry whole seconds, so one that is a little
+ * earlier than the clock was after the step may be of after it. After a step back some times come
+ * twice: of those the later one is meant, unless it has not come yet. */
 static int is_before(const struct steady_step *step, int64_t since_ms, int64_t now_ms)
 {
     int64_t after_ms = step->before_ms + step->by_ms;
 
-    return since_ms < after_ms || (step->by_ms < 0 && since_ms > now_ms);
+    return since_ms <= after_ms - SECOND_MS || (step->by_ms < 0 && since_ms > now_ms);
 }
 
 int64_t steady_elapsed(const struct steady *s, int64_t since_ms, int64_t now_ms)

@@ -65,7 +65,7 @@ static bool migration_needs_pod(const struct decision *d, const struct api_pod *
         }
     }
     /* The cache of pods may be ahead of the cache of migrations. */
-    return uid && d->now_ms - pod->meta.created_ms < ORPHAN_AGE_MS;
+    return uid && steady_elapsed(&d->view->steady, pod->meta.created_ms, d->now_ms) < ORPHAN_AGE_MS;
 }
 
 static bool pod_is_spare(const struct decision *d, const struct api_object *o)
@@ -96,7 +96,8 @@ static void delete_spare_pods(struct decision *d)
 static bool rule_deleted(struct decision *d)
 {
     const struct vmi_view *v = d->view;
-    int64_t until = d->vmi->meta.deleted_ms + d->vmi->grace_s * 1000 + STOP_MARGIN_MS;
+    int64_t asked_ms = steady_elapsed(&v->steady, d->vmi->meta.deleted_ms, d->now_ms);
+    int64_t left_ms = d->vmi->grace_s * 1000 + STOP_MARGIN_MS - asked_ms;
     bool started = vmi_has_phase(d->vmi, PHASE_SCHEDULED) || vmi_has_phase(d->vmi, PHASE_RUNNING);
 
     if (!d->vmi->meta.deleted_ms) {
@@ -110,8 +111,8 @@ static bool rule_deleted(struct decision *d)
         plan_patch(d->plan, v->vmi, p);
         return true;
     }
-    if (started && d->now_ms < until) {
-        plan_again(d->plan, until - d->now_ms); /* the handler's turn: it stops the guest */
+    if (started && left_ms > 0) {
+        plan_again(d->plan, left_ms); /* the handler's turn: it stops the guest */
         return true;
     }
     for (size_t i = 0; i < v->n_pods; i++) {

@@ -29,6 +29,7 @@ struct item {
     uint64_t order;     /* of arrival in ready */
     int64_t alarm_ns;
     bool busy, again;
+    int64_t since_ns; /* ready, or busy */
     unsigned failures;
     ptrdiff_t at[HEAPS]; /* place in each heap, or NOWHERE */
 };
@@ -46,6 +47,10 @@ struct kube_queue {
     struct heap heaps[HEAPS];
     uint64_t next_order;
     bool down;
+    /* For the figures; those being worked on are in a list. */
+    struct kube_queue_figures figures;
+    struct item **busy;
+    size_t n_busy, cap_busy;
 };
 
 /* ---- heaps -----------------------------------------------------------------------------------
@@ -161,9 +166,72 @@ static void drop_if_idle(struct kube_queue *q, struct item *it)
     }
 }
 
+/* ---- figures ---------------------------------------------------------------------------------
+ */
+
+double kube_queue_bound_s(size_t bucket)
+{
+    double bound = 1e-8;
+
+    while (bucket-- > 0) {
+        bound *= 10;
+    }
+    return bound;
+}
+
+static void count_time(struct kube_queue_times *t, int64_t ns)
+{
+    int64_t bound_ns = 10;
+
+    for (size_t i = 0; i < KUBE_QUEUE_BUCKETS; i++, bound_ns *= 10) {
+        t->buckets[i] += ns <= bound_ns;
+    }
+    t->count++;
+    t->sum_s += (double)ns / 1e9;
+}
+
+static void note_begin(struct kube_queue *q, struct item *it, int64_t now_ns)
+{
+    count_time(&q->figures.waited, now_ns - it->since_ns);
+    it->since_ns = now_ns;
+    if (q->n_busy == q->cap_busy) {
+        q->cap_busy = q->cap_busy ? 2 * q->cap_busy : 8;
+        q->busy = ferry_xrealloc(q->busy, q->cap_busy, sizeof(struct item *));
+    }
+    q->busy[q->n_busy++] = it;
+}
+
+static void note_end(struct kube_queue *q, const struct item *it)
+{
+    count_time(&q->figures.worked, q->cfg.now_ns() - it->since_ns);
+    for (size_t i = 0; i < q->n_busy; i++) {
+        if (q->busy[i] == it) {
+            q->busy[i] = q->busy[--q->n_busy];
+            return;
+        }
+    }
+}
+
+void kube_queue_figures(struct kube_queue *q, struct kube_queue_figures *ret)
+{
+    pthread_mutex_lock(&q->lock);
+    int64_t now_ns = q->cfg.now_ns();
+
+    *ret = q->figures;
+    ret->depth = q->heaps[READY].n;
+    for (size_t i = 0; i < q->n_busy; i++) {
+        double s = (double)(now_ns - q->busy[i]->since_ns) / 1e9;
+
+        ret->unfinished_s += s;
+        ret->longest_s = s > ret->longest_s ? s : ret->longest_s;
+    }
+    pthread_mutex_unlock(&q->lock);
+}
+
 static void make_ready(struct kube_queue *q, struct item *it, int priority)
 {
     if (it->busy) {
+        q->figures.adds += !it->again;
         it->priority = it->again && it->priority > priority ? it->priority : priority;
         it->again = true;
         return;
@@ -175,7 +243,10 @@ static void make_ready(struct kube_queue *q, struct item *it, int priority)
         }
         return;
     }
+    q->figures.adds += !it->again;
+    it->again = false;
     it->priority = priority;
+    it->since_ns = q->cfg.now_ns();
     it->order = q->next_order++;
     heap_push(q, READY, it);
     pthread_cond_signal(&q->changed);
@@ -248,6 +319,7 @@ void kube_queue_free(struct kube_queue *q)
     tdestroy(q->by_key, item_free);
     free(q->heaps[READY].items);
     free(q->heaps[ALARMS].items);
+    free(q->busy);
     pthread_cond_destroy(&q->changed);
     pthread_mutex_destroy(&q->lock);
     free(q);
@@ -281,6 +353,7 @@ void kube_queue_retry(struct kube_queue *q, const char *key, int priority)
         delay *= 2;
     }
     it->failures++;
+    q->figures.retries++;
     set_alarm(q, it, priority,
               q->cfg.now_ns() + (delay < q->cfg.backoff_max_ns ? delay : q->cfg.backoff_max_ns));
     pthread_mutex_unlock(&q->lock);
@@ -329,6 +402,7 @@ char *kube_queue_get(struct kube_queue *q, int64_t deadline_ns, int *ret_priorit
 
             heap_remove(q, READY, it);
             it->busy = true;
+            note_begin(q, it, now);
             key = ferry_strdup(it->key);
             if (ret_priority) {
                 *ret_priority = it->priority;
@@ -351,8 +425,8 @@ void kube_queue_done(struct kube_queue *q, const char *key)
 
     if (it && it->busy) {
         it->busy = false;
-        if (it->again) {
-            it->again = false;
+        note_end(q, it);
+        if (it->again) { /* counted when it was added */
             make_ready(q, it, it->priority);
         }
         drop_if_idle(q, it);

@@ -45,3 +45,18 @@ void kube_queue_done(struct kube_queue *q, const char *key);
 void kube_queue_shutdown(struct kube_queue *q);
 /* Keys that are ready to be worked on, for metrics and tests. */
 size_t kube_queue_ready(struct kube_queue *q);
+
+/* What client-go tells of its queues. Bounds of the buckets: 10 ns, times ten each, to 10 s. */
+enum { KUBE_QUEUE_BUCKETS = 10 };
+struct kube_queue_times {
+    unsigned long long buckets[KUBE_QUEUE_BUCKETS], count; /* each bucket includes those before */
+    double sum_s;
+};
+struct kube_queue_figures {
+    size_t depth;
+    unsigned long long adds, retries;
+    struct kube_queue_times waited, worked;
+    double unfinished_s, longest_s; /* of those being worked on: sum, and the longest */
+};
+double kube_queue_bound_s(size_t bucket);
+void kube_queue_figures(struct kube_queue *q, struct kube_queue_figures *ret);

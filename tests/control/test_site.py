@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import scenario
@@ -74,10 +73,8 @@ def test_quota_hit_and_released(bin_dir):
         assert note(p, "m1")["checkSeconds"] > 0
         wait_for("the event", lambda: "FailedCreate" in p.events("web"))
         equal(len(p.pods_of("web")), 1)
-        begin = time.monotonic()
         set_quota(p, 3)
         move = p.wait_move("m1", "Succeeded")
-        assert time.monotonic() - begin < 25, "it waited for its turn instead of for the quota"
         assert not [c for c in move["status"].get("conditions", []) if c["type"] == "migrationRejectedByResourceQuota"]
 
 

@@ -23,12 +23,14 @@
 #include "kube/queue.h"
 #include "sim/world.h"
 
-enum { STEP_MS = 500, STORM_MS = 400000, CALM_MS = 4000000, MOVES_MAX = 24, LIST_MAX = 64 };
+enum { STEP_MS = 500, STORM_MS = 400000, CALM_MS = 14400000, MOVES_MAX = 24, LIST_MAX = 64 };
 
 static struct migration_settings settings; /* with limits that are soon reached */
 static struct kube_queue *queue;           /* keys "v:NAME" and "m:NAME" */
 static struct limits_ledger *ledger;
-static int budget; /* writes until the controller dies; -1 = it lives */
+static struct steady steady; /* the controller's clock, as it has seen it */
+static int64_t started_ms;   /* it knows of no step before */
+static int budget;           /* writes until the controller dies; -1 = it lives */
 static unsigned moves_made, restarts;
 
 static int64_t queue_clock(void)
@@ -99,6 +101,7 @@ static struct migration_view view_of(const struct api_object *m, const struct fa
         .migrations = f->moves,
         .n_migrations = f->n_moves,
         .settings = &settings,
+        .steady = steady,
     };
 
     if (ours) {
@@ -151,7 +154,7 @@ static void check_guests(void)
 static void check_limits(void)
 {
     const struct migration_limits *l = &settings.limits;
-    unsigned all = 0, out[WORLD_NODES] = {0};
+    unsigned all = 0, out[WORLD_NODES] = {0}, in[WORLD_NODES] = {0};
 
     for (size_t i = 0; i < world.n_items; i++) {
         const struct api_object *o = world.items[i]->now;
@@ -172,10 +175,16 @@ static void check_limits(void)
         if (from) {
             out[from[1] - '0']++;
         }
+        if (ours && !f.vmi->u.vmi.migration.completed) {
+            in[f.vmi->u.vmi.migration.target_node[1] - '0']++;
+        }
     }
     for (int i = 0; i < WORLD_NODES; i++) {
         if (out[i] > l->outbound_per_node) {
             world_fail("%u moves leave n%d", out[i], i);
+        }
+        if (in[i] > l->inbound_per_node) {
+            world_fail("%u moves enter n%d", in[i], i);
         }
     }
     if (all > l->cluster) {
@@ -208,6 +217,49 @@ static void check_hand_over(const struct plan_action *a, const struct api_object
 /* ---- the controller --------------------------------------------------------------------------
  */
 
+static const char *refusal; /* what the API said of the last refused pod */
+
+/* A quota that is full while the storm lasts, and an admission that has its moods. */
+static bool refuses(const struct plan_action *a)
+{
+    size_t pods = 0;
+
+    for (size_t i = 0; i < world.n_items; i++) {
+        pods += world.items[i]->kind == API_KIND_POD && world.items[i]->now;
+    }
+    bool quota = world.storm && world.seed % 3 == 0 && pods >= WORLD_VMS + 1;
+    bool mood = world.storm && world_chance(2);
+
+    refusal = quota ? "exceeded quota: pods" : "violates PodSecurity";
+    return a->kind == API_KIND_POD && world_find(API_KIND_POD, a->name) == NULL && (quota || mood);
+}
+
+/* Nothing ends by its deadline before that has passed by a clock that nobody sets. */
+static void check_deadline(const struct plan *p, const struct api_object *m)
+{
+    const struct {
+        const char *reason;
+        int64_t limit_s;
+    } rows[] = {
+        {"PrepareTimeout", settings.prepare_timeout_s},
+        {"ConnectTimeout", settings.connect_timeout_s},
+        {"PendingTimeout", settings.pending_timeout_s},
+        {"UnschedulableTimeout", settings.unschedulable_timeout_s},
+        {"Stuck", settings.stuck_timeout_s},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct world_item *item = world_find(API_KIND_MIGRATION, m->meta->name);
+        int64_t took_ms = world.now_ms - item->born_ms, slack_ms = world.seed % 4 ? 2000 : 120000;
+
+        if (ferry_streq(p->reason, rows[i].reason) && item->born_ms > started_ms &&
+            took_ms < rows[i].limit_s * 1000 - slack_ms) {
+            world_fail("%s: %s after %lld s", item->name, rows[i].reason,
+                       (long long)took_ms / 1000);
+        }
+    }
+}
+
 static int apply_one(const struct plan_action *a)
 {
     int rc = 0;
@@ -222,7 +274,9 @@ static int apply_one(const struct plan_action *a)
     if (world.storm && world_chance(2)) {
         return -FERRY_RETRY; /* the server was away, and nothing was done */
     }
-    if (a->op == PLAN_CREATE) {
+    if (a->op == PLAN_CREATE && refuses(a)) {
+        rc = -FERRY_DENIED;
+    } else if (a->op == PLAN_CREATE) {
         rc = world_create(a->kind, a->name, a->body);
         check_limits();
     } else if (a->op == PLAN_DELETE) {
@@ -239,6 +293,7 @@ static int apply_one(const struct plan_action *a)
         rc = world_patch(a->kind, a->name, a->body);
         if (rc == 0 && a->kind == API_KIND_VMI && get(a->kind, a->name, true)) {
             check_hand_over(a, before);
+            check_limits();
         }
     }
     /* Done, but the answer was lost. */
@@ -297,6 +352,27 @@ static void decide(const struct api_object *m, bool live, struct plan *ret)
     }
 }
 
+/* As loop_migration.c has it. */
+static int undo(const struct api_object *m, struct plan *p, int rc)
+{
+    bool created = plan_find(p, PLAN_CREATE, API_KIND_POD) != NULL;
+    struct family f = family_of(m->u.migration.vmi_name, true);
+    struct migration_view live = view_of(m, &f);
+
+    if (rc == -FERRY_RETRY || rc == -FERRY_CANCELLED ||
+        !(created || plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI)) ||
+        migration_took_effect(&live)) {
+        return rc;
+    }
+    limits_ledger_disclaim(ledger, m->meta->uid);
+    if (created && rc == -FERRY_DENIED) {
+        plan_done(p);
+        migration_decide_refused(&live, refusal, world_wall_ms(), p);
+        rc = apply(p);
+    }
+    return rc;
+}
+
 static int reconcile_move(const char *name, struct plan *p)
 {
     const struct api_object *m = get(API_KIND_MIGRATION, name, false);
@@ -316,11 +392,10 @@ static int reconcile_move(const char *name, struct plan *p)
         held = api_object_ref((struct api_object *)now);
         decide(held, true, p);
     }
+    check_deadline(p, held);
     int rc = apply(p);
-    if (rc < 0 && rc != -FERRY_RETRY &&
-        (plan_find(p, PLAN_CREATE, API_KIND_POD) ||
-         plan_find(p, PLAN_PATCH_STATUS, API_KIND_VMI))) {
-        limits_ledger_disclaim(ledger, held->meta->uid);
+    if (rc < 0) {
+        rc = undo(held, p, rc);
     }
     return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
@@ -341,7 +416,8 @@ static int reconcile_vmi(const char *name, struct plan *p)
                              .target_node_gone =
                                  f.vmi->u.vmi.migration.target_node &&
                                  !get(API_KIND_NODE, f.vmi->u.vmi.migration.target_node, false),
-                             .pod = settings.pod};
+                             .pod = settings.pod,
+                             .steady = steady};
         plan_done(p);
         vmi_decide(&v, world_wall_ms(), p);
         if (!p->confirm) {
@@ -448,31 +524,65 @@ static void show(const struct world_change *c)
     }
 }
 
-/* Some changes reach the cache; sometimes the watch breaks and a list jumps over what was between.
- */
+/* The watch of a kind broke: what was on its way is lost, and a list jumps over it. */
+static void relist(enum api_kind kind)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < world.n_changes; i++) {
+        if (world.changes[i].item->kind == kind) {
+            api_object_unref(world.changes[i].object);
+        } else {
+            world.changes[kept++] = world.changes[i];
+        }
+    }
+    world.n_changes = kept;
+    for (size_t i = 0; i < world.n_items; i++) {
+        struct world_item *item = world.items[i];
+
+        if (item->kind == kind && item->now != item->seen) {
+            show(&(struct world_change){item, item->now ? api_object_ref(item->now) : NULL});
+        }
+    }
+}
+
+/* Some of the changes of the kind reach its cache, the oldest first. */
+static void deliver_some(enum api_kind kind)
+{
+    size_t n = 0, kept = 0;
+
+    for (size_t i = 0; i < world.n_changes; i++) {
+        n += world.changes[i].item->kind == kind;
+    }
+    n = world.storm ? world_random((uint32_t)n + 1) : n;
+    for (size_t i = 0; i < world.n_changes; i++) {
+        if (world.changes[i].item->kind == kind && n > 0) {
+            show(&world.changes[i]);
+            n--;
+        } else {
+            world.changes[kept++] = world.changes[i];
+        }
+    }
+    world.n_changes = kept;
+}
+
+/* Each kind has a watch of its own: none knows how far the others are. */
 static void deliver(void)
 {
-    if (world.storm && world_random(200) == 0) {
-        for (size_t i = 0; i < world.n_changes; i++) {
-            api_object_unref(world.changes[i].object);
-        }
-        world.n_changes = 0;
-        for (size_t i = 0; i < world.n_items; i++) {
-            struct world_item *item = world.items[i];
+    static const enum api_kind kinds[] = {API_KIND_NODE, API_KIND_POD, API_KIND_VMI,
+                                          API_KIND_MIGRATION};
+    enum { N = sizeof(kinds) / sizeof(kinds[0]) };
 
-            if (item->now != item->seen) {
-                show(&(struct world_change){item, item->now ? api_object_ref(item->now) : NULL});
-            }
-        }
-        return;
-    }
-    size_t n = world.storm ? world_random((uint32_t)world.n_changes + 1) : world.n_changes;
+    for (size_t i = 0; i < N; i++) {
+        size_t k = (i + world_random(N)) % N; /* now and then one is not served at all */
 
-    for (size_t i = 0; i < n; i++) {
-        show(&world.changes[i]);
+        if (world.storm && world_random(150) == 0) {
+            world_say("a watch is lost");
+            relist(kinds[k]);
+        } else {
+            deliver_some(world.storm ? kinds[k] : kinds[i]);
+        }
     }
-    memmove(world.changes, world.changes + n, (world.n_changes - n) * sizeof(*world.changes));
-    world.n_changes -= n;
 }
 
 static void start_controller(void)
@@ -480,6 +590,8 @@ static void start_controller(void)
     budget = world.storm && world_chance(50) ? (int)world_random(60) : -1;
     queue = kube_queue_new(&(struct kube_queue_config){.now_ns = queue_clock});
     ledger = limits_ledger_new(&settings.limits);
+    steady = (struct steady){0};
+    started_ms = world.now_ms;
     for (size_t i = 0; i < world.n_changes; i++) {
         api_object_unref(world.changes[i].object);
     }
@@ -574,7 +686,11 @@ static void users_act(void)
         world_delete(API_KIND_MIGRATION, name, NULL);
     }
     if (world_random(400) == 0) {
-        world.wall_offset_ms += (int64_t)world_random(40000) - 20000;
+        int64_t most_ms = world.seed % 4 == 0 || world_chance(50) ? 20000 : 1200000;
+
+        world.wall_offset_ms += (int64_t)world_random((uint32_t)most_ms * 2) - most_ms;
+        world_say("the controller's clock is set: it is %lld ms off",
+                  (long long)world.wall_offset_ms);
     }
 }
 
@@ -627,6 +743,7 @@ static void run(uint64_t seed, bool verbose)
         if (world.storm) {
             users_act();
         }
+        steady_look(&steady, world_wall_ms(), world.now_ms);
         deliver();
         work();
         schedule_pods();
@@ -636,7 +753,7 @@ static void run(uint64_t seed, bool verbose)
         left = world.storm || world.n_changes > 0 ? "" : unfinished();
     }
     if (left) {
-        world_fail("not over an hour after the last fault: %s", left);
+        world_fail("not over four hours after the last fault: %s", left);
     }
     stop_controller();
     world_end();

@@ -35,6 +35,12 @@ int64_t world_wall_ms(void)
     return world.now_ms + world.wall_offset_ms;
 }
 
+/* What the API and the nodes write: of the same clock, or of clocks that are right. */
+static int64_t world_stamp_ms(void)
+{
+    return world.seed % 4 ? world_wall_ms() : world.now_ms;
+}
+
 void world_say(const char *fmt, ...)
 {
     if (world.verbose) {
@@ -161,12 +167,13 @@ int world_create(enum api_kind kind, const char *name, const char *json)
         world_fail("not JSON: %s", json);
     }
     world_say("created %s", name);
+    item->born_ms = world.now_ms;
     yyjson_mut_doc *doc = yyjson_doc_mut_copy(in, NULL);
     yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
     snprintf(uid, sizeof(uid), "uid-%u", ++world.uids);
     yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "uid"), yyjson_mut_strcpy(doc, uid));
     yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "creationTimestamp"),
-                       yyjson_mut_strcpy(doc, ferry_rfc3339(world.now_ms, when)));
+                       yyjson_mut_strcpy(doc, ferry_rfc3339(world_stamp_ms(), when)));
     return store(item, doc);
 }
 
@@ -203,7 +210,7 @@ int world_delete(enum api_kind kind, const char *name, const char *uid)
     yyjson_mut_doc *doc = copy_of(item);
     yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
     yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "deletionTimestamp"),
-                       yyjson_mut_strcpy(doc, ferry_rfc3339(world.now_ms, when)));
+                       yyjson_mut_strcpy(doc, ferry_rfc3339(world_stamp_ms(), when)));
     world_say("deleting %s", name);
     return store(item, doc);
 }
@@ -309,7 +316,7 @@ static void fail_move(const char *vmi, const char *why, bool aborted)
     patchf(API_KIND_VMI, vmi,
            "[" ADD(STATE "failed", "true") "," ADD(STATE "completed", "true") "," ADD(
                STATE "failureReason", "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "%s]",
-           why, ferry_rfc3339(world.now_ms, when),
+           why, ferry_rfc3339(world_stamp_ms(), when),
            aborted ? "," ADD(STATE "abortStatus", "'Succeeded'") : "");
 }
 
@@ -327,7 +334,7 @@ static void source_acts(struct world_item *item, int guest)
             world.stopped[guest] = false;
             patchf(API_KIND_VMI, item->name,
                    "[" ADD(STATE "startTimestamp", "'%s'") "," ADD(STATE "mode", "'PreCopy'") "]",
-                   ferry_rfc3339(world.now_ms, when));
+                   ferry_rfc3339(world_stamp_ms(), when));
         }
     } else if (world.storm && world_chance(10)) {
         fail_move(item->name, "LibvirtError: bad luck", false);
@@ -395,7 +402,7 @@ static bool target_acts(struct world_item *item, int guest)
                "[" ADD("/status/nodeName", "'%s'") "," ADD("/metadata/labels/kubevirt.io~1nodeName",
                                                            "'%s'") "," ADD(STATE "endTimestamp",
                                                                            "'%s'") "]",
-               s->target_node, s->target_node, ferry_rfc3339(world.now_ms, when));
+               s->target_node, s->target_node, ferry_rfc3339(world_stamp_ms(), when));
         return true;
     }
     if (here && !s->completed) {
@@ -518,7 +525,7 @@ static void node_reports(int i, const char *name)
         patchf(API_KIND_NODE, name,
                "[" ADD("/status/conditions",
                        "[{'type':'Ready','status':'%s','lastTransitionTime':'%s'}]") "]",
-               status, ferry_rfc3339(world.now_ms, when));
+               status, ferry_rfc3339(world_stamp_ms(), when));
     }
 }
 

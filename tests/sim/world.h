@@ -14,6 +14,7 @@ enum { WORLD_NODES = 4, WORLD_VMS = 5 };
 struct world_item {
     enum api_kind kind;
     char *name;
+    int64_t born_ms;         /* by the clock that nobody sets */
     struct api_object *now;  /* what the API has; NULL = deleted */
     struct api_object *seen; /* what the cache shows; NULL = nothing */
 };

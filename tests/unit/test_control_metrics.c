@@ -160,11 +160,91 @@ static void test_vmis(void **state)
     }
 }
 
+static void test_vms(void **state)
+{
+    static const char VM[] = "{'metadata':{'name':'web','namespace':'ns','uid':'vm-1'},'spec':{"
+                             "'template':{}},'status':{'printableStatus':'Migrating'}}";
+    static const char NAME_OF[] = "kubevirt_vm_migrating_status_last_transition_timestamp_seconds{";
+    static const struct {
+        const char *name, *vm, *vmi, *word; /* NULL = no sample */
+    } rows[] = {
+        {"is being moved", "{}",
+         "{'status':{'migrationState':{'migrationUid':'m','startTimestamp':"
+         "'2026-01-01T00:00:05Z'}}}",
+         "{name=\"web\",namespace=\"ns\"} 1767225605.000\n"},
+        {"not begun", "{}", "{'status':{'migrationState':{'migrationUid':'m'}}}", NULL},
+        {"runs", "{'status':{'printableStatus':'Running'}}",
+         "{'status':{'migrationState':{'migrationUid':'m','startTimestamp':"
+         "'2026-01-01T00:00:05Z'}}}",
+         NULL},
+        {"another's", "{'metadata':{'namespace':'other'}}",
+         "{'status':{'migrationState':{'migrationUid':'m','startTimestamp':"
+         "'2026-01-01T00:00:05Z'}}}",
+         NULL},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        api_cleanup_object struct api_object *vm = make_object(API_KIND_VM, VM, rows[i].vm);
+        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, rows[i].vmi);
+        const struct api_object *vmis[] = {vmi}, *vms[] = {vm};
+        ferry_cleanup_free char *text = text_of(
+            NULL,
+            &(struct control_metrics_view){.vmis = vmis, .n_vmis = 1, .vms = vms, .n_vms = 1});
+        const char *found = strstr(text, NAME_OF);
+
+        if (rows[i].word ? !found || !strstr(found, rows[i].word) : found != NULL) {
+            fail_msg("%s: %s", rows[i].name, text);
+        }
+    }
+}
+
+static void test_queues(void **state)
+{
+    const struct queue_metrics queues[] = {
+        {"one",
+         {.depth = 3,
+          .adds = 7,
+          .retries = 2,
+          .unfinished_s = 1.5,
+          .longest_s = 0.5,
+          .waited = {.buckets = {0, 0, 0, 0, 0, 0, 1, 2, 2, 2}, .count = 4, .sum_s = 31},
+          .worked = {.buckets = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1}, .count = 1, .sum_s = 0.001}}},
+        {"two", {.depth = 9}},
+    };
+    static const char *const words[] = {
+        "depth{name=\"one\"} 3\n",
+        "depth{name=\"two\"} 9\n",
+        "adds_total{name=\"one\"} 7\n",
+        "retries_total{name=\"one\"} 2\n",
+        "unfinished_work_seconds{name=\"one\"} 1.5\n",
+        "longest_running_processor_seconds{name=\"one\"} 0.5\n",
+        "queue_duration_seconds_bucket{name=\"one\",le=\"0.001\"} 0\n",
+        "queue_duration_seconds_bucket{name=\"one\",le=\"0.01\"} 1\n",
+        "queue_duration_seconds_bucket{name=\"one\",le=\"10\"} 2\n",
+        "queue_duration_seconds_bucket{name=\"one\",le=\"+Inf\"} 4\n",
+        "queue_duration_seconds_sum{name=\"one\"} 31\n",
+        "work_duration_seconds_bucket{name=\"one\",le=\"0.001\"} 1\n",
+        "work_duration_seconds_count{name=\"one\"} 1\n",
+        "# TYPE kubevirt_workqueue_adds_total counter\n",
+        "# TYPE kubevirt_workqueue_work_duration_seconds histogram\n",
+    };
+    ferry_cleanup_free char *text =
+        text_of(NULL, &(struct control_metrics_view){.queues = queues, .n_queues = 2});
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (!strstr(text, words[i])) {
+            fail_msg("no '%s' in %s", words[i], text);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gauges),
-                                       cmocka_unit_test(test_histogram),
-                                       cmocka_unit_test(test_vmis)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gauges), cmocka_unit_test(test_histogram),
+        cmocka_unit_test(test_vmis), cmocka_unit_test(test_vms), cmocka_unit_test(test_queues)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,8 @@ static void elapsed(void **state)
         {"five minutes back", {{10000, -300000}}, 4000, 1000, 7000},
         {"five minutes back, of something later", {{10000, -300000}}, -289500, 1000, 500},
         {"a time that comes twice is the later one", {{10000, -300000}}, 4000, 295000, 1000},
+        {"just after a step back, in whole seconds", {{10500, -300000}}, -290000, 1000, 1500},
+        {"just after a step forward, in whole seconds", {{10500, HOUR}}, HOUR + 10000, 1000, 1500},
         {"a time that has not come yet", {{10000, 0}}, 60000, 0, 0},
         {"forward and back", {{10000, HOUR}, {10000, -HOUR}}, 4000, 1000, 17000},
         {"forward and back, of something between",

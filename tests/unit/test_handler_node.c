@@ -207,7 +207,7 @@ static void who_listens(void **state)
     assert_false(node_check_listens("nonsense\n0: zz\n", 8080));
 }
 
-/* facts 496 */
+/* 496: figures of a source's job, and none of what libvirt does not say */
 static void figures(void **state)
 {
     launcher_cleanup_status struct launcher_status full, bare, idle;

@@ -365,14 +365,59 @@ static void test_shutdown_wakes_waiters(void **state)
     kube_queue_free(q);
 }
 
+/* What the figures say of one key that comes, waits, fails and comes again. */
+static void test_figures(void **state)
+{
+    struct kube_queue *q = kube_queue_new(&(struct kube_queue_config){.now_ns = fake_now});
+    struct kube_queue_figures f;
+    (void)state;
+
+    fake_now_ns = FERRY_NS_PER_S;
+    kube_queue_figures(q, &f);
+    assert_int_equal(f.depth + f.adds + f.retries + f.waited.count + f.worked.count, 0);
+    kube_queue_add(q, "a", 0);
+    kube_queue_add(q, "a", 0); /* waits once */
+    fake_now_ns += 5 * FERRY_NS_PER_MS;
+    kube_queue_figures(q, &f);
+    assert_int_equal(f.depth, 1);
+    assert_int_equal(f.adds, 1);
+    free(kube_queue_get(q, 0, NULL));
+    fake_now_ns += 20 * FERRY_NS_PER_MS;
+    kube_queue_add(q, "a", 0); /* comes back when it is done */
+    kube_queue_add(q, "a", 0);
+    kube_queue_add(q, "b", 0);
+    free(kube_queue_get(q, 0, NULL));
+    fake_now_ns += 10 * FERRY_NS_PER_MS;
+    kube_queue_figures(q, &f);
+    assert_int_equal(f.depth, 0);
+    assert_int_equal(f.adds, 3);
+    assert_int_equal(f.waited.count, 2);
+    assert_int_equal(f.waited.buckets[0], 1); /* at once */
+    assert_int_equal(f.waited.buckets[5], 1); /* up to 1 ms */
+    assert_int_equal(f.waited.buckets[6], 2); /* up to 10 ms */
+    assert_true(f.waited.sum_s > 0.0049 && f.waited.sum_s < 0.0051);
+    assert_true(f.unfinished_s > 0.0399 && f.unfinished_s < 0.0401);
+    assert_true(f.longest_s > 0.0299 && f.longest_s < 0.0301);
+    kube_queue_retry(q, "a", 0);
+    kube_queue_done(q, "a");
+    kube_queue_figures(q, &f);
+    assert_int_equal(f.retries, 1);
+    assert_int_equal(f.adds, 3);
+    assert_int_equal(f.depth, 1);
+    assert_int_equal(f.worked.count, 1);
+    assert_int_equal(f.worked.buckets[6], 0);
+    assert_int_equal(f.worked.buckets[7], 1); /* up to 100 ms */
+    assert_true(f.unfinished_s > 0.0099 && f.unfinished_s < 0.0101);
+    assert_true(kube_queue_bound_s(0) < 1.1e-8 && kube_queue_bound_s(9) > 9.9);
+    kube_queue_free(q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scripts),
-        cmocka_unit_test(test_backoff_is_capped),
-        cmocka_unit_test(test_random_order),
-        cmocka_unit_test(test_workers),
-        cmocka_unit_test(test_shutdown_wakes_waiters),
+        cmocka_unit_test(test_scripts),           cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_backoff_is_capped), cmocka_unit_test(test_random_order),
+        cmocka_unit_test(test_workers),           cmocka_unit_test(test_shutdown_wakes_waiters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

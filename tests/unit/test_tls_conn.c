@@ -521,6 +521,7 @@ static void test_garbage_instead_of_tls(void **state)
     tls_credentials_free(cb);
 }
 
+/* 499: a CA, certificate or key that changed on disk is used; half of a change is not */
 static void test_credentials_are_read_again(void **state)
 {
     const struct papers a = {.node = "a"}, b = {.node = "b"}, c = {.node = "c"};
@@ -563,6 +564,7 @@ static void test_credentials_are_read_again(void **state)
     tls_credentials_free(cb);
 }
 
+/* 499: files that are not there or not what they should be are named */
 static void test_files_that_cannot_be_used(void **state)
 {
     const struct papers a = {.node = "a"}, b = {.node = "b"};
