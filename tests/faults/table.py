@@ -72,5 +72,6 @@ FAULT_TEXT = f"""- *kill*: SIGKILL. *stop*: SIGSTOP, for {cells.STOP_S} s. Progr
 """
 
 OUTCOME_TEXT = """*moved*: the guest runs on the target and the move succeeded. *stayed*: it runs on the source, and the move failed with the reason in brackets. *lost*: its own QEMU was
-killed; the object says so, and nothing was started from stale memory. ×2: seen twice. A cell with two outcomes depends on the instant. –: the victim does not exist in that phase.
+killed; the object says so, and nothing was started from stale memory. ×2: seen twice. A cell with two outcomes depends on the instant. –: the victim does not exist in that phase. The table was gathered in pieces, on several commits of one day;
+cells that failed at first, by a fault of Ferry or of the test, were run again after it was mended, and only runs after that are shown.
 """
