@@ -655,6 +655,37 @@ static void test_ledger_at_random(void **state)
     limits_ledger_free(l);
 }
 
+/* A budget may be used up, and not by a byte more. */
+static void test_budget_to_the_last_byte(void **state)
+{
+    static const struct {
+        int64_t bandwidth;
+        bool start;
+    } rows[] = {{60, true}, {61, false}};
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        struct limits_ledger *l =
+            limits_ledger_new(&(struct migration_limits){.cluster = 5,
+                                                         .outbound_per_node = 5,
+                                                         .inbound_per_node = 5,
+                                                         .bandwidth_per_node = 100});
+
+        limits_ledger_put(
+            l, &(struct limits_move){
+                   .uid = "a", .key = "a", .source_node = "n", .bandwidth = 40, .active = true});
+        limits_ledger_put(l, &(struct limits_move){.uid = "b",
+                                                   .key = "b",
+                                                   .source_node = "n",
+                                                   .bandwidth = rows[i].bandwidth,
+                                                   .ready = true});
+        struct limits_answer answer = limits_ledger_check(l, "b");
+        assert_int_equal(answer.start, rows[i].start);
+        assert_true(answer.start || ferry_streq(answer.reason, "BandwidthBudget"));
+        limits_ledger_free(l);
+    }
+}
+
 static void test_ledger_of_nodes(void **state)
 {
     struct limits_ledger *l = limits_ledger_new(&(struct migration_limits){
@@ -742,9 +773,13 @@ static void test_node(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_picks),           cmocka_unit_test(test_target_goes_elsewhere),
-        cmocka_unit_test(test_limits),          cmocka_unit_test(test_ledger_at_random),
-        cmocka_unit_test(test_ledger_of_nodes), cmocka_unit_test(test_node),
+        cmocka_unit_test(test_picks),
+        cmocka_unit_test(test_target_goes_elsewhere),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_ledger_at_random),
+        cmocka_unit_test(test_budget_to_the_last_byte),
+        cmocka_unit_test(test_ledger_of_nodes),
+        cmocka_unit_test(test_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
