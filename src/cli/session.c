@@ -1,5 +1,6 @@
 #include "cli/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,6 +48,12 @@ static bool readable(const char *path)
     return access(path, R_OK) == 0;
 }
 
+/* As kubectl does it. */
+static void print_warning(const char *text)
+{
+    fprintf(stderr, "Warning: %s\n", text);
+}
+
 int session_open(const struct session_options *so, struct session *ret, struct ferry_error *err)
 {
     struct session_places places = {
@@ -64,6 +71,7 @@ int session_open(const struct session_options *so, struct session *ret, struct f
     if (rc < 0) {
         return rc;
     }
+    kube_client_on_warning(ret->client, print_warning);
     ret->ns = ferry_strdup(so->ns ? so->ns : kube_client_namespace(ret->client));
     return 0;
 }

@@ -31,6 +31,7 @@ struct kube_client {
     int64_t look_ns;
     bool (*_Atomic may_write)(void *ctx);
     void *_Atomic fence_ctx; /* set before it */
+    void (*warn)(const char *text);
 };
 
 void kube_client_fence(struct kube_client *c, bool (*may_write)(void *ctx), void *ctx)
@@ -236,6 +237,11 @@ static char *describe(const char *verb, const struct kube_ref *ref)
     return ferry_buf_take(&b);
 }
 
+void kube_client_on_warning(struct kube_client *c, void (*warn)(const char *text))
+{
+    c->warn = warn;
+}
+
 /* One exchange; anything but 2xx becomes an error. */
 static int call(struct kube_client *c, const struct kube_ref *ref, const char *verb,
                 struct http_call *how, struct http_reply *ret, struct ferry_error *err)
@@ -254,7 +260,9 @@ static int call(struct kube_client *c, const struct kube_ref *ref, const char *v
     if (http_client_call(c->http, how, ret, err) < 0) {
         return ferry_wrap(err, "%s", what);
     }
-    if (ret->warning[0]) {
+    if (ret->warning[0] && c->warn) {
+        c->warn(ret->warning);
+    } else if (ret->warning[0]) {
         ferry_warn("warning from the API server", F_STR("call", what), F_STR("text", ret->warning));
     }
     if (ret->status < 200 || ret->status > 299) {

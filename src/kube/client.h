@@ -28,6 +28,9 @@ FERRY_DEFINE_CLEANUP(struct kube_client *, kube_client_free)
  * outlive calls under way. */
 void kube_client_fence(struct kube_client *c, bool (*may_write)(void *ctx), void *ctx);
 
+/* Who gets the warnings that the server sends with its answers; otherwise they are logged. */
+void kube_client_on_warning(struct kube_client *c, void (*warn)(const char *text));
+
 /* The connection below, for streams and calls that are not here. */
 struct http_client *kube_client_http(struct kube_client *c);
 /* The CA by which the server is known, PEM; NULL for plain http. Lives as long as the client. */

@@ -216,8 +216,9 @@ def check_drain(site):
 def check_policies(site):
     assert "No policies" in site.ferry("policy", "list").stderr
     made = site.ferry("policy", "create", "fast", "--vm-label", "app=db", "--allow-post-copy", "--bandwidth", "64Mi",
-                      "-o", "name").stdout
-    assert made == "migrationpolicy.migrations.kubevirt.io/fast\n", made
+                      "-o", "name")
+    assert made.stdout == "migrationpolicy.migrations.kubevirt.io/fast\n", made.stdout
+    assert made.stderr.startswith("Warning: spec.allowPostCopy"), made.stderr
     refused(site.run("policy", "create", "fast"), 1, "'fast' already")
     refused(site.run("policy", "create", "x", "--vm-label", "app"), 2, "KEY=VALUE")
     table = site.ferry("policy", "list").stdout
