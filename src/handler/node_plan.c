@@ -66,8 +66,7 @@ void node_plan(struct http_exchange *x, const struct node_api_config *cfg, const
     if (rc == 0) {
         ferry_cleanup_free char *socket = node_pod_socket(cfg, pod);
         ferry_cleanup_free char *options =
-            source_options(&wish->u.vmi,
-                           path.bytes_per_s ? path.bytes_per_s : ASSUMED_BYTES_PER_S);
+            source_options(&wish->u.vmi, path.bytes_per_s ? path.bytes_per_s : ASSUMED_BYTES_PER_S);
 
         rc = launcher_plan(socket, options, &reply, &err);
     }

@@ -14,8 +14,9 @@
 #include "relay/notify.h"
 #include "relay/remnant.h"
 
-#define CONTROL_NS (10 * FERRY_NS_PER_S) /* for calls that are under way; streams flow meanwhile   \
-                                          */
+#define CONTROL_NS                                                                                 \
+    (10 * FERRY_NS_PER_S) /* for calls that are under way; streams flow meanwhile                  \
+                           */
 #define LOOK_NS (100 * FERRY_NS_PER_MS)
 #define BOUND_NS (60 * FERRY_NS_PER_S) /* for streams that cannot be stored */
 

@@ -1,6 +1,7 @@
-/* Preloaded into daemons of a test site: their calendar clock is off by the number of seconds in the file that
- * FERRY_TEST_CLOCK names. The file is mapped, so a step reaches running processes at once. Clocks that count from the
- * start of the machine are left alone, as they are when somebody sets the time. */
+/* Preloaded into daemons of a test site: their calendar clock is off by the number of seconds in
+ * the file that FERRY_TEST_CLOCK names. The file is mapped, so a step reaches running processes at
+ * once. Clocks that count from the start of the machine are left alone, as they are when somebody
+ * sets the time. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
