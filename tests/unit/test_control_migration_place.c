@@ -120,7 +120,6 @@ static void test_refused(void **state)
         assert_false(migration_ledger_row(&view, "k", NOW_MS).ready);
 
         /* Let in, the condition goes. */
-        api_cleanup_object struct api_object *target = make_object(API_KIND_POD, TARGET, STARTING);
         plan_cleanup struct plan waits = {0}, goes = {0};
         migration_decide(&view, NOW_MS, &waits);
         assert_null(plan_find(&waits, PLAN_CREATE, API_KIND_POD));
