@@ -351,7 +351,7 @@ static void renew_keys(struct tls_conn *c)
 {
     bool ask = c->read >= c->renew_after + c->renew_after / 4;
 
-    if ((!ask && c->written < c->renew_after) || c->write_waits ||
+    if ((!ask && c->written < c->renew_after) || c->write_waits || tls_wire_ready(&c->wire) <= 0 ||
         SSL_get_shutdown(c->ssl) & SSL_SENT_SHUTDOWN ||
         SSL_key_update(c->ssl, ask ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED) !=
             1) {
@@ -404,6 +404,13 @@ enum tls_io tls_conn_write(struct tls_conn *c, const void *buf, size_t n, size_t
 {
     if (!c->ssl) {
         return write_plain(c, buf, n, ret_n, err);
+    }
+    /* A record that OpenSSL has to keep for want of room makes it fail when the peer's next message
+     * is about keys. */
+    int ready = tls_wire_ready(&c->wire);
+    if (ready <= 0) {
+        *ret_n = 0;
+        return ready < 0 ? fail_socket(c, err) : TLS_WANT_WRITE;
     }
     forget_errors();
     renew_keys(c);

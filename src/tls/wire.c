@@ -24,6 +24,7 @@ enum {
     IN_BYTES = TLS_WIRE_BATCH,
     /* A batch and the record with which it becomes one. */
     OUT_BYTES = TLS_WIRE_BATCH + 32 * 1024,
+    FULL_RECORD = 24 * 1024, /* with what surrounds it, and hundreds of messages about keys */
 };
 
 static bool have(struct tls_wire_buffer *b, size_t bytes)
@@ -82,6 +83,15 @@ static int make_room(struct tls_wire *w, size_t n)
         b->at = 0;
     }
     return 1;
+}
+
+int tls_wire_ready(struct tls_wire *w)
+{
+    if (w->out.len + FULL_RECORD <= OUT_BYTES) {
+        return 1;
+    }
+    int rc = tls_wire_flush(w);
+    return rc < 0 ? rc : w->out.len + FULL_RECORD <= OUT_BYTES;
 }
 
 static int take(struct tls_wire *w, const void *data, size_t n)

@@ -34,6 +34,10 @@ BIO *tls_wire_bio(struct tls_wire *w);
  * `error`. */
 int tls_wire_flush(struct tls_wire *w);
 
+/* Whether a record of full size, and small ones of TLS's own behind it, find room without waiting;
+ * sends when they do not. 1: yes, 0: the socket takes no more now, -1: failed, see `error`. */
+int tls_wire_ready(struct tls_wire *w);
+
 /* Gives back buffers that hold nothing. */
 void tls_wire_trim(struct tls_wire *w);
 void tls_wire_done(struct tls_wire *w);

@@ -462,6 +462,75 @@ static void test_renewal_waits_for_a_record(void **state)
     tls_credentials_free(cb);
 }
 
+/* What is there for certain, although a first look may say that there is nothing yet. */
+static size_t read_some(struct tls_conn *c, void *buf, size_t size)
+{
+    struct ferry_error err;
+    size_t n = 0;
+
+    for (int i = 0; i < 4; i++) {
+        switch (tls_conn_read(c, buf, size, &n, &err)) {
+        case TLS_OK:
+            return n;
+        case TLS_WANT_READ:
+        case TLS_WANT_WRITE:
+            break;
+        default:
+            fail_msg("%s", err.msg);
+        }
+    }
+    fail_msg("nothing to read");
+    return 0;
+}
+
+/* The peer renews its key, or asks for another of ours, while our socket takes no more. */
+static void test_peer_renews_while_a_record_waits(void **state)
+{
+    const struct papers a = {.node = "a"}, b = {.node = "b"};
+    uint8_t piece[LONG_PIECE] = {0}, got[LONG_PIECE];
+    struct ferry_error err;
+    struct ends e;
+
+    write_papers(&a, "a");
+    write_papers(&b, "b");
+    struct tls_credentials *ca = credentials("a", "site"), *cb = credentials("b", "site");
+    (void)state;
+    server_renews = 1;
+    join(&e, ca, "b", cb, "a");
+    for (int round = 0; round < 4; round++) {
+        enum tls_io io = TLS_OK;
+        size_t n = 0, whole = 0;
+
+        for (; io == TLS_OK; whole += n) {
+            n = 0;
+            io = tls_conn_write(e.client, piece, sizeof(piece), &n, &err);
+        }
+        assert_int_equal(io, TLS_WANT_WRITE);
+        if (round % 2) { /* it reads, so it asks; else it writes, so it renews its own */
+            whole -= read_some(e.server, got, 1);
+            whole -= read_some(e.server, got, 1);
+        }
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(tls_conn_write(e.server, piece, sizeof(piece), &n, &err), TLS_OK);
+        }
+        assert_int_equal(tls_conn_flush(e.server, &err), TLS_OK);
+        for (size_t read = 0; read < 2 * sizeof(piece);) {
+            read += read_some(e.client, got, sizeof(got));
+        }
+        while (whole > 0) {
+            assert_int_not_equal(tls_conn_flush(e.client, &err), TLS_FAILED);
+            n = 0;
+            io = tls_conn_read(e.server, got, sizeof(got), &n, &err);
+            assert_true(io == TLS_OK || io == TLS_WANT_READ);
+            whole -= n;
+        }
+    }
+    server_renews = 0;
+    part(&e);
+    tls_credentials_free(ca);
+    tls_credentials_free(cb);
+}
+
 static void test_no_falling_back(void **state)
 {
     const struct papers a = {.node = "a"}, b = {.node = "b"};
@@ -621,6 +690,7 @@ int main(void)
         cmocka_unit_test(test_half_close),
         cmocka_unit_test(test_keys_are_renewed),
         cmocka_unit_test(test_renewal_waits_for_a_record),
+        cmocka_unit_test(test_peer_renews_while_a_record_waits),
         cmocka_unit_test(test_renewal_after_an_end),
         cmocka_unit_test(test_no_falling_back),
         cmocka_unit_test(test_garbage_instead_of_tls),
