@@ -95,7 +95,7 @@ static size_t keep(const struct listing *l, struct kube_list *list, const char *
     for (size_t i = 0; i < list->n; i++) {
         struct api_object *o = list->items[i];
 
-        if (!name || l->about(o, name)) {
+        if (!name || (l->about && l->about(o, name))) {
             list->items[i] = list->items[n];
             list->items[n++] = o;
         }

@@ -241,7 +241,7 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
     if ((rc = read_all(&s, name, &r, &view, err)) < 0) {
         return rc;
     }
-    if (why_needs_nodes(&view)) {
+    if (view.migration && view.vmi && why_needs_nodes(&view)) {
         ask_nodes(&s, &r, &view);
     }
     view.mode_since_ms = view.n_samples > 0 ? mode_since(&s, &view) : -1;

@@ -95,7 +95,7 @@ int vm_wait_gone(struct session *s, const struct api_object *o, bool over, int t
         if (rc < 0) {
             return session_explain(err);
         }
-        if (over && now->kind == API_KIND_VMI && check_instance(&now->u.vmi, err) < 0) {
+        if (over && now && now->kind == API_KIND_VMI && check_instance(&now->u.vmi, err) < 0) {
             return 0;
         }
         rc = wait_step(deadline, what, err);

@@ -75,6 +75,6 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
         /* One that would be refused does not keep others out. */
         .ready = waits && migration_is_startable(v, NULL) &&
                  !storage_check(vmi, &v->storage).reason && migration_backoff_until(v) <= now_ms &&
-                 !m->meta.deleted_ms && !migration_is_refused(m) && has_policy(v),
+                 !m->meta.deleted_ms && !migration_is_refused(m) && vmi && has_policy(v),
     };
 }

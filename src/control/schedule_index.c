@@ -217,6 +217,7 @@ static void know_key(struct schedule_index *x, const struct schedule_view *v, co
 static bool shortlist(const struct schedule_view *v, const struct api_label_selector *s,
                       const size_t **ret, size_t *ret_n)
 {
+    *ret = NULL;
     *ret_n = SIZE_MAX;
     for (size_t i = 0; i < s->match_labels.n; i++) {
         const struct api_pair *want = &s->match_labels.items[i];
@@ -229,7 +230,7 @@ static bool shortlist(const struct schedule_view *v, const struct api_label_sele
             *ret_n = n;
         }
     }
-    return s->match_labels.n > 0;
+    return *ret_n != SIZE_MAX;
 }
 
 size_t *schedule_count(const struct schedule_view *v, const struct schedule_question *q)

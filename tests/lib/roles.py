@@ -42,6 +42,8 @@ TABLE = [
     ("node", "get list watch", VMIM, True),
     ("node", "create patch delete", VMIM, False),
     ("node", "patch", VMIM + "/status", False),
+    ("node", "get list watch", KUBEVIRT, True),
+    ("node", "patch", KUBEVIRT, False),
     ("node", "get", POLICY, "embedded"),
     ("node", "get list watch", "nodes", True),
     ("node", "create patch", "events", True),
