@@ -241,10 +241,11 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
     if ((rc = read_all(&s, name, &r, &view, err)) < 0) {
         return rc;
     }
-    if (view.migration && view.vmi && why_needs_nodes(&view)) {
+    bool under_way = view.migration && view.vmi;
+    if (under_way && why_needs_nodes(&view)) {
         ask_nodes(&s, &r, &view);
     }
-    view.mode_since_ms = view.n_samples > 0 ? mode_since(&s, &view) : -1;
+    view.mode_since_ms = under_way && view.n_samples > 0 ? mode_since(&s, &view) : -1;
     why_walk(&view, &answer);
     print_answer(&answer, &view, format);
     const struct why_link *broken = why_first(&answer);
