@@ -14,7 +14,9 @@
 #include "api/json.h"
 #include "api/names.h"
 #include "api/object.h"
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/options.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/join_plan.h"
@@ -24,7 +26,13 @@
 #include "kube/token.h"
 #include "tls/pki.h"
 
-enum { TOKEN_LIFE_S = 3600, TOKEN_FILE_MAX = 4096, REPLY_MAX = 1 << 20, ADDRESS_SIZE = 64 };
+enum {
+    TOKEN_LIFE_S = 3600,
+    TOKEN_FILE_MAX = 4096,
+    REPLY_MAX = 1 << 20,
+    ADDRESS_SIZE = 64,
+    POD_END_S = 60,
+};
 
 FERRY_DEFINE_CLEANUP(struct http_client *, http_client_free)
 #define cleanup_client ferry_cleanup(http_client_freep)
@@ -379,12 +387,54 @@ static int count_vms(struct session *s, const char *node, size_t *ret, struct fe
     return 0;
 }
 
+static int count_pods(struct session *s, const char *node, size_t *ret, struct ferry_error *err)
+{
+    kube_cleanup_list struct kube_list pods = {0};
+
+    if (kube_client_list(s->client, kube_ref(API_KIND_POD, NULL, NULL), NULL, &pods, err) < 0) {
+        return session_explain(err);
+    }
+    *ret = 0;
+    for (size_t i = 0; i < pods.n; i++) {
+        const struct api_pod *p = &pods.items[i]->u.pod;
+        bool over = ferry_streq(p->phase, "Succeeded") || ferry_streq(p->phase, "Failed");
+
+        *ret += ferry_streq(p->node_name, node) && (p->meta.deleted_ms || !over);
+    }
+    return 0;
+}
+
+/* A pod that ends needs its node to say so: without it, it and its VM would be there for ever. */
+static int wait_for_pods(struct session *s, const char *node, struct ferry_error *err)
+{
+    int64_t deadline = ferry_now_ns() + POD_END_S * FERRY_NS_PER_S;
+
+    for (;;) {
+        size_t n = 0;
+        int rc = count_pods(s, node, &n, err);
+
+        if (rc < 0 || n == 0) {
+            return rc;
+        }
+        if (ferry_signals_wait(ferry_now_ns() + FERRY_NS_PER_S / 5)) {
+            return ferry_fail(err, FERRY_CANCELLED, "interrupted: %s is still a node", node);
+        }
+        if (ferry_ms_left(deadline) == 0) {
+            return ferry_fail(err, FERRY_CONFLICT,
+                              "%zu pod%s on %s did not end: 'kubectl get pods -A -o wide' shows "
+                              "them; --force if the host is gone",
+                              n, n == 1 ? "" : "s", node);
+        }
+    }
+}
+
 int verb_node_remove(int argc, char **argv, struct ferry_error *err)
 {
     struct session_options so = {0};
     bool force = false;
     const struct ferry_option options[] = {
-        {"force", 0, FERRY_OPTION_FLAG, &force, NULL, "also while virtual machines are on it"},
+        {"force", 0, FERRY_OPTION_FLAG, &force, NULL,
+         "also while virtual machines or pods are on it"},
         SESSION_OPTION_ROWS(&so),
         {0},
     };
@@ -411,6 +461,10 @@ int verb_node_remove(int argc, char **argv, struct ferry_error *err)
         return ferry_fail(err, FERRY_CONFLICT,
                           "%zu virtual machine%s on %s: 'ferry drain %s' first, or --force", vms,
                           vms == 1 ? " is" : "s are", name, name);
+    }
+    ferry_signals_block();
+    if (!force && (rc = wait_for_pods(&s, name, err)) < 0) {
+        return rc;
     }
     rc = kube_client_delete(s.client, kube_ref(API_KIND_NODE, NULL, name), NULL, err);
     if (rc == -(int)FERRY_NOT_FOUND) {
