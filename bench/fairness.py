@@ -18,10 +18,11 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE / "lib"))
-from figures import jain  # noqa: E402
-
 PIECE = 256 * 1024
+
+
+def jain(values):
+    return sum(values) ** 2 / (len(values) * sum(v * v for v in values)) if any(values) else 0
 
 
 class Transfer:
@@ -75,7 +76,7 @@ def one_run(lab, relays, count, size, apart_s):
     for m in moves:
         for relay, kind in zip(relays, ("sources", "targets")):
             relay.must("DELETE", f"/v1/{kind}/{m.key}")
-    return jain(rates) or 0, sum(rates) / (1 << 20)
+    return jain(rates), sum(rates) / (1 << 20)
 
 
 def limit(lab, mbit):

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/str.h"
 #include "control/names.h"
 
@@ -11,9 +12,14 @@ int64_t cluster_now_ms(struct cluster *c, struct steady *ret)
     pthread_mutex_lock(&c->clock_lock);
     int64_t now_ms = ferry_now_unix_ms();
 
-    steady_look(&c->steady, now_ms, ferry_now_ns() / FERRY_NS_PER_MS);
+    bool was_set = steady_look(&c->steady, now_ms, ferry_now_ns() / FERRY_NS_PER_MS);
     *ret = c->steady;
     pthread_mutex_unlock(&c->clock_lock);
+    if (was_set) {
+        ferry_warn("the clock was set; deadlines do not count it",
+                   F_INT("milliseconds", ret->steps[ret->n_steps - 1].by_ms));
+        kube_queue_add(c->clock_changes, "clock", 0);
+    }
     return now_ms;
 }
 

@@ -8,6 +8,7 @@
 #include "control/plan_apply.h"
 #include "kube/client.h"
 #include "kube/informer.h"
+#include "kube/queue.h"
 
 struct cluster {
     struct kube_client *client;
@@ -16,8 +17,10 @@ struct cluster {
     struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
     struct kube_informer *claims, *volumes, *classes, *profiles, *attachments;
     struct migration_settings settings;
-    bool embedded;                 /* there is no kubelet and no Multus */
-    struct cluster_config *config; /* what the KubeVirt object says; cluster_config.c */
+    bool embedded;                     /* there is no kubelet and no Multus */
+    struct cluster_config *config;     /* what the KubeVirt object says; cluster_config.c */
+    const char *lease_ns, *lease_name; /* of the controllers' Lease; NULL = there is none */
+    struct kube_queue *clock_changes;  /* gets a key when the clock was set */
     pthread_mutex_t clock_lock;
     struct steady steady; /* under `clock_lock` */
 };

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/clock_notes.h"
 #include "control/cluster_config.h"
 #include "control/watches.h"
 
@@ -85,6 +86,7 @@ static int start_workers(struct controller *c, unsigned workers, struct ferry_er
         {QUEUE_NODE, "node", loop_node_reconcile, c->nodes, 1, c->embedded},
         {QUEUE_EVACUATION, "evacuation", loop_evacuation_reconcile, &c->cluster, 1, true},
         {QUEUE_UPDATE, "update", loop_update_reconcile, c->updates, 1, true},
+        {QUEUE_CLOCK, "clock", clock_notes_reconcile, &c->cluster, 1, true},
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -113,13 +115,16 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->cluster.client = cfg->client;
     c->cluster.writer = (struct plan_writer){.client = cfg->client, .written = written_new()};
     c->cluster.settings = cfg->settings;
+    c->cluster.lease_ns = cfg->lease_ns;
+    c->cluster.lease_name = cfg->lease_name;
     c->embedded = c->cluster.embedded = cfg->embedded;
     c->cluster.config = cluster_config_new();
     pthread_mutex_init(&c->cluster.clock_lock, NULL);
-    pthread_mutex_init(&c->lock, NULL);
     for (int i = 0; i < QUEUE_COUNT; i++) {
         c->queues[i] = kube_queue_new(NULL);
     }
+    c->cluster.clock_changes = c->queues[QUEUE_CLOCK];
+    clock_notes_recall(&c->cluster);
     c->migrations = loop_migration_new(&c->cluster);
     c->schedule = loop_schedule_new(&c->cluster, c->queues[QUEUE_POD], c->queues[QUEUE_BINDING]);
     c->nodes = loop_node_new(&c->cluster);
@@ -178,8 +183,6 @@ void controller_stop(struct controller *c)
     cluster_config_free(c->cluster.config);
     written_free(c->cluster.writer.written);
     pthread_mutex_destroy(&c->cluster.clock_lock);
-    watches_done(c);
-    pthread_mutex_destroy(&c->lock);
     free(c);
 }
 

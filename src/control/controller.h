@@ -15,7 +15,8 @@ struct controller_config {
     unsigned workers;           /* per queue; 0 = 3 */
     const char *host;           /* for events; may be NULL */
     struct migration_settings settings;
-    bool (*stop)(void); /* polled while the API server is away; true = give up */
+    const char *lease_ns, *lease_name; /* that this process holds; may be NULL */
+    bool (*stop)(void);                /* polled while the API server is away; true = give up */
 };
 
 /* Returns when the caches are filled and the workers run. */

@@ -172,14 +172,28 @@ char *loop_migration_next(struct loop_migration *l, size_t i)
 /* ---- reconcile -------------------------------------------------------------------------------
  */
 
+static bool finds_no_node(const struct api_object *pod)
+{
+    const struct api_condition *c =
+        pod ? api_condition_find(&pod->u.pod.conditions, CONDITION_POD_SCHEDULED) : NULL;
+
+    return c && ferry_streq(c->status, "False");
+}
+
 /* Decides; where limits matter under the lock, with a claim when it goes on. */
 static void decide(struct loop_migration *l, const struct api_object *m,
                    const struct cluster_family *f, struct plan *ret)
 {
     struct surroundings s = look_around(l->cluster, m->meta->namespace_);
     struct migration_view view = make_view(l->cluster, m, f, &s);
+    kube_cleanup_snapshot struct kube_snapshot nodes = {0};
     bool ours = f->vmi && ferry_streq(f->vmi->u.vmi.migration.uid, m->meta->uid);
 
+    if (finds_no_node(view.target_pod)) {
+        nodes = kube_informer_list(l->cluster->nodes);
+        view.nodes = (const struct api_object *const *)nodes.items;
+        view.n_nodes = nodes.n;
+    }
     if (!ours && !migration_is_final(&m->u.migration)) { /* limits may have a say */
         pthread_mutex_lock(&l->lock);
         cluster_cleanup_family struct cluster_family now =

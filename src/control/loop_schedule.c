@@ -1,43 +1,32 @@
 /* Theory of operation.
  *
- * One worker chooses a node for one pod after the other. What it decides on, the board, is made
- * from the caches and used for a moment, so that a queue of pods does not look at all pods for each
- * of them; what was placed meanwhile is put down on it. From the choice until the cache shows it,
- * the pod is `assumed` on its node, so that the next board counts it. Others write the bindings
- * down meanwhile; one that fails is no longer assumed, and its pod comes back. */
-#include <stdatomic.h>
+ * One worker chooses a node for one pod after the other. What it decides on, the index, follows the
+ * caches: their threads tell it of every node and pod, and it is never made anew. From the choice
+ * until the cache shows it, the pod is assumed on its node, so that the next choice counts it.
+ * Others write the bindings down meanwhile; one that fails is no longer assumed, and its pod comes
+ * back. */
+#include <pthread.h>
+#include <search.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/assumed.h"
 #include "control/facts.h"
 #include "control/loops.h"
 #include "control/names.h"
 #include "control/plan_apply.h"
 #include "control/schedule_pick.h"
 
-enum { RETRY_MS = 5000, BIND_RETRY_MS = 1000, BOARD_MS = 100 };
-
-struct board {
-    int64_t made_ns; /* 0 = there is none */
-    struct kube_snapshot nodes, pods, claims, volumes, classes;
-    struct schedule_pod *placed;
-    struct schedule_view view;
-    struct schedule_index *index;
-    struct api_object **added; /* placed since */
-    size_t n_added;
-    char **names; /* of nodes of assumed pods */
-    size_t n_names;
-};
+enum { RETRY_MS = 5000, BIND_RETRY_MS = 1000 };
 
 struct loop_schedule {
     struct cluster *cluster;
     struct kube_queue *pods, *bindings; /* keys of pods; UIDs of assumed ones */
-    struct assumed *assumed;
-    atomic_bool stale;  /* a binding failed: the board counts a pod where it is not */
-    struct board board; /* of the worker that chooses */
+    pthread_mutex_t lock;               /* guards all below */
+    struct schedule_index *index;
+    void *refused; /* keys of pods that no node was found for, a tsearch tree */
 };
 
 struct loop_schedule *loop_schedule_new(struct cluster *c, struct kube_queue *pods,
@@ -48,30 +37,9 @@ struct loop_schedule *loop_schedule_new(struct cluster *c, struct kube_queue *po
     l->cluster = c;
     l->pods = pods;
     l->bindings = bindings;
-    l->assumed = assumed_new();
+    l->index = schedule_index_new();
+    pthread_mutex_init(&l->lock, NULL);
     return l;
-}
-
-static void drop_board(struct loop_schedule *l)
-{
-    struct board *b = &l->board;
-
-    schedule_index_free(b->index);
-    for (size_t i = 0; i < b->n_added; i++) {
-        api_object_unref(b->added[i]);
-    }
-    free(b->added);
-    for (size_t i = 0; i < b->n_names; i++) {
-        free(b->names[i]);
-    }
-    free(b->names);
-    free(b->placed);
-    kube_snapshot_done(&b->nodes);
-    kube_snapshot_done(&b->pods);
-    kube_snapshot_done(&b->claims);
-    kube_snapshot_done(&b->volumes);
-    kube_snapshot_done(&b->classes);
-    *b = (struct board){0};
 }
 
 void loop_schedule_free(struct loop_schedule *l)
@@ -79,81 +47,142 @@ void loop_schedule_free(struct loop_schedule *l)
     if (!l) {
         return;
     }
-    drop_board(l);
-    assumed_free(l->assumed);
+    schedule_index_free(l->index);
+    tdestroy(l->refused, free);
+    pthread_mutex_destroy(&l->lock);
     free(l);
+}
+
+/* ---- what the caches show --------------------------------------------------------------------
+ */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void note_refused_locked(struct loop_schedule *l, const struct api_meta *pod, bool refused)
+{
+    ferry_cleanup_free char *key = cluster_key(pod->namespace_, pod->name);
+    void *found = tfind(key, &l->refused, by_text);
+
+    if (refused && !found) {
+        if (!tsearch(key, &l->refused, by_text)) {
+            abort(); /* out of memory */
+        }
+        key = NULL; /* the tree's */
+    } else if (!refused && found) {
+        char *old = *(char **)found;
+
+        tdelete(key, &l->refused, by_text);
+        free(old);
+    }
+}
+
+static void wake_key(const void *node, VISIT visit, void *queue)
+{
+    if (visit == postorder || visit == leaf) {
+        kube_queue_add(queue, *(char *const *)node, 0);
+    }
+}
+
+void loop_schedule_wake(struct loop_schedule *l)
+{
+    pthread_mutex_lock(&l->lock);
+    twalk_r(l->refused, wake_key, l->pods);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void loop_schedule_pod_seen(struct loop_schedule *l, const struct api_object *old,
+                            const struct api_object *now)
+{
+    pthread_mutex_lock(&l->lock);
+    if (old && (!now || !ferry_streq(old->meta->uid, now->meta->uid))) {
+        schedule_index_drop_pod(l->index, old->meta->uid);
+    }
+    if (now) {
+        schedule_index_put_pod(l->index, now);
+    }
+    if (!now || !ferry_str_empty(now->u.pod.node_name) || pod_is_down(&now->u.pod)) {
+        note_refused_locked(l, (now ? now : old)->meta, false);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+void loop_schedule_node_seen(struct loop_schedule *l, const struct api_object *old,
+                             const struct api_object *now)
+{
+    pthread_mutex_lock(&l->lock);
+    if (now) {
+        schedule_index_put_node(l->index, now);
+    } else {
+        schedule_index_drop_node(l->index, old->meta->name);
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- the choice ------------------------------------------------------------------------------
+ */
+
+/* What is known of volumes; nothing for a pod that names no claim. */
+struct storage {
+    struct kube_snapshot claims, volumes, classes;
+};
+
+static struct storage look_at_storage(struct cluster *c, const struct api_pod *pod)
+{
+    struct storage s = {0};
+
+    if (schedule_names_claim(pod)) {
+        s.claims = kube_informer_list(c->claims);
+        s.volumes = kube_informer_list(c->volumes);
+        s.classes = kube_informer_list(c->classes);
+    }
+    return s;
+}
+
+static void storage_done(struct storage *s)
+{
+    kube_snapshot_done(&s->claims);
+    kube_snapshot_done(&s->volumes);
+    kube_snapshot_done(&s->classes);
 }
 
 #define OBJECTS(s) (const struct api_object *const *)(s).items
 
-/* The board's own copy of the name, or NULL. */
-static const char *assumed_node(struct loop_schedule *l, const struct api_object *pod)
+/* Chooses and assumes. False when there is nothing to choose: the pod has its place, or is not the
+ * one that the cache has shown meanwhile; that wakes it again. */
+static bool pick(struct loop_schedule *l, const struct api_object *pod, const struct storage *s,
+                 struct schedule_answer *ret)
 {
-    struct board *b = &l->board;
-    char *node = NULL;
+    struct schedule_view view = {.pod = &pod->u.pod,
+                                 .index = l->index,
+                                 .claims = OBJECTS(s->claims),
+                                 .n_claims = s->claims.n,
+                                 .volumes = OBJECTS(s->volumes),
+                                 .n_volumes = s->volumes.n,
+                                 .classes = OBJECTS(s->classes),
+                                 .n_classes = s->classes.n};
+    const char *node = NULL;
 
-    api_object_unref(assumed_get(l->assumed, pod->meta->uid, &node));
-    if (node) {
-        b->names = ferry_xrealloc(b->names, b->n_names + 1, sizeof(*b->names));
-        b->names[b->n_names++] = node;
+    pthread_mutex_lock(&l->lock);
+    bool wanted = schedule_index_pod(l->index, pod->meta->uid, &node) && !node;
+    if (wanted) {
+        schedule_pick(&view, ret);
     }
-    return node;
-}
-
-static void make_board(struct loop_schedule *l)
-{
-    struct board *b = &l->board;
-
-    drop_board(l);
-    atomic_store(&l->stale, false);
-    b->nodes = kube_informer_list(l->cluster->nodes);
-    b->pods = kube_informer_list(l->cluster->pods);
-    b->claims = kube_informer_list(l->cluster->claims);
-    b->volumes = kube_informer_list(l->cluster->volumes);
-    b->classes = kube_informer_list(l->cluster->classes);
-    b->placed = ferry_xcalloc(b->pods.n + 1, sizeof(*b->placed));
-    assumed_settle(l->assumed, OBJECTS(b->pods), b->pods.n);
-    for (size_t i = 0; i < b->pods.n; i++) {
-        const struct api_pod *p = &b->pods.items[i]->u.pod;
-        bool homeless = ferry_str_empty(p->node_name);
-
-        b->placed[i] =
-            (struct schedule_pod){p, homeless ? assumed_node(l, b->pods.items[i]) : p->node_name};
+    bool fits = wanted && ret->node && ret->n_keep == 0;
+    if (fits) {
+        schedule_index_assume(l->index, pod->meta->uid, ret->node->meta.name);
     }
-    b->view = (struct schedule_view){.nodes = OBJECTS(b->nodes),
-                                     .n_nodes = b->nodes.n,
-                                     .pods = b->placed,
-                                     .n_pods = b->pods.n,
-                                     .claims = OBJECTS(b->claims),
-                                     .n_claims = b->claims.n,
-                                     .volumes = OBJECTS(b->volumes),
-                                     .n_volumes = b->volumes.n,
-                                     .classes = OBJECTS(b->classes),
-                                     .n_classes = b->classes.n};
-    b->index = schedule_index_new(&b->view);
-    b->view.index = b->index;
-    b->made_ns = ferry_now_ns();
-}
-
-static void pick(struct loop_schedule *l, const struct api_object *pod, struct schedule_answer *ret)
-{
-    bool old =
-        atomic_load(&l->stale) || ferry_now_ns() - l->board.made_ns > BOARD_MS * FERRY_NS_PER_MS;
-
-    if (old) {
-        make_board(l);
+    if (wanted) {
+        note_refused_locked(l, pod->meta, !fits);
     }
-    l->board.view.pod = &pod->u.pod;
-    schedule_pick(&l->board.view, ret);
-    if ((!ret->node || ret->n_keep > 0) && !old) { /* what is free now was perhaps not then */
-        make_board(l);
-        l->board.view.pod = &pod->u.pod;
-        schedule_pick(&l->board.view, ret);
-    }
+    pthread_mutex_unlock(&l->lock);
+    return wanted;
 }
 
 /* Keeps the volumes for the pod's claims; the API server binds them, and then the pod may go where
- * they are. The board does not show it: the next choice is made on a new one. */
+ * they are. */
 static int keep_volumes(struct loop_schedule *l, const struct schedule_answer *answer,
                         struct ferry_error *err)
 {
@@ -173,9 +202,7 @@ static int keep_volumes(struct loop_schedule *l, const struct schedule_answer *a
         api_patch_add_str(patch, "/spec/claimRef/uid", claim->uid);
         plan_patch(&p, volume, patch);
     }
-    int rc = plan_apply(&p, &l->cluster->writer, err);
-    drop_board(l);
-    return rc;
+    return plan_apply(&p, &l->cluster->writer, err);
 }
 
 static int report_unschedulable(struct loop_schedule *l, const struct api_object *pod,
@@ -198,27 +225,18 @@ static int report_unschedulable(struct loop_schedule *l, const struct api_object
     return plan_apply(&p, &l->cluster->writer, err);
 }
 
-/* `node` is on the board. A second entry of a pod that is there already, without a node, does not
- * count twice. */
-static void put_on_board(struct loop_schedule *l, const struct api_object *pod,
-                         const struct api_node *node)
+/* The pod, referenced, with the name of its node, owned by the caller; NULL when it is gone. */
+static struct api_object *chosen(struct loop_schedule *l, const char *uid, char **ret_node)
 {
-    struct board *b = &l->board;
+    const char *node = NULL;
 
-    b->added = ferry_xrealloc(b->added, b->n_added + 1, sizeof(*b->added));
-    b->added[b->n_added++] = api_object_ref((struct api_object *)pod);
-    b->placed = ferry_xrealloc(b->placed, b->view.n_pods + 1, sizeof(*b->placed));
-    b->placed[b->view.n_pods++] = (struct schedule_pod){&pod->u.pod, node->meta.name};
-    b->view.pods = b->placed;
-    schedule_index_add(b->index, &b->view);
-}
-
-static void place(struct loop_schedule *l, const struct api_object *pod,
-                  const struct api_node *node)
-{
-    assumed_put(l->assumed, pod, node->meta.name);
-    put_on_board(l, pod, node);
-    kube_queue_add(l->bindings, pod->meta->uid, 0);
+    pthread_mutex_lock(&l->lock);
+    const struct api_object *pod = schedule_index_pod(l->index, uid, &node);
+    bool assumed = pod && node && ferry_str_empty(pod->u.pod.node_name);
+    struct api_object *ret = assumed ? api_object_ref((struct api_object *)(uintptr_t)pod) : NULL;
+    *ret_node = ret ? ferry_strdup(node) : NULL;
+    pthread_mutex_unlock(&l->lock);
+    return ret;
 }
 
 int loop_schedule_bind(void *ctx, const char *uid, struct kube_again *again,
@@ -226,7 +244,7 @@ int loop_schedule_bind(void *ctx, const char *uid, struct kube_again *again,
 {
     struct loop_schedule *l = ctx;
     ferry_cleanup_free char *node = NULL;
-    api_cleanup_object struct api_object *pod = assumed_get(l->assumed, uid, &node);
+    api_cleanup_object struct api_object *pod = chosen(l, uid, &node);
     (void)again;
 
     if (!pod) {
@@ -236,8 +254,9 @@ int loop_schedule_bind(void *ctx, const char *uid, struct kube_again *again,
     if (rc < 0) { /* chosen anew, unless the cache shows by then that it has a node or is gone */
         ferry_cleanup_free char *key = cluster_key(pod->meta->namespace_, pod->meta->name);
 
-        assumed_drop(l->assumed, uid);
-        atomic_store(&l->stale, true);
+        pthread_mutex_lock(&l->lock);
+        schedule_index_assume(l->index, uid, NULL);
+        pthread_mutex_unlock(&l->lock);
         kube_queue_add_after(l->pods, key, 0, BIND_RETRY_MS * FERRY_NS_PER_MS);
         return rc == -FERRY_NOT_FOUND || rc == -FERRY_CONFLICT ? 0 : rc;
     }
@@ -259,17 +278,21 @@ int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again
     }
     api_cleanup_object struct api_object *pod = kube_informer_get(l->cluster->pods, ns, name);
     if (!pod || !ferry_str_empty(pod->u.pod.node_name) || pod->meta->deleted_ms ||
-        pod_is_down(&pod->u.pod) || assumed_has(l->assumed, pod->meta->uid)) {
+        pod_is_down(&pod->u.pod)) {
         return 0;
     }
     struct schedule_answer answer;
-    pick(l, pod, &answer);
-    if (answer.node && answer.n_keep == 0) {
-        place(l, pod, answer.node);
-        return 0;
+    struct storage storage = look_at_storage(l->cluster, &pod->u.pod);
+    int rc = 0;
+    if (pick(l, pod, &storage, &answer)) {
+        if (answer.node && answer.n_keep == 0) {
+            kube_queue_add(l->bindings, pod->meta->uid, 0);
+        } else {
+            *again = (struct kube_again){.wanted = true, .after_ns = RETRY_MS * FERRY_NS_PER_MS};
+            rc = answer.node ? keep_volumes(l, &answer, err)
+                             : report_unschedulable(l, pod, answer.message, err);
+        }
     }
-    *again = (struct kube_again){.wanted = true, .after_ns = RETRY_MS * FERRY_NS_PER_MS};
-    int rc = answer.node ? keep_volumes(l, &answer, err)
-                         : report_unschedulable(l, pod, answer.message, err);
+    storage_done(&storage);
     return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }

@@ -38,6 +38,14 @@ struct loop_schedule;
 struct loop_schedule *loop_schedule_new(struct cluster *c, struct kube_queue *pods,
                                         struct kube_queue *bindings);
 void loop_schedule_free(struct loop_schedule *l);
+/* There may be room now: looks again at the pods that it found no node for. */
+void loop_schedule_wake(struct loop_schedule *l);
+/* Tell it of every change of a pod or a node, before anything is woken by it; `now` NULL = it is
+ * gone. Any thread. */
+void loop_schedule_pod_seen(struct loop_schedule *l, const struct api_object *old,
+                            const struct api_object *now);
+void loop_schedule_node_seen(struct loop_schedule *l, const struct api_object *old,
+                             const struct api_object *now);
 int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again,
                             struct ferry_error *err);
 /* Writes the choice down; key: the pod's UID; several workers. */

@@ -161,10 +161,17 @@ static int64_t timeout_s(const struct migration_case *d, const char *annotation,
     return text && ferry_parse_int(text, 0, 1000000, &n, NULL) == 0 ? n : standard;
 }
 
+/* Of a CPU that no other node has, the VM's owner has to hear. */
 static void tell_unschedulable(struct migration_case *d, const char *why)
 {
+    const struct migration_view *v = d->view;
+
     plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING, "migrationTargetPodUnschedulable",
                "%s", why);
+    if (pending_lacks_cpu(d->target, v->nodes, v->n_nodes, d->vmi->node_name)) {
+        plan_event(d->plan, v->vmi, KUBE_EVENT_WARNING, "NoSuitableNodesForHostModelMigration",
+                   "no other node has the CPU model and features that the guest has seen");
+    }
 }
 
 bool migration_rule_target_pod_pending(struct migration_case *d)

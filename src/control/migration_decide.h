@@ -36,6 +36,8 @@ struct migration_view {
     bool source_node_gone, target_node_gone;    /* after hand-off: there is no such Node object */
     int64_t source_silent_ms, target_silent_ms; /* since when its node is not Ready; 0 = it is */
     const struct api_object *source_node;       /* or NULL */
+    const struct api_object *const *nodes;      /* all, while the target pod finds none */
+    size_t n_nodes;
     struct storage_view storage;
     const struct api_object *kubevirt, *namespace_; /* or NULL */
     const struct api_object *const *policies;       /* all MigrationPolicies */

@@ -353,7 +353,6 @@ void limits_ledger_set(struct limits_ledger *l, const struct migration_limits *l
 {
     struct rank_tree *const all[] = {&l->waiting, &l->active};
     size_t n = 0, total = rank_tree_size(&l->waiting) + rank_tree_size(&l->active);
-    ferry_cleanup_free struct move **moves = ferry_xcalloc(total + 1, sizeof(*moves));
 
     if (l->limits.cluster == limits->cluster &&
         l->limits.outbound_per_node == limits->outbound_per_node &&
@@ -361,6 +360,7 @@ void limits_ledger_set(struct limits_ledger *l, const struct migration_limits *l
         l->limits.bandwidth_per_node == limits->bandwidth_per_node) {
         return;
     }
+    ferry_cleanup_free struct move **moves = ferry_xcalloc(total + 1, sizeof(*moves));
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < rank_tree_size(all[k]); i++) {
             moves[n++] = rank_tree_at(all[k], i);

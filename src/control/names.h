@@ -40,6 +40,7 @@
 #define ANNOTATION_PROGRESS "ferry.io/progress"
 #define ANNOTATION_QUEUE "ferry.io/queue"
 #define ANNOTATION_RESULT "ferry.io/result"
+#define ANNOTATION_CLOCK_STEPS "ferry.io/clock-steps" /* of the Lease */
 #define ANNOTATION_INBOUND_LIMIT "ferry.io/parallelInboundMigrationsPerNode"
 #define ANNOTATION_BANDWIDTH_BUDGET "ferry.io/migrationBandwidthPerNode"
 

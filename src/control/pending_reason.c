@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "control/names.h"
 
 enum kind { NOTHING, SHORT, NEVER, VOLUME };
 
@@ -54,4 +55,38 @@ const char *pending_reason(const char *message)
         return "VolumeNotReady";
     }
     return n[SHORT] == 0 && n[NEVER] > 0 ? "NeverSchedulable" : "Unschedulable";
+}
+
+static bool is_of_cpu(const struct api_pair *wanted)
+{
+    return ferry_str_starts(wanted->key, LABEL_CPU_MIGRATION) ||
+           ferry_str_starts(wanted->key, LABEL_CPU_FEATURE);
+}
+
+static bool has_cpu(const struct api_pod *pod, const struct api_map *labels)
+{
+    for (size_t i = 0; i < pod->node_selector.n; i++) {
+        const struct api_pair *wanted = &pod->node_selector.items[i];
+
+        if (is_of_cpu(wanted) && !ferry_streq(api_map_get(labels, wanted->key), wanted->value)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool pending_lacks_cpu(const struct api_pod *pod, const struct api_object *const *nodes, size_t n,
+                       const char *but)
+{
+    bool asks = false;
+
+    for (size_t i = 0; i < pod->node_selector.n; i++) {
+        asks = asks || is_of_cpu(&pod->node_selector.items[i]);
+    }
+    for (size_t i = 0; asks && i < n; i++) {
+        if (!ferry_streq(nodes[i]->meta->name, but) && has_cpu(pod, &nodes[i]->meta->labels)) {
+            return false;
+        }
+    }
+    return asks;
 }

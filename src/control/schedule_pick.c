@@ -83,43 +83,78 @@ static int64_t asks_for(const struct api_pod *pod, const char *resource)
     return sum;
 }
 
-/* Devices and the like: "vendor.com/name". */
-static void check_extended(const struct schedule_view *v, size_t node, struct reasons *r)
+/* Devices and the like, "vendor.com/name", that a pod asks for. */
+struct extended {
+    const char *name; /* in the pod */
+    int64_t amount;
+};
+
+struct extended_list {
+    struct extended *items;
+    size_t n;
+};
+
+static bool has_extended(const struct extended_list *l, const char *name)
 {
+    for (size_t i = 0; i < l->n; i++) {
+        if (strcmp(l->items[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct extended_list list_extended(const struct api_pod *pod)
+{
+    struct extended_list l = {0};
     yyjson_val *container, *key, *value;
     size_t i, max, k, n;
 
-    yyjson_arr_foreach((yyjson_val *)v->pod->containers, i, max, container)
+    yyjson_arr_foreach((yyjson_val *)pod->containers, i, max, container)
     {
         yyjson_obj_foreach(yyjson_ptr_get(container, "/resources/requests"), k, n, key, value)
         {
             const char *name = yyjson_get_str(key);
-            yyjson_val *had =
-                yyjson_obj_get((yyjson_val *)v->nodes[node]->u.node.allocatable, name);
-            int64_t there = 0, used = 0;
-            char text[REASON];
+            int64_t amount = strchr(name, '/') ? asks_for(pod, name) : 0;
 
-            if (!strchr(name, '/') || asks_for(v->pod, name) == 0) {
-                continue;
-            }
-            for (size_t p = v->index->use[node].first; p != SIZE_MAX; p = v->index->next[p]) {
-                used += asks_for(v->pods[p].pod, name);
-            }
-            if (!had || api_quantity_val(had, 1, &there, NULL) < 0 ||
-                used + asks_for(v->pod, name) > there) {
-                snprintf(text, sizeof(text), "Insufficient %.100s", name);
-                note(r, text);
+            if (amount > 0 && !has_extended(&l, name)) {
+                l.items = ferry_xrealloc(l.items, l.n + 1, sizeof(*l.items));
+                l.items[l.n++] = (struct extended){name, amount};
             }
         }
     }
+    return l;
+}
+
+/* Notes what is short, and how much of it. */
+static size_t check_extended(const struct extended_list *wanted, const struct schedule_node *n,
+                             struct reasons *r)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < wanted->n; i++) {
+        const struct extended *w = &wanted->items[i];
+        yyjson_val *had = yyjson_obj_get((yyjson_val *)n->node->u.node.allocatable, w->name);
+        int64_t there = 0, used = 0;
+        char text[REASON];
+
+        for (const struct schedule_entry *e = n->first; e; e = e->next) {
+            used += asks_for(&e->pod->u.pod, w->name);
+        }
+        if (!had || api_quantity_val(had, 1, &there, NULL) < 0 || used + w->amount > there) {
+            snprintf(text, sizeof(text), "Insufficient %.100s", w->name);
+            note(r, text);
+            found++;
+        }
+    }
+    return found;
 }
 
 /* Notes all that is short; false when anything is. */
-static bool has_room(const struct schedule_view *v, size_t i, struct reasons *r)
+static bool has_room(const struct api_pod *pod, const struct extended_list *extended,
+                     const struct schedule_node *u, struct reasons *r)
 {
-    const struct api_node *node = &v->nodes[i]->u.node;
-    const struct api_pod *pod = v->pod;
-    const struct schedule_use *u = &v->index->use[i];
+    const struct api_node *node = &u->node->u.node;
     const struct {
         bool is_short;
         const char *text;
@@ -142,14 +177,7 @@ static bool has_room(const struct schedule_view *v, size_t i, struct reasons *r)
             counted++;
         }
     }
-    struct reasons extended = {0};
-    check_extended(v, i, &extended);
-    for (size_t k = 0; k < extended.n; k++) {
-        note(r, extended.items[k].text);
-        counted++;
-    }
-    free(extended.items);
-    return counted == 0;
+    return counted + check_extended(extended, u, r) == 0;
 }
 
 /* ---- the choice ------------------------------------------------------------------------------
@@ -158,6 +186,7 @@ static bool has_room(const struct schedule_view *v, size_t i, struct reasons *r)
 struct choice {
     const struct schedule_view *view;
     struct schedule_claims claims;
+    struct extended_list extended;
     struct schedule_rules *rules;
     bool unknown;
     struct reasons reasons;
@@ -167,7 +196,7 @@ struct choice {
  * several, which are noted already: then "". */
 static const char *filter(struct choice *c, size_t i, size_t *soft_taints)
 {
-    const struct api_node *node = &c->view->nodes[i]->u.node;
+    const struct api_node *node = schedule_node_at(c->view, i);
     const struct api_pod *pod = c->view->pod;
     const char *why = NULL;
 
@@ -186,7 +215,7 @@ static const char *filter(struct choice *c, size_t i, size_t *soft_taints)
     if (!schedule_wants_node(pod, node)) {
         return "node(s) didn't match Pod's node affinity/selector";
     }
-    if (!has_room(c->view, i, &c->reasons)) {
+    if (!has_room(pod, &c->extended, c->view->index->nodes[i], &c->reasons)) {
         return "";
     }
     why = schedule_claims_check(&c->claims, c->view, node);
@@ -196,9 +225,9 @@ static const char *filter(struct choice *c, size_t i, size_t *soft_taints)
 /* What is preferred first, then room: a share of the memory in thousandths. */
 static int64_t score(const struct choice *c, size_t i, size_t soft_taints)
 {
-    const struct api_node *node = &c->view->nodes[i]->u.node;
+    const struct api_node *node = schedule_node_at(c->view, i);
     int64_t memory = node->memory_bytes ? node->memory_bytes : 1;
-    int64_t used = c->view->index->use[i].memory_bytes + c->view->pod->memory_bytes;
+    int64_t used = c->view->index->nodes[i]->memory_bytes + c->view->pod->memory_bytes;
     int64_t share = (int64_t)((double)used / (double)memory * SHARE_POINTS * SHARE_POINTS);
 
     return (schedule_rules_score(c->rules, i) - (int64_t)soft_taints) * SHARE_POINTS *
@@ -224,7 +253,7 @@ static void choose(struct choice *c, struct schedule_answer *ret)
 {
     int64_t best = 0;
 
-    for (size_t i = 0; i < c->view->n_nodes; i++) {
+    for (size_t i = 0; i < c->view->index->n_nodes; i++) {
         size_t soft = 0;
         const char *why = filter(c, i, &soft);
 
@@ -236,7 +265,7 @@ static void choose(struct choice *c, struct schedule_answer *ret)
         }
         int64_t points = score(c, i, soft);
         if (!ret->node || points > best) {
-            ret->node = &c->view->nodes[i]->u.node;
+            ret->node = schedule_node_at(c->view, i);
             best = points;
         }
     }
@@ -247,22 +276,21 @@ static void choose(struct choice *c, struct schedule_answer *ret)
 
 void schedule_pick(const struct schedule_view *view, struct schedule_answer *ret)
 {
-    struct schedule_index *own = view->index ? NULL : schedule_index_new(view);
-    struct schedule_view indexed = *view;
-    struct choice c = {.view = &indexed, .unknown = schedule_is_unknown(view->pod)};
+    struct choice c = {.view = view,
+                       .extended = list_extended(view->pod),
+                       .unknown = schedule_is_unknown(view->pod)};
 
-    indexed.index = own ? own : view->index;
     *ret = (struct schedule_answer){0};
     schedule_claims_make(&c.claims, view);
     if (!c.claims.why[0]) {
-        c.rules = schedule_rules_make(&indexed);
+        c.rules = schedule_rules_make(view);
         choose(&c, ret);
         schedule_rules_free(c.rules);
     }
     if (!ret->node) {
-        explain(&c.reasons, view->n_nodes, c.claims.why, ret->message, sizeof(ret->message));
+        explain(&c.reasons, view->index->n_nodes, c.claims.why, ret->message, sizeof(ret->message));
     }
     free(c.reasons.items);
+    free(c.extended.items);
     schedule_claims_done(&c.claims);
-    schedule_index_free(own);
 }

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "control/schedule_index.h"
@@ -35,7 +36,7 @@ static struct rule *add(struct schedule_rules *r, const struct rule *rule)
 
 static bool has_any(const struct schedule_view *v, const size_t *count)
 {
-    for (size_t i = 0; i < v->n_nodes; i++) {
+    for (size_t i = 0; i < v->index->n_nodes; i++) {
         if (count[i]) {
             return true;
         }
@@ -85,24 +86,37 @@ static void add_terms(struct schedule_rules *r, const struct api_pod_term *terms
 /* ---- what others ask of the pod --------------------------------------------------------------
  */
 
+/* One rule for all that ask for the same kind of domain. */
+static struct rule *rule_apart_from_us(struct schedule_rules *r, const char *topology)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        if (r->items[i].kind == RULE_APART_FROM_US && strcmp(r->items[i].topology, topology) == 0) {
+            return &r->items[i];
+        }
+    }
+    return add(r,
+               &(struct rule){.kind = RULE_APART_FROM_US,
+                              .topology = topology,
+                              .count = ferry_xcalloc(r->view->index->n_nodes + 1, sizeof(size_t))});
+}
+
 static void add_apart_from_us(void *ctx, const struct schedule_apart *a)
 {
     struct schedule_rules *r = ctx;
     const struct schedule_view *v = r->view;
-    const struct api_pod *other = v->pods[a->pod].pod;
-    const char *topology = a->term->topology_key;
+    const struct api_pod *other = &a->pod->pod->u.pod;
+    const char *key = a->term->topology_key;
 
-    if (ferry_streq(other->meta.uid, v->pod->meta.uid) || ferry_str_empty(topology) ||
+    if (ferry_streq(other->meta.uid, v->pod->meta.uid) || ferry_str_empty(key) ||
         !schedule_term_is_about(a->term, other, v->pod)) {
         return;
     }
-    const char *domain = schedule_node_label(&v->nodes[v->index->home[a->pod]]->u.node, topology);
-    struct rule *rule =
-        add(r, &(struct rule){.kind = RULE_APART_FROM_US,
-                              .topology = topology,
-                              .count = ferry_xcalloc(v->n_nodes + 1, sizeof(size_t))});
-    for (size_t i = 0; domain && i < v->n_nodes; i++) {
-        rule->count[i] = ferry_streq(schedule_node_label(&v->nodes[i]->u.node, topology), domain);
+    const struct schedule_topology *t = schedule_topology(v->index, key);
+    size_t domain = t->domain[a->pod->home->at];
+    struct rule *rule = rule_apart_from_us(r, key);
+
+    for (size_t i = 0; domain != SIZE_MAX && i < v->index->n_nodes; i++) {
+        rule->count[i] += t->domain[i] == domain;
     }
 }
 
@@ -122,32 +136,20 @@ static bool about_spread(const void *rule, const struct api_pod *other)
            !other->meta.deleted_ms && schedule_selects(&s->spread->selector, &other->meta.labels);
 }
 
-static bool first_of_domain(const struct schedule_view *v, const struct api_spread *s, size_t node)
-{
-    const char *domain = schedule_node_label(&v->nodes[node]->u.node, s->topology_key);
-
-    for (size_t i = 0; i < node; i++) {
-        if (schedule_wants_node(v->pod, &v->nodes[i]->u.node) &&
-            ferry_streq(schedule_node_label(&v->nodes[i]->u.node, s->topology_key), domain)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* In the emptiest of the domains that the pod could go to. */
 static size_t least_of(const struct schedule_view *v, const struct api_spread *s,
                        const size_t *count)
 {
+    const struct schedule_topology *t = schedule_topology(v->index, s->topology_key);
+    ferry_cleanup_free bool *seen = ferry_xcalloc(t->n_domains + 1, sizeof(*seen));
     size_t least = SIZE_MAX;
     int64_t domains = 0;
 
-    for (size_t i = 0; i < v->n_nodes; i++) {
-        const struct api_node *node = &v->nodes[i]->u.node;
-
-        if (schedule_wants_node(v->pod, node) && schedule_node_label(node, s->topology_key)) {
+    for (size_t i = 0; i < v->index->n_nodes; i++) {
+        if (t->domain[i] != SIZE_MAX && schedule_wants_node(v->pod, schedule_node_at(v, i))) {
             least = count[i] < least ? count[i] : least;
-            domains += s->min_domains > 0 && first_of_domain(v, s, i);
+            domains += !seen[t->domain[i]];
+            seen[t->domain[i]] = true;
         }
     }
     return least == SIZE_MAX || domains < s->min_domains ? 0 : least;
@@ -204,11 +206,11 @@ void schedule_rules_free(struct schedule_rules *r)
     free(r);
 }
 
-static const char *check_rule(const struct rule *rule, size_t node, const char *domain)
+static const char *check_rule(const struct rule *rule, size_t node, const struct api_node *n)
 {
     switch (rule->kind) {
     case RULE_TOGETHER:
-        return domain && (rule->count[node] || rule->first)
+        return schedule_node_label(n, rule->topology) && (rule->count[node] || rule->first)
                    ? NULL
                    : "node(s) didn't match pod affinity rules";
     case RULE_APART:
@@ -217,7 +219,7 @@ static const char *check_rule(const struct rule *rule, size_t node, const char *
         return rule->count[node] ? "node(s) didn't satisfy existing pods anti-affinity rules"
                                  : NULL;
     case RULE_SPREAD:
-        if (!domain) {
+        if (!schedule_node_label(n, rule->topology)) {
             return "node(s) didn't match pod topology spread constraints (missing required "
                    "label)";
         }
@@ -233,14 +235,13 @@ const char *schedule_rules_check(const struct schedule_rules *r, size_t node)
     /* kube-scheduler asks for spread first. */
     static const enum rule_kind order[] = {RULE_SPREAD, RULE_TOGETHER, RULE_APART,
                                            RULE_APART_FROM_US};
-    const struct api_node *n = &r->view->nodes[node]->u.node;
+    const struct api_node *n = schedule_node_at(r->view, node);
 
     for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
         for (size_t i = 0; i < r->n; i++) {
             const struct rule *rule = &r->items[i];
-            const char *why = rule->kind == order[k] && !rule->weight
-                                  ? check_rule(rule, node, schedule_node_label(n, rule->topology))
-                                  : NULL;
+            const char *why =
+                rule->kind == order[k] && !rule->weight ? check_rule(rule, node, n) : NULL;
 
             if (why) {
                 return why;
@@ -253,7 +254,7 @@ const char *schedule_rules_check(const struct schedule_rules *r, size_t node)
 int64_t schedule_rules_score(const struct schedule_rules *r, size_t node)
 {
     const struct schedule_view *v = r->view;
-    const struct api_node *n = &v->nodes[node]->u.node;
+    const struct api_node *n = schedule_node_at(v, node);
     const struct api_affinity *a = &v->pod->placement.affinity;
     int64_t score = 0;
 

@@ -51,6 +51,20 @@ static void add_claim(struct schedule_claims *c, const struct schedule_view *v, 
     c->items[c->n++] = one;
 }
 
+bool schedule_names_claim(const struct api_pod *pod)
+{
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach((yyjson_val *)pod->volumes, i, max, v)
+    {
+        if (api_json_str(v, "/persistentVolumeClaim/claimName")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void schedule_claims_make(struct schedule_claims *c, const struct schedule_view *view)
 {
     yyjson_val *v;

@@ -1,15 +1,21 @@
 #include "control/steady.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "api/json.h"
+#include "api/object.h"
+#include "base/str.h"
 
 enum { SECOND_MS = 1000 };
 
-void steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms)
+bool steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms)
 {
     int64_t expected = s->wall_ms + (mono_ms - s->mono_ms);
     int64_t by = wall_ms - expected;
+    bool was_set = s->wall_ms && (by >= STEADY_STEP_MS || by <= -STEADY_STEP_MS);
 
-    if (s->wall_ms && (by >= STEADY_STEP_MS || by <= -STEADY_STEP_MS)) {
+    if (was_set) {
         if (s->n_steps == STEADY_STEPS) {
             memmove(s->steps, s->steps + 1, sizeof(s->steps) - sizeof(s->steps[0]));
             s->n_steps--;
@@ -18,6 +24,7 @@ void steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms)
     }
     s->wall_ms = wall_ms;
     s->mono_ms = mono_ms;
+    return was_set;
 }
 
 /* Was this time written before the step? Objects carry whole seconds, so one that is a little
@@ -43,4 +50,47 @@ int64_t steady_elapsed(const struct steady *s, int64_t since_ms, int64_t now_ms)
         now_ms -= s->steps[i].by_ms;
     }
     return elapsed > 0 ? elapsed : 0;
+}
+
+char *steady_text(const struct steady *s, const char *boot)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_val *steps = NULL;
+
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "boot", boot);
+    steps = yyjson_mut_obj_add_arr(doc, root, "steps");
+    for (size_t i = 0; i < s->n_steps; i++) {
+        yyjson_mut_val *one = yyjson_mut_arr_add_obj(doc, steps);
+
+        yyjson_mut_obj_add_int(doc, one, "beforeMs", s->steps[i].before_ms);
+        yyjson_mut_obj_add_int(doc, one, "byMs", s->steps[i].by_ms);
+    }
+    char *text = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    if (!text) {
+        abort(); /* out of memory */
+    }
+    return text;
+}
+
+void steady_recall(struct steady *s, const char *text, const char *boot)
+{
+    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    yyjson_val *root = yyjson_doc_get_root(doc), *one;
+    size_t i, max;
+
+    if (!root || ferry_str_empty(boot) || !ferry_streq(api_json_str(root, "/boot"), boot)) {
+        return;
+    }
+    yyjson_arr_foreach(yyjson_obj_get(root, "steps"), i, max, one)
+    {
+        struct steady_step step = {.before_ms = api_json_int(one, "/beforeMs", 0),
+                                   .by_ms = api_json_int(one, "/byMs", 0)};
+
+        if (step.before_ms > 0 && step.by_ms && s->n_steps < STEADY_STEPS) {
+            s->steps[s->n_steps++] = step;
+        }
+    }
 }

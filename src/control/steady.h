@@ -2,10 +2,12 @@
  *
  * Objects carry wall-clock times, and deadlines are counted from them. When somebody sets the
  * clock, an hour forward for one, every wait would be over at once. So the steps that this process
- * has seen, by comparing the wall clock with the monotonic one, are left out of what has passed.
- * One that was restarted knows of none. */
+ * has seen, by comparing the wall clock with the monotonic one, are left out of what has passed. It
+ * leaves them to its successor as a text; one of another host or boot has another clock, and does
+ * not take them. A step that nobody has seen, while no controller ran, counts as time. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,9 +27,15 @@ struct steady {
     size_t n_steps;
 };
 
-/* To be called often, with both clocks as they are. */
-void steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms);
+/* To be called often, with both clocks as they are. True when the clock was set since. */
+bool steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms);
 
 /* Milliseconds from `since_ms` to `now_ms`, both wall-clock times, without the steps between; never
  * below 0. */
 int64_t steady_elapsed(const struct steady *s, int64_t since_ms, int64_t now_ms);
+
+/* The steps for a successor; `boot` says whose clock it is. Owned by the caller. */
+char *steady_text(const struct steady *s, const char *boot);
+/* Takes over what a predecessor has left, before the first look; a text of another boot, or one
+ * that cannot be read, is nothing. */
+void steady_recall(struct steady *s, const char *text, const char *boot);

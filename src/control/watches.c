@@ -3,7 +3,6 @@
 #include "control/watches.h"
 
 #include <assert.h>
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,54 +91,6 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
     }
 }
 
-/* ---- pods without a node ---------------------------------------------------------------------
- */
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(a, b);
-}
-
-/* Notes whether the pod waits for a node. */
-static void note_homeless(struct controller *c, const char *key, bool homeless)
-{
-    pthread_mutex_lock(&c->lock);
-    void *found = tfind(key, &c->homeless, by_text);
-
-    if (homeless && !found) {
-        if (!tsearch(ferry_strdup(key), &c->homeless, by_text)) {
-            abort(); /* out of memory */
-        }
-    } else if (!homeless && found) {
-        char *old = *(char **)found;
-
-        tdelete(key, &c->homeless, by_text);
-        free(old);
-    }
-    pthread_mutex_unlock(&c->lock);
-}
-
-static void wake_key(const void *node, VISIT visit, void *queue)
-{
-    if (visit == postorder || visit == leaf) {
-        kube_queue_add(queue, *(char *const *)node, 0);
-    }
-}
-
-/* There may be room now. */
-static void wake_homeless_pods(struct controller *c)
-{
-    pthread_mutex_lock(&c->lock);
-    twalk_r(c->homeless, wake_key, c->queues[QUEUE_POD]);
-    pthread_mutex_unlock(&c->lock);
-}
-
-void watches_done(struct controller *c)
-{
-    tdestroy(c->homeless, free);
-    c->homeless = NULL;
-}
-
 static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -156,14 +107,11 @@ static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
     if (!c->embedded) {
         return;
     }
-    ferry_cleanup_free char *key = cluster_key(m->namespace_, m->name);
-    bool down = !now || pod_is_down(&now->u.pod);
-    bool homeless = !down && ferry_str_empty(now->u.pod.node_name);
-    note_homeless(c, key, homeless);
-    if (homeless) {
-        kube_queue_add(c->queues[QUEUE_POD], key, 0);
-    } else if (down) {
-        wake_homeless_pods(c);
+    loop_schedule_pod_seen(c->schedule, old, now);
+    if (!now || pod_is_down(&now->u.pod)) {
+        loop_schedule_wake(c->schedule);
+    } else if (ferry_str_empty(now->u.pod.node_name)) {
+        wake(c->queues[QUEUE_POD], m->namespace_, m->name, 0);
     }
 }
 
@@ -241,6 +189,23 @@ static void wake_moves_of_node(struct controller *c, const char *node)
     }
 }
 
+/* May a pod fit now that did not before? A sign of life alone changes nothing. */
+static bool offers_more(const struct api_object *old, const struct api_object *now)
+{
+    static const char *const parts[] = {"/metadata/labels", "/spec", "/status/allocatable"};
+    bool same = old && now && node_silent_since(&old->u.node) == node_silent_since(&now->u.node) &&
+                api_condition_true(&old->u.node.conditions, "Ready") ==
+                    api_condition_true(&now->u.node.conditions, "Ready");
+
+    for (size_t i = 0; same && i < sizeof(parts) / sizeof(parts[0]); i++) {
+        yyjson_val *had = yyjson_ptr_get((yyjson_val *)old->root, parts[i]);
+        yyjson_val *has = yyjson_ptr_get((yyjson_val *)now->root, parts[i]);
+
+        same = had && has ? yyjson_equals(had, has) : had == has;
+    }
+    return !same;
+}
+
 static void on_node(void *ctx, struct api_object *old, struct api_object *now)
 {
     struct controller *c = ctx;
@@ -255,8 +220,11 @@ static void on_node(void *ctx, struct api_object *old, struct api_object *now)
     }
     if (c->embedded) {
         loop_node_seen(c->nodes, old, now);
+        loop_schedule_node_seen(c->schedule, old, now);
         kube_queue_add(c->queues[QUEUE_NODE], (now ? now : old)->meta->name, 0);
-        wake_homeless_pods(c);
+        if (offers_more(old, now)) {
+            loop_schedule_wake(c->schedule);
+        }
     }
 }
 
@@ -319,7 +287,7 @@ static void on_claim(void *ctx, struct api_object *old, struct api_object *now)
             }
         }
     }
-    wake_homeless_pods(c);
+    loop_schedule_wake(c->schedule);
 }
 
 static void on_volume(void *ctx, struct api_object *old, struct api_object *now)
@@ -329,7 +297,7 @@ static void on_volume(void *ctx, struct api_object *old, struct api_object *now)
     (void)old;
     (void)now;
     if (c->works) {
-        wake_homeless_pods(c);
+        loop_schedule_wake(c->schedule);
     }
 }
 
@@ -339,7 +307,7 @@ static void on_storage(void *ctx, struct api_object *old, struct api_object *now
 
     on_settings(c, old, now);
     if (c->works) {
-        wake_homeless_pods(c);
+        loop_schedule_wake(c->schedule);
     }
 }
 
@@ -389,22 +357,24 @@ const struct watch watches[] = {
     {"kubevirt.io", "v1", "virtualmachineinstances", IN(vmis), on_vmi, cluster_index_vmi, false,
      "the VMI; its VM; every migration of it; its node, when it has to leave it; the updater"},
     {"", "v1", "pods", IN(pods), on_pod, cluster_index_pod, false,
-     "its VMI; the migration that it is the target of; itself while it has no node; all pods "
-     "without a node when it ends"},
+     "its VMI; the migration that it is the target of; itself while it has no node; pods that "
+     "found "
+     "no node, when it ends"},
     {"kubevirt.io", "v1", "virtualmachineinstancemigrations", IN(migrations), on_migration,
      cluster_index_migration, false,
      "itself; its VMI; when it ends, its VM, those that may take its place, the VMI's node, the "
      "updater"},
     {"", "v1", "nodes", IN(nodes), on_node, NULL, false,
-     "itself; all pods without a node; its moves when it falls silent, is back or is removed; its "
-     "evacuation when it has taints"},
+     "itself; pods that found no node, when it offers more; its moves when it falls silent, is "
+     "back "
+     "or is removed; its evacuation when it has taints"},
     {"", "v1", "persistentvolumeclaims", IN(claims), on_claim, NULL, false,
-     "the VMIs that name it, as if they had changed; all pods without a node"},
-    {"", "v1", "persistentvolumes", IN(volumes), on_volume, NULL, false, "all pods without a node"},
+     "the VMIs that name it, as if they had changed; pods that found no node"},
+    {"", "v1", "persistentvolumes", IN(volumes), on_volume, NULL, false, "pods that found no node"},
     {"storage.k8s.io", "v1", "storageclasses", IN(classes), on_storage, NULL, false,
-     "migrations that wait; all pods without a node"},
+     "migrations that wait; pods that found no node"},
     {"cdi.kubevirt.io", "v1beta1", "storageprofiles", IN(profiles), on_storage, NULL, true,
-     "migrations that wait; all pods without a node"},
+     "migrations that wait; pods that found no node"},
     {"migrations.kubevirt.io", "v1alpha1", "migrationpolicies", IN(policies), on_settings, NULL,
      false, "migrations that wait"},
     {"", "v1", "resourcequotas", IN(quotas), on_quota, NULL, false,

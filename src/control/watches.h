@@ -17,6 +17,7 @@ enum controller_queue {
     QUEUE_NODE,
     QUEUE_EVACUATION,
     QUEUE_UPDATE,
+    QUEUE_CLOCK,
     QUEUE_COUNT
 };
 
@@ -27,8 +28,6 @@ struct controller {
     atomic_bool works; /* the caches are filled: from here on changes are news */
     struct kube_queue *queues[QUEUE_COUNT];
     struct kube_workers *workers[QUEUE_COUNT]; /* or NULL */
-    pthread_mutex_t lock;
-    void *homeless; /* keys of the pods without a node, a tsearch tree; under `lock` */
     struct loop_migration *migrations;
     struct loop_schedule *schedule;
     struct loop_node *nodes;
@@ -46,5 +45,3 @@ struct watch {
 };
 extern const struct watch watches[];
 extern const size_t n_watches;
-
-void watches_done(struct controller *c); /* frees what the deltas have collected */

@@ -267,8 +267,11 @@ static void set_alarm(struct kube_queue *q, struct item *it, int priority, int64
             sift(q, ALARMS, (size_t)it->at[ALARMS]);
         }
     }
-    /* All of them: whoever is woken first may be busy with another key when the alarm is due. */
-    pthread_cond_broadcast(&q->changed);
+    /* Who sleeps until the first alarm has to hear of an earlier one. All of them: whoever is woken
+     * first may be busy with another key when it is due. */
+    if (it->at[ALARMS] == 0) {
+        pthread_cond_broadcast(&q->changed);
+    }
 }
 
 static void ring_alarms(struct kube_queue *q, int64_t now_ns)

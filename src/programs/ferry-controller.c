@@ -100,7 +100,8 @@ int main(int argc, char **argv)
 {
     const char *kubeconfig = "/var/lib/ferry/controller.kubeconfig";
     struct doors doors = {0};
-    struct controller_config cfg = {.settings = migration_default_settings};
+    struct controller_config cfg = {
+        .settings = migration_default_settings, .lease_ns = LEASE_NAMESPACE, .lease_name = PROGRAM};
     struct ferry_log_options lo = {0};
     struct ferry_error err;
     bool embedded = false;

@@ -25,8 +25,9 @@ def now():
 
 
 class Plane:
-    def __init__(self, bin_dir, nodes=("a", "b")):
+    def __init__(self, bin_dir, nodes=("a", "b"), env=None):
         self.bin = os.path.abspath(bin_dir)
+        self.env = {**os.environ, **(env or {})}  # of the programs
         self.base = tempfile.mkdtemp(prefix="ferry-control-")
         self.data = os.path.join(self.base, "api")
         self.port = ferrysite.free_port()
@@ -87,7 +88,7 @@ class Plane:
 
     def spawn(self, name, *args):
         return subprocess.Popen([os.path.join(self.bin, name), *args], stdin=subprocess.DEVNULL, stdout=self.log,
-                                stderr=self.log)
+                                stderr=self.log, env=self.env)
 
     def pki(self, *what_and_out):
         *what, out = what_and_out

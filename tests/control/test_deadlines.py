@@ -2,7 +2,9 @@
 """What ferry-controller does when nobody answers. Each test waits for a deadline of half a minute."""
 import os
 import signal
+import struct
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -68,6 +70,33 @@ def test_stopped_leader_is_replaced(bin_dir):
         p.wait_move("m2", "Succeeded")
         first.send_signal(signal.SIGTERM)
         equal(first.wait(20), 0)
+
+
+def test_clock_set_before_a_restart(bin_dir):
+    """The clock goes an hour forward in the middle of a move. Neither the controller that sees it nor its successor takes
+    that hour for a wait that is over."""
+    with tempfile.NamedTemporaryFile() as clock:
+        def go_forward(seconds):
+            os.pwrite(clock.fileno(), struct.pack("q", seconds), 0)
+        go_forward(0)
+        env = {"FERRY_TEST_CLOCK": clock.name, "LD_PRELOAD": os.path.abspath(os.path.join(bin_dir, "../../tests/faults/clockstep.so")),
+               "ASAN_OPTIONS": "verify_asan_link_order=0:" + os.environ.get("ASAN_OPTIONS", "")}
+        with Plane(bin_dir, env=env) as p:
+            p.run_vm("web")
+            p.agent.hold.add("prepare")
+            p.create_move("m1", "web")
+            p.wait_move("m1", "PreparingTarget")
+            go_forward(3600)
+            p.run_vm("other")  # there is something to look at the clock for
+            lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ferry-controller"
+            wait_for("the step to be written down", lambda: "ferry.io/clock-steps" in
+                     p.api.call("GET", lease)[1]["metadata"].get("annotations", {}), 30)
+            p.kill_controller()
+            p.start_controller()
+            p.run_vm("third")  # it has looked around
+            equal(p.api.migration("m1")["status"]["phase"], "PreparingTarget")
+            p.agent.hold.clear()
+            p.wait_move("m1", "Succeeded")
 
 
 scenario.main(globals())

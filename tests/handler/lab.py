@@ -162,14 +162,14 @@ class Lab:
         assert status == 200, answer
         return answer
 
-    def create_vmi(self):
+    def create_vmi(self, kernel="/heartbeat.elf"):
         return self.api.create(VMIS, {
             "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
             "metadata": {"name": "vm", "finalizers": ["foregroundDeleteVirtualMachine"], "labels": {"app": "x"}},
             "spec": {"terminationGracePeriodSeconds": 2, "domain": {
                 "memory": {"guest": "64Mi"}, "devices": {}, "firmware": {"kernelBoot": {
                     "kernelArgs": f"ws=24 rate=2 hb={BEATS} fill=rand", "container": {
-                        "image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}}}}})
+                        "image": "ferry.io/builtin", "kernelPath": kernel}}}}}})
 
     def create_pod(self, name, node, vmi):
         meta = vmi["metadata"]

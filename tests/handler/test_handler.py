@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
-from lab import NODES, check_alive, ends, run, starts, wait_for
+from lab import NODES, VMIS, check_alive, ends, run, starts, wait_for
 
 
 def registers(lab):
@@ -20,6 +20,22 @@ def registers(lab):
         assert found["metadata"]["annotations"]["kubevirt.io/heartbeat"]
         assert found["status"]["addresses"][0] == {"type": "InternalIP", "address": "127.0.0.1"}
         assert {"cpu", "memory", "pods"} <= set(found["status"]["allocatable"])
+
+
+def cannot_start(lab):
+    """A guest that cannot be started: an event of its VMI says why."""
+    vmi = lab.create_vmi("/nonesuch.elf")
+    lab.create_pod("pod0", "h1", vmi)
+    lab.patch({"op": "add", "path": "/metadata/labels/kubevirt.io~1nodeName", "value": "h1"},
+              {"op": "add", "path": "/status", "value": {"phase": "Scheduled", "nodeName": "h1"}})
+    event = wait_for("the event", lambda: next((e for e in lab.api.list("events") if e["reason"] == "SyncFailed"), None))
+    assert event["type"] == "Warning" and event["involvedObject"]["uid"] == vmi["metadata"]["uid"], event
+    assert "nonesuch" in event["message"], event
+    assert lab.status()["phase"] != "Running", lab.status()
+    status, _ = lab.api.call("DELETE", lab.api.path(VMIS, "vm"))
+    assert status in (200, 202)
+    lab.patch({"op": "remove", "path": "/metadata/finalizers"})
+    wait_for("the VMI and its pod to go", lambda: lab.api.vmi("vm") is None and lab.api.get("pods", "pod0") is None)
 
 
 def moves(lab, vmi):
@@ -180,6 +196,7 @@ def recovers(lab, vmi):
 
 def story(lab):
     registers(lab)
+    cannot_start(lab)
     vmi, _ = starts(lab)
     moves(lab, vmi)
     answers(lab)

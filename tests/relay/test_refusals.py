@@ -98,6 +98,7 @@ class AtTheTarget(unittest.TestCase):
         s.close()
 
     def test_old_tls(self):
+        """498: a peer that speaks TLS 1.2 at most is refused in its handshake."""
         move = Move(self.lab, None, self.b)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False

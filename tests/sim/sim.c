@@ -428,29 +428,46 @@ static int reconcile_vmi(const char *name, struct plan *p)
     return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
 
-static void schedule_pods(void)
+/* The first that is given a chance; each look may change what the next sees. */
+static const struct api_object *homeless_pod(void)
 {
-    const struct api_object *nodes[WORLD_NODES];
-    struct schedule_pod pods[256];
-    size_t n_nodes = 0, n_pods = 0;
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct api_object *o = world.items[i]->now;
+
+        if (o && o->kind == API_KIND_POD && !o->u.pod.node_name && !o->meta->deleted_ms &&
+            !world_chance(70)) {
+            return o;
+        }
+    }
+    return NULL;
+}
+
+static struct schedule_index *make_index(void)
+{
+    struct schedule_index *x = schedule_index_new();
 
     for (size_t i = 0; i < world.n_items; i++) {
         const struct api_object *o = world.items[i]->now;
 
         if (o && o->kind == API_KIND_NODE && world.nodes[o->meta->name[1] - '0'].up &&
             !world.nodes[o->meta->name[1] - '0'].cut) {
-            nodes[n_nodes++] = o;
-        } else if (o && o->kind == API_KIND_POD && n_pods < 256) {
-            pods[n_pods++] = (struct schedule_pod){&o->u.pod, o->u.pod.node_name};
+            schedule_index_put_node(x, o);
+        } else if (o && o->kind == API_KIND_POD) {
+            schedule_index_put_pod(x, o);
         }
     }
-    for (size_t i = 0; i < n_pods; i++) {
-        if (pods[i].node || pods[i].pod->meta.deleted_ms || world_chance(70)) {
-            continue;
-        }
+    return x;
+}
+
+static void schedule_pods(void)
+{
+    const struct api_object *pod = homeless_pod();
+
+    if (pod) {
+        struct schedule_index *index = make_index();
         struct schedule_answer a;
 
-        schedule_pick(&(struct schedule_view){pods[i].pod, nodes, n_nodes, pods, n_pods}, &a);
+        schedule_pick(&(struct schedule_view){.pod = &pod->u.pod, .index = index}, &a);
         char patch[256];
         if (a.node) {
             snprintf(patch, sizeof(patch),
@@ -462,8 +479,8 @@ static void schedule_pods(void)
                      "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"message\":"
                      "\"none\"}]}}]");
         }
-        world_patch(API_KIND_POD, pods[i].pod->meta.name, patch);
-        return; /* what was looked at has changed */
+        world_patch(API_KIND_POD, pod->meta->name, patch);
+        schedule_index_free(index);
     }
 }
 

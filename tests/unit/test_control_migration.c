@@ -174,7 +174,7 @@ static const struct move_row rows[] = {
     {"132: a failed evacuation holds the next one back",
      "{'metadata':{'annotations':{'kubevirt.io/evacuationMigration':'a'}}," PHASE("Pending") "}",
      PLAIN, .sibling = AUTOMATIC("evacuationMigration", "Failed"), .rule = "phase",
-     .reason = "BackOff", .own_patch = "BackOff", .again_s = 10},
+     .reason = "BackOff", .own_patch = "BackOff", .again_s = 10, .event = "MigrationBackoff"},
     {"133: a failed workload update holds the next one back",
      "{'metadata':{'annotations':{'kubevirt.io/workloadUpdateMigration':''}}," PHASE("Pending") "}",
      PLAIN, .sibling = AUTOMATIC("workloadUpdateMigration", "Failed"), .rule = "phase",

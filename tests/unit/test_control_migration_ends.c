@@ -314,10 +314,76 @@ static void test_endings(void **state)
 
         migration_decide(&view, NOW_MS, &p);
         bool on_vmi = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI) != NULL;
+        if (!has_event(&p, "FailedMigration")) {
+            fail_msg("%s: no event", cases[i].name);
+        }
         if (!ferry_streq(p.reason, cases[i].reason) ||
             (!on_vmi && !ferry_streq(p.phase, "Failed"))) {
             fail_msg("%s: rule %s phase %s reason %s", cases[i].name, p.rule,
                      p.phase ? p.phase : "-", p.reason ? p.reason : "-");
+        }
+        objects_done(&o);
+    }
+}
+
+/* 610: no other node has the CPU that the guest has seen: said on the VMI */
+static void test_cpu_that_no_node_has(void **state)
+{
+    static const char *const MODEL = "{'metadata':{'labels':{"
+                                     "'cpu-model-migration.node.kubevirt.io/Milan':'true',"
+                                     "'cpu-feature.node.kubevirt.io/sse':'true'}}}";
+    static const struct {
+        const char *name, *selector, *b, *c; /* the node selector of the pod; merges of nodes */
+        bool told;
+    } cases[] = {
+        {"nobody", "'cpu-model-migration.node.kubevirt.io/Milan':'true'", PLAIN, PLAIN, true},
+        {"another", "'cpu-model-migration.node.kubevirt.io/Milan':'true'", PLAIN, MODEL, false},
+        {"the model and a feature",
+         "'cpu-model-migration.node.kubevirt.io/Milan':'true','cpu-feature.node.kubevirt.io/sse':"
+         "'true'",
+         PLAIN, MODEL, false},
+        {"the model without a feature",
+         "'cpu-model-migration.node.kubevirt.io/Milan':'true','cpu-feature.node.kubevirt.io/avx':"
+         "'true'",
+         MODEL, MODEL, true},
+        {"another value", "'cpu-feature.node.kubevirt.io/sse':'false'", MODEL, MODEL, true},
+        {"no CPU is asked for", "'disk':'fast'", PLAIN, PLAIN, false},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *pod = ferry_asprintf(
+            "{'spec':{'nodeName':null,'nodeSelector':{%s}},'status':{'phase':'Pending','conditions'"
+            ":[{'type':'PodScheduled','status':'False','message':'0/3 nodes'}]}}",
+            cases[i].selector);
+        struct objects o = {
+            .migration = make_object(API_KIND_MIGRATION, MIGRATION, "{" PHASE("Scheduling") "}"),
+            .vmi = make_object(API_KIND_VMI, VMI, NULL),
+            .target = make_object(API_KIND_POD, TARGET, pod),
+            .source = make_object(API_KIND_POD, SOURCE, NULL),
+        };
+        api_cleanup_object struct api_object *a =
+            make_object(API_KIND_NODE, "{'metadata':{'name':'a'}}", MODEL);
+        api_cleanup_object struct api_object *b =
+            make_object(API_KIND_NODE, "{'metadata':{'name':'b'}}", cases[i].b);
+        api_cleanup_object struct api_object *c =
+            make_object(API_KIND_NODE, "{'metadata':{'name':'c'}}", cases[i].c);
+        const struct api_object *all[] = {o.migration}, *nodes[] = {a, b, c};
+        struct migration_view view = {.migration = o.migration,
+                                      .vmi = o.vmi,
+                                      .target_pod = o.target,
+                                      .source_pod = o.source,
+                                      .migrations = all,
+                                      .n_migrations = 1,
+                                      .nodes = nodes,
+                                      .n_nodes = 3,
+                                      .settings = &migration_default_settings};
+        plan_cleanup struct plan p = {0};
+
+        migration_decide(&view, NOW_MS, &p);
+        assert_true(has_event(&p, "migrationTargetPodUnschedulable"));
+        if (has_event(&p, "NoSuitableNodesForHostModelMigration") != cases[i].told) {
+            fail_msg("%s: told %d", cases[i].name, !cases[i].told);
         }
         objects_done(&o);
     }
@@ -366,6 +432,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_endings),
+        cmocka_unit_test(test_cpu_that_no_node_has),
         cmocka_unit_test(test_a_set_clock_ends_nothing),
     };
 

@@ -1,10 +1,7 @@
 #include "lib/objects.h"
 
-#include "control/migration_limits.h"
-#include "control/node_decide.h"
 #include "control/pod_render.h"
 #include "control/schedule_pick.h"
-#include "kube/queue.h"
 
 /* ---- schedule_pick ---------------------------------------------------------------------------
  */
@@ -92,6 +89,26 @@ static const struct pick_row {
      {"{}"},
      {{"a", "{}"}, {"a", "{}"}, {"a", "{}"}, {"a", "{}"}},
      .message = "0/1 nodes are available: 1 Insufficient memory."},
+    {"memory to the last byte", "{}", {"{}"}, {{"a", "{}"}, {"a", "{}"}, {"a", "{}"}}, .want = "a"},
+    {"memory, one byte more",
+     REQUESTS("'cpu':'100m','memory':'1073741825'"),
+     {"{}"},
+     {{"a", "{}"}, {"a", "{}"}, {"a", "{}"}},
+     .message = "0/1 nodes are available: 1 Insufficient memory."},
+    {"cpu to the last share", REQUESTS("'cpu':'4'"), {"{}"}, .want = "a"},
+    {"cpu, one share more",
+     REQUESTS("'cpu':'4001m'"),
+     {"{}"},
+     .message = "0/1 nodes are available: 1 Insufficient cpu."},
+    {"huge pages to the last",
+     REQUESTS("'hugepages-2Mi':'4Mi','hugepages-1Gi':'1Gi'"),
+     {"{'status':{'allocatable':{'hugepages-2Mi':'4Mi','hugepages-1Gi':'1Gi'}}}"},
+     .want = "a"},
+    {"huge pages of 1 GiB, one more",
+     REQUESTS("'hugepages-1Gi':'1Gi'"),
+     {"{'status':{'allocatable':{'hugepages-1Gi':'1Gi'}}}"},
+     {{"a", REQUESTS("'hugepages-1Gi':'1Gi'")}},
+     .message = "0/1 nodes are available: 1 Insufficient hugepages-1Gi."},
     {"finished pods need nothing",
      "{}",
      {"{}"},
@@ -359,22 +376,21 @@ static void test_picks(void **state)
     for (size_t i = 0; i < COUNT_OF(picks); i++) {
         const struct pick_row *r = &picks[i];
         struct api_object *pod = make_object(API_KIND_POD, POD, r->pod), *nodes[3], *pods[4];
-        struct schedule_pod placed[4];
-        struct schedule_view view = {
-            .pod = &pod->u.pod, .nodes = (const struct api_object *const *)nodes, .pods = placed};
+        struct schedule_view view = {.pod = &pod->u.pod, .index = schedule_index_new()};
         struct schedule_answer answer;
+        size_t n_nodes = 0, n_pods = 0;
 
-        for (; view.n_nodes < 3 && r->nodes[view.n_nodes]; view.n_nodes++) {
-            ferry_cleanup_free char *merge =
-                ferry_asprintf("[{\"op\":\"add\",\"path\":\"/metadata/name\",\"value\":\"%s\"}]",
-                               names[view.n_nodes]);
+        for (; n_nodes < 3 && r->nodes[n_nodes]; n_nodes++) {
+            ferry_cleanup_free char *merge = ferry_asprintf(
+                "[{\"op\":\"add\",\"path\":\"/metadata/name\",\"value\":\"%s\"}]", names[n_nodes]);
             api_cleanup_object struct api_object *n =
-                make_object(API_KIND_NODE, NODE, r->nodes[view.n_nodes]);
+                make_object(API_KIND_NODE, NODE, r->nodes[n_nodes]);
 
-            nodes[view.n_nodes] = patched_object(n, merge, false);
+            nodes[n_nodes] = patched_object(n, merge, false);
+            schedule_index_put_node(view.index, nodes[n_nodes]);
         }
-        for (; view.n_pods < 4 && r->others[view.n_pods].node; view.n_pods++) {
-            size_t k = view.n_pods;
+        for (; n_pods < 4 && r->others[n_pods].node; n_pods++) {
+            size_t k = n_pods;
             ferry_cleanup_free char *uid = ferry_asprintf(
                 "{'metadata':{'name':'p%zu','namespace':'ns','uid':'u%zu','resourceVersion':'1',"
                 "'labels':{'kubevirt.io/created-by':'vmi-1'}},'spec':{'containers':[{'name':"
@@ -382,7 +398,8 @@ static void test_picks(void **state)
                 k, k);
 
             pods[k] = make_object(API_KIND_POD, uid, r->others[k].merge);
-            placed[k] = (struct schedule_pod){&pods[k]->u.pod, r->others[k].node};
+            schedule_index_put_pod(view.index, pods[k]);
+            schedule_index_assume(view.index, pods[k]->meta->uid, r->others[k].node);
         }
         api_cleanup_object struct api_object *claim =
             r->claim ? make_object(API_KIND_CLAIM, CLAIM, r->claim) : NULL;
@@ -416,12 +433,13 @@ static void test_picks(void **state)
             fail_msg("%s: node %s, '%s'", r->name, answer.node ? answer.node->meta.name : "none",
                      answer.message);
         }
-        for (size_t k = 0; k < view.n_nodes; k++) {
+        for (size_t k = 0; k < n_nodes; k++) {
             api_object_unref(nodes[k]);
         }
-        for (size_t k = 0; k < view.n_pods; k++) {
+        for (size_t k = 0; k < n_pods; k++) {
             api_object_unref(pods[k]);
         }
+        schedule_index_free(view.index);
         api_object_unref(pod);
     }
 }
@@ -445,329 +463,22 @@ static void test_target_goes_elsewhere(void **state)
         pod_render(&(struct pod_request){.vmi = &vmi->u.vmi, .settings = &settings});
     ferry_cleanup_free char *target_json = pod_render(&(struct pod_request){
         .vmi = &vmi->u.vmi, .migration = &move->u.migration, .settings = &settings});
-    api_cleanup_object struct api_object *source = make_object(API_KIND_POD, source_json, NULL);
-    api_cleanup_object struct api_object *target = make_object(API_KIND_POD, target_json, NULL);
-    const struct api_object *nodes[] = {a, b};
-    struct schedule_pod pods[] = {{&source->u.pod, "b"}, {&target->u.pod, NULL}};
+    api_cleanup_object struct api_object *source =
+        make_object(API_KIND_POD, source_json, "{'metadata':{'uid':'source'}}");
+    api_cleanup_object struct api_object *target =
+        make_object(API_KIND_POD, target_json, "{'metadata':{'uid':'target'}}");
+    struct schedule_index *index = schedule_index_new();
     struct schedule_answer answer;
 
-    schedule_pick(
-        &(struct schedule_view){
-            .pod = &target->u.pod, .nodes = nodes, .n_nodes = 2, .pods = pods, .n_pods = 2},
-        &answer);
+    schedule_index_put_node(index, b);
+    schedule_index_put_node(index, a);
+    schedule_index_put_pod(index, source);
+    schedule_index_put_pod(index, target);
+    schedule_index_assume(index, source->meta->uid, "b");
+    schedule_pick(&(struct schedule_view){.pod = &target->u.pod, .index = index}, &answer);
     assert_non_null(answer.node);
     assert_string_equal(answer.node->meta.name, "a");
-}
-
-/* ---- limits ----------------------------------------------------------------------------------
- */
-
-/* Entries as text: "NAME:NODE:PRIORITY:STATE", state a(ctive), r(eady), b(locked); in order of
- * age. */
-static const struct limits_row {
-    const char *name, *entries[8], *self;
-    bool start;
-    const char *reason;
-    size_t position;
-} limits_rows[] = {
-    {"alone", {"1:a::r"}, "1", true, NULL, 1},
-    {"22: two leave the node already",
-     {"1:a::a", "2:a::a", "3:a::r"},
-     "3",
-     false,
-     "OutboundLimit",
-     1},
-    {"16: from another node it may", {"1:a::a", "2:a::a", "3:b::r"}, "3", true, NULL, 1},
-    {"14: cluster full",
-     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::a", "6:f::r"},
-     "6",
-     false,
-     "ClusterLimit",
-     1},
-    {"13: a fifth", {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r"}, "5", true, NULL, 1},
-    {"the older takes the last place",
-     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f::r"},
-     "6",
-     false,
-     "ClusterLimit",
-     2},
-    {"and the older gets it",
-     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f::r"},
-     "5",
-     true,
-     NULL,
-     1},
-    {"priority before age",
-     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f:system-critical:r"},
-     "5",
-     false,
-     "ClusterLimit",
-     2},
-    {"priority before age, the other way",
-     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::r", "6:f:system-critical:r"},
-     "6",
-     true,
-     NULL,
-     1},
-    {"one held back by its node does not hold back others",
-     {"1:a::a", "2:a::a", "3:a::r", "4:b::r"},
-     "4",
-     true,
-     NULL,
-     2},
-    {"one that is not ready does not take a place",
-     {"1:a::a", "2:b::a", "3:c::a", "4:d::a", "5:e::b", "6:f::r"},
-     "6",
-     true,
-     NULL,
-     2},
-    {"waiting ones of a node share its places",
-     {"1:a::a", "2:a::r", "3:a::r"},
-     "3",
-     false,
-     "OutboundLimit",
-     2},
-    {"unknown source counts for the cluster only", {"1:::a", "2:::a", "3:::r"}, "3", true, NULL, 1},
-};
-
-static void test_limits(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(limits_rows); i++) {
-        const struct limits_row *r = &limits_rows[i];
-        struct limits_ledger *l =
-            limits_ledger_new(&(struct migration_limits){.cluster = 5, .outbound_per_node = 2});
-
-        for (size_t n = 0; n < 8 && r->entries[n]; n++) {
-            const char *from = r->entries[n];
-            char texts[4][32];
-
-            for (int k = 0; k < 4; k++) {
-                size_t len = strcspn(from, ":");
-
-                snprintf(texts[k], 32, "%.*s", (int)len, from);
-                from += len + (from[len] == ':');
-            }
-            limits_ledger_put(
-                l, &(struct limits_move){.uid = texts[0],
-                                         .key = texts[0],
-                                         .created_ms = (int64_t)n * 1000,
-                                         .priority = texts[2][0] ? KUBE_PRIORITY_CRITICAL : 0,
-                                         .source_node = texts[1][0] ? texts[1] : NULL,
-                                         .active = texts[3][0] == 'a',
-                                         .ready = texts[3][0] == 'r'});
-        }
-        struct limits_answer a = limits_ledger_check(l, r->self);
-        if (a.start != r->start || !ferry_streq(a.reason, r->reason) || a.position != r->position) {
-            fail_msg("%s: start %d reason %s position %zu", r->name, a.start,
-                     a.reason ? a.reason : "-", a.position);
-        }
-        limits_ledger_free(l);
-    }
-}
-
-/* Random changes against the answer worked out the slow way. */
-enum { MOVES = 40, SITES = 4 };
-
-static int slow_order(const void *pa, const void *pb)
-{
-    const struct limits_move *a = pa, *b = pb;
-
-    return a->priority != b->priority       ? (a->priority > b->priority ? -1 : 1)
-           : a->created_ms != b->created_ms ? (a->created_ms < b->created_ms ? -1 : 1)
-                                            : strcmp(a->uid, b->uid);
-}
-
-static bool slow_may_start(const struct limits_move *all, size_t n, const char *uid,
-                           const struct migration_limits *limits)
-{
-    size_t active = 0, out[SITES] = {0};
-
-    for (size_t i = 0; i < n; i++) {
-        active += all[i].active;
-        out[all[i].source_node[0] - 'a'] += all[i].active;
-    }
-    for (size_t i = 0; i < n && active < limits->cluster; i++) {
-        size_t *o = &out[all[i].source_node[0] - 'a'];
-
-        if (!all[i].active && all[i].ready && *o < limits->outbound_per_node) {
-            if (strcmp(all[i].uid, uid) == 0) {
-                return true;
-            }
-            ++*o;
-            active++;
-        }
-    }
-    return false;
-}
-
-static void test_ledger_at_random(void **state)
-{
-    static const char *const nodes[SITES] = {"a", "b", "c", "d"};
-    const struct migration_limits limits = {
-        .cluster = 7, .outbound_per_node = 2, .inbound_per_node = 2};
-    struct limits_ledger *l = limits_ledger_new(&limits);
-    char uids[MOVES][8];
-    struct limits_move all[MOVES];
-    bool in[MOVES] = {false};
-    unsigned seed = 7;
-    (void)state;
-
-    for (int i = 0; i < MOVES; i++) {
-        snprintf(uids[i], sizeof(uids[i]), "u%02d", i);
-    }
-    for (int step = 0; step < 4000; step++) {
-        int i = rand_r(&seed) % MOVES;
-
-        if (in[i] && rand_r(&seed) % 4 == 0) {
-            limits_ledger_drop(l, uids[i]);
-            in[i] = false;
-        } else {
-            all[i] = (struct limits_move){.uid = uids[i],
-                                          .key = uids[i],
-                                          .source_node = nodes[rand_r(&seed) % SITES],
-                                          .priority = rand_r(&seed) % 3,
-                                          .created_ms = rand_r(&seed) % 5,
-                                          .active = rand_r(&seed) % 8 == 0,
-                                          .ready = rand_r(&seed) % 2};
-            limits_ledger_put(l, &all[i]);
-            in[i] = true;
-        }
-        struct limits_move sorted[MOVES];
-        size_t n = 0, waiting = 0;
-        for (int k = 0; k < MOVES; k++) {
-            if (in[k]) {
-                sorted[n++] = all[k];
-            }
-        }
-        qsort(sorted, n, sizeof(sorted[0]), slow_order);
-        for (size_t k = 0; k < n; k++) {
-            struct limits_answer a = limits_ledger_check(l, sorted[k].uid);
-            bool start = slow_may_start(sorted, n, sorted[k].uid, &limits);
-
-            waiting += !sorted[k].active;
-            if (a.start != start || a.position != (sorted[k].active ? 0 : waiting)) {
-                fail_msg("step %d, %s: start %d, expected %d; position %zu of %zu", step,
-                         sorted[k].uid, a.start, start, a.position, waiting);
-            }
-        }
-    }
-    limits_ledger_free(l);
-}
-
-/* A budget may be used up, and not by a byte more. */
-static void test_budget_to_the_last_byte(void **state)
-{
-    static const struct {
-        int64_t bandwidth;
-        bool start;
-    } rows[] = {{60, true}, {61, false}};
-    (void)state;
-
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct limits_ledger *l =
-            limits_ledger_new(&(struct migration_limits){.cluster = 5,
-                                                         .outbound_per_node = 5,
-                                                         .inbound_per_node = 5,
-                                                         .bandwidth_per_node = 100});
-
-        limits_ledger_put(
-            l, &(struct limits_move){
-                   .uid = "a", .key = "a", .source_node = "n", .bandwidth = 40, .active = true});
-        limits_ledger_put(l, &(struct limits_move){.uid = "b",
-                                                   .key = "b",
-                                                   .source_node = "n",
-                                                   .bandwidth = rows[i].bandwidth,
-                                                   .ready = true});
-        struct limits_answer answer = limits_ledger_check(l, "b");
-        assert_int_equal(answer.start, rows[i].start);
-        assert_true(answer.start || ferry_streq(answer.reason, "BandwidthBudget"));
-        limits_ledger_free(l);
-    }
-}
-
-static void test_ledger_of_nodes(void **state)
-{
-    struct limits_ledger *l = limits_ledger_new(&(struct migration_limits){
-        .cluster = 10, .outbound_per_node = 9, .inbound_per_node = 1, .bandwidth_per_node = 100});
-    struct limits_move one = {.uid = "1",
-                              .key = "n/1",
-                              .source_node = "a",
-                              .target_node = "z",
-                              .bandwidth = 60,
-                              .active = true,
-                              .handed_off = true};
-    struct limits_move two = {.uid = "2",
-                              .key = "n/2",
-                              .source_node = "b",
-                              .target_node = "z",
-                              .bandwidth = 30,
-                              .active = true};
-    struct limits_move three = {
-        .uid = "3", .key = "n/3", .source_node = "a", .bandwidth = 50, .ready = true};
-    (void)state;
-
-    limits_ledger_put(l, &one);
-    limits_ledger_put(l, &two);
-    limits_ledger_put(l, &three);
-    struct limits_answer a = limits_ledger_check(l, "2");
-    assert_false(a.enter);
-    assert_string_equal(a.enter_reason, "InboundLimit");
-    assert_string_equal(a.enter_blocker, "n/1");
-    a = limits_ledger_check(l, "3");
-    assert_false(a.start);
-    assert_string_equal(a.reason, "BandwidthBudget");
-    assert_string_equal(a.blocker, "n/1");
-    limits_ledger_drop(l, "1");
-    assert_true(limits_ledger_check(l, "2").enter);
-    assert_true(limits_ledger_check(l, "3").start);
-    assert_string_equal(limits_ledger_next(l, 0), "n/3");
-    /* A claim holds the place until it shows. */
-    limits_ledger_claim(l, "3", false);
-    assert_true(limits_ledger_check(l, "3").start);
-    assert_int_equal(limits_ledger_check(l, "3").running, 2);
-    assert_null(limits_ledger_next(l, 0));
-    limits_ledger_disclaim(l, "3");
-    assert_string_equal(limits_ledger_next(l, 0), "n/3");
-    limits_ledger_free(l);
-}
-
-/* ---- node_decide -----------------------------------------------------------------------------
- */
-
-static void test_node(void **state)
-{
-    static const struct {
-        const char *merge;
-        int64_t silent_ms;
-        bool patches;
-        int64_t again_ms;
-    } cases[] = {
-        {"{}", 0, false, 40000},
-        {"{}", 39999, false, 1},
-        {"{}", 40000, true, 0},
-        {"{'status':{'conditions':[{'type':'Ready','status':'False'}]}}", 50000, true, 0},
-        {"{'status':{'conditions':null}}", 50000, true, 0},
-        {"{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}", 50000, false, 0},
-    };
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        api_cleanup_object struct api_object *node =
-            make_object(API_KIND_NODE, NODE, cases[i].merge);
-        plan_cleanup struct plan p = {0};
-
-        node_decide(node, cases[i].silent_ms, 1767225600000, &p);
-        const struct plan_action *a = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_NODE);
-        assert_int_equal(a != NULL, cases[i].patches);
-        assert_int_equal(p.again_ms, cases[i].again_ms);
-        if (a) {
-            api_cleanup_object struct api_object *after = patched_object(node, a->body, false);
-            const struct api_condition *c = api_condition_find(&after->u.node.conditions, "Ready");
-
-            assert_string_equal(c->status, "Unknown");
-            assert_int_equal(after->u.node.conditions.n, 1);
-        }
-    }
+    schedule_index_free(index);
 }
 
 int main(void)
@@ -775,11 +486,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_picks),
         cmocka_unit_test(test_target_goes_elsewhere),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_ledger_at_random),
-        cmocka_unit_test(test_budget_to_the_last_byte),
-        cmocka_unit_test(test_ledger_of_nodes),
-        cmocka_unit_test(test_node),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* What has passed although the clock was set: tables. */
 #include "lib/unit.h"
 
+#include "base/str.h"
 #include "control/steady.h"
 
 enum { HOUR = 3600000, START = 100 * HOUR };
@@ -89,10 +90,62 @@ static void old_steps_are_forgotten(void **state)
     assert_int_equal(steady_elapsed(&s, wall - HOUR - 500, wall), 500);
 }
 
+/* What one process has seen, the next of the same boot goes on with. */
+static void left_to_a_successor(void **state)
+{
+    static const struct {
+        const char *name, *text; /* NULL = what was really left */
+        const char *boot;
+        int64_t expected_ms;
+    } cases[] = {
+        {"same boot", NULL, "b1", 17000},
+        {"another boot, or host", NULL, "b2", 2 * HOUR + 17000},
+        {"boot not known", NULL, "", 2 * HOUR + 17000},
+        {"no text", "", "b1", 2 * HOUR + 17000},
+        {"not JSON", "{", "b1", 2 * HOUR + 17000},
+        {"not an object", "7", "b1", 2 * HOUR + 17000},
+        {"steps of another kind", "{\"boot\":\"b1\",\"steps\":[1,{\"byMs\":5}]}", "b1",
+         2 * HOUR + 17000},
+    };
+    const struct change changes[] = {{10000, HOUR}, {10000, HOUR}, {0, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        int64_t wall;
+        struct steady before = history(changes, 3, &wall), after = {0};
+        ferry_cleanup_free char *text = steady_text(&before, "b1");
+
+        steady_recall(&after, cases[i].text ? cases[i].text : text, cases[i].boot);
+        assert_false(steady_look(&after, wall, 99)); /* another monotonic clock is no step */
+        int64_t got = steady_elapsed(&after, START + 4000, wall + 1000);
+        if (got != cases[i].expected_ms) {
+            fail_msg("%s: %lld ms, not %lld", cases[i].name, (long long)got,
+                     (long long)cases[i].expected_ms);
+        }
+        assert_true(steady_look(&after, wall + HOUR, 99));
+    }
+}
+
+static void too_many_are_left(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf text = {0};
+    struct steady s = {0};
+
+    (void)state;
+    ferry_buf_puts(&text, "{\"boot\":\"b\",\"steps\":[");
+    for (int i = 1; i < 100; i++) {
+        ferry_buf_printf(&text, "%s{\"beforeMs\":%d,\"byMs\":5000}", i > 1 ? "," : "", i);
+    }
+    ferry_buf_puts(&text, "]}");
+    steady_recall(&s, text.data, "b");
+    assert_int_equal(s.n_steps, STEADY_STEPS);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(elapsed),
-                                       cmocka_unit_test(old_steps_are_forgotten)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(elapsed), cmocka_unit_test(old_steps_are_forgotten),
+        cmocka_unit_test(left_to_a_successor), cmocka_unit_test(too_many_are_left)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
