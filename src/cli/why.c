@@ -272,6 +272,7 @@ static const struct {
     {"Unschedulable", "target-pod", "move it to another node with --to"},
     {"PendingTimeout", "target-pod", "look at the log of ferry-pods on the target node"},
     {"PrepareTimeout", "target-prepared", "look at the log of ferry-handler on the target node"},
+    {"Refused", "target-prepared", "see to what is named, and move again"},
     {"ConnectTimeout", "connected", "look at the log of ferry-handler on the source node"},
     {"TLSFailed", "tls", "look at the dates and names of both relays' certificates"},
     {"Stuck", "transfer", "see to the network between the two nodes"},

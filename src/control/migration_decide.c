@@ -215,6 +215,7 @@ static const char *code_of(const char *text)
         "PendingTimeout",
         "PrepareTimeout",
         "ConnectTimeout",
+        "Refused",
         "TLSFailed",
         "Stuck",
         "NotConverging",

@@ -1,5 +1,7 @@
 #include "handler/launcher_client.h"
 
+#include <string.h>
+
 #include "base/str.h"
 #include "handler/node_call.h"
 #include "handler/records.h"
@@ -52,6 +54,15 @@ static int send_vmi(const struct vmi_call *c, struct http_reply *ret, struct fer
                                          .body = body.data,
                                          .timeout_ms = c->timeout_ms},
                      ret, err);
+}
+
+const char *launcher_refused(const struct ferry_error *err)
+{
+    bool for_good = err->http && (err->cls == FERRY_INVALID || err->cls == FERRY_NOT_FOUND ||
+                                  err->cls == FERRY_DENIED);
+    const char *words = strstr(err->msg, ": "); /* behind the call */
+
+    return !for_good ? NULL : words ? words + 2 : err->msg;
 }
 
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err)

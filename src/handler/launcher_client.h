@@ -9,6 +9,10 @@
 #include "handler/launcher_status.h"
 #include "http/client.h"
 
+/* What a launcher said when it refused a call that can never work, as input that is wrong or a file
+ * that is not there; NULL when it may work later, or nobody answered. Points into `err`. */
+const char *launcher_refused(const struct ferry_error *err);
+
 int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err);
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err);
 int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err);

@@ -103,6 +103,7 @@ void look_done(struct look *l)
     free(l->pod_dir);
     free(l->socket);
     free(l->pod_uid);
+    free(l->refusal);
 }
 
 int look_patch(struct look *l, struct api_patch *patch_take, struct ferry_error *err)

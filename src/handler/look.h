@@ -39,6 +39,7 @@ struct look_memory {
     char *seen_move;                 /* the move that this node is the target of; since */
     int64_t seen_ms;
     char *sync_error;
+    bool host_model_known; /* the node said so once */
     bool source_clean;     /* no source sockets of this VMI are left; false = not known */
     char *patched_version; /* resourceVersion that was patched last */
     int64_t patched_ms;
@@ -53,6 +54,7 @@ struct look {
     struct launcher_status status; /* when view.reach is UP */
     struct launcher_view view;
     char *pod_uid;
+    char *refusal; /* of the launcher, during this look; NULL = none */
     int64_t now_ms;
     int64_t again_ms; /* 0 = no need to look again by itself */
 };
@@ -65,6 +67,9 @@ void look_refresh(struct look *l);
 
 /* Writes a patch (taken; NULL = nothing) to the VMI. */
 int look_patch(struct look *l, struct api_patch *patch_take, struct ferry_error *err);
+
+/* Tells the source's launcher, where it cannot know what became of the guest. */
+void look_tell_target_state(struct look *l);
 
 /* Carry out the faces' decisions. */
 int look_as_owner(struct look *l, struct ferry_error *err);

@@ -1,5 +1,5 @@
-/* The three faces' decisions, carried out. Each loop ends when a decision asks for nothing more:
- * its actions change what the next decision sees. */
+/* The decisions of the two ends of a move, carried out. Each loop ends when a decision asks for
+ * nothing more: its actions change what the next decision sees. */
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,6 @@
 #include "handler/migration_net.h"
 #include "handler/move_disks.h"
 #include "handler/names.h"
-#include "handler/owner_decide.h"
 #include "handler/records.h"
 #include "handler/recovery.h"
 #include "handler/relay_client.h"
@@ -24,7 +23,6 @@
 /* No honest course of events needs more steps in one look. */
 enum {
     STEPS_MAX = 6,
-    CLEAN_AGAIN_MS = 1000,
     TELL_MS = 1000,
     /* An ordinary move is confirmed well within this after its guest has arrived. */
     CONFIRM_MS = 3000,
@@ -65,7 +63,7 @@ static const char *target_state(struct look *l)
 }
 
 /* Where the source's launcher cannot know what became of the guest, it is told, with evidence. */
-static void tell_target_state(struct look *l)
+void look_tell_target_state(struct look *l)
 {
     const char *uid = l->vmi->u.vmi.migration.uid;
     const struct launcher_migration *m =
@@ -93,86 +91,19 @@ static void tell_target_state(struct look *l)
     look_refresh(l);
 }
 
-/* ---- owner ------------------------------------------------------------------------------------
- */
-
-static int sync_guest(struct look *l, struct ferry_error *err)
+/* What a launcher said when it refused a move for good, kept for this look; NULL when it may still
+ * take it. */
+static const char *keep_refusal(struct look *l, const struct ferry_error *err)
 {
-    int rc = launcher_sync(l->socket, l->vmi, err);
+    const char *words = launcher_refused(err);
 
-    free(l->memory->sync_error);
-    l->memory->sync_error = rc < 0 ? ferry_strdup(err->msg) : NULL;
-    if (rc < 0) {
-        kube_record(l->node->recorder, l->vmi, KUBE_EVENT_WARNING, "SyncFailed", "%s", err->msg);
-        return ferry_wrap(err, "starting VMI %s", l->vmi->meta->name);
+    free(l->refusal);
+    l->refusal = words ? ferry_strdup(words) : NULL;
+    if (words) {
+        ferry_warn("the launcher refuses the move", F_STR("vmi", l->vmi->meta->name),
+                   F_STR("move", l->vmi->u.vmi.migration.uid), F_ERR(err));
     }
-    l->again_ms = 1; /* the guest is up: say so at once */
-    return 0;
-}
-
-static int act_as_owner(struct look *l, const struct owner_decision *d, struct ferry_error *err)
-{
-    /* It is the status's, which a refresh replaces. */
-    ferry_cleanup_free char *uid = d->cancel_uid ? ferry_strdup(d->cancel_uid) : NULL;
-    int rc = 0;
-
-    switch (d->action) {
-    case OWNER_NOTHING:
-        break;
-    case OWNER_SYNC:
-        return sync_guest(l, err);
-    case OWNER_STOP:
-        return launcher_stop(l->socket, d->grace_s, err);
-    case OWNER_CANCEL:
-        ferry_warn("stopping a move that the site has given up", F_STR("vmi", l->vmi->meta->name),
-                   F_STR("move", uid));
-        tell_target_state(l);
-        rc = launcher_cancel(l->socket, uid, err);
-        break;
-    }
-    /* It ended in between: that is what was wanted. */
-    return rc == -(int)FERRY_CONFLICT || rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
-}
-
-/* Nothing of an earlier move stays: neither in the relay nor, when that died in between, the files
- * that it left. A relay that is away holds up nothing else. */
-static void clean_source(struct look *l)
-{
-    static const char *const channels[] = {"", "-49152", "-49153"};
-    const char *key = l->vmi->meta->uid;
-    struct ferry_error err;
-
-    if (relay_delete(l->node->relay_socket, "sources", key, &err) < 0) {
-        ferry_debug("the relay was not cleaned up, trying on", F_STR("key", key), F_ERR(&err));
-        l->again_ms = l->again_ms ? l->again_ms : CLEAN_AGAIN_MS;
-        return;
-    }
-    for (size_t i = 0; l->pod_dir && i < sizeof(channels) / sizeof(channels[0]); i++) {
-        ferry_cleanup_free char *path =
-            ferry_asprintf("%s/m/%s%s-source.sock", l->pod_dir, key, channels[i]);
-
-        unlink(path);
-    }
-    l->memory->source_clean = true;
-}
-
-int look_as_owner(struct look *l, struct ferry_error *err)
-{
-    struct look_memory *m = l->memory;
-    const struct owner_input in = {.vmi = &l->vmi->u.vmi,
-                                   .launcher = l->view,
-                                   .gone_since_ms = m->gone_since_ms,
-                                   .sync_error = m->sync_error,
-                                   .now_ms = l->now_ms};
-    struct owner_decision d = owner_decide(&in);
-
-    m->gone_since_ms = !d.guest_missing ? 0 : m->gone_since_ms ? m->gone_since_ms : l->now_ms;
-    l->again_ms = d.again_ms;
-    int rc = look_patch(l, d.patch, err);
-    if (rc == 0 && !m->source_clean && d.action != OWNER_CANCEL) {
-        clean_source(l);
-    }
-    return rc < 0 ? rc : act_as_owner(l, &d, err);
+    return l->refusal;
 }
 
 /* ---- source -----------------------------------------------------------------------------------
@@ -217,7 +148,7 @@ static int start_move(struct look *l, struct ferry_error *err)
     int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, disks, err);
 
     if (rc < 0) {
-        return ferry_wrap(err, "starting migration %s", m->uid);
+        return rc;
     }
     ferry_info("move started", F_STR("vmi", l->vmi->meta->name), F_STR("move", m->uid),
                F_STR("target", m->target_node));
@@ -378,7 +309,7 @@ int look_as_source(struct look *l, struct ferry_error *err)
                               .progress_ms = l->memory->progress_ms,
                               .now_ms = l->now_ms};
 
-    tell_target_state(l);
+    look_tell_target_state(l);
     in.path_away = follow_path(l);
     for (int i = 0; i < STEPS_MAX; i++) {
         int rc = 0;
@@ -397,6 +328,8 @@ int look_as_source(struct look *l, struct ferry_error *err)
             break;
         case SOURCE_START:
             rc = start_move(l, err);
+            in.refused = rc < 0 ? keep_refusal(l, err) : NULL;
+            rc = in.refused ? 0 : rc;
             look_refresh(l);
             break;
         case SOURCE_RECOVER:
@@ -506,13 +439,21 @@ static void tell_target(struct look *l, enum target_event event, const struct ta
         break;
     case TARGET_COMPLETED:
         break;
+    case TARGET_REFUSED:
+        kube_record(rec, l->vmi, KUBE_EVENT_WARNING, "Migrated",
+                    "VirtualMachineInstance migration uid %s failed. reason: Refused", uid);
+        break;
     case TARGET_FAILED:
         kube_record(rec, l->vmi, KUBE_EVENT_WARNING, "Migrated",
                     "VirtualMachineInstance migration uid %s failed; its source is silent", uid);
         break;
     }
-    static const char *const words[] = {"", "listening for a move", "the guest lives here now",
-                                        "move completed", "move failed"};
+    static const char *const words[] = {"",
+                                        "listening for a move",
+                                        "the guest lives here now",
+                                        "move completed",
+                                        "move failed",
+                                        "move refused"};
     ferry_info(words[event], F_STR("vmi", name), F_STR("move", uid));
 }
 
@@ -563,6 +504,8 @@ int look_as_target(struct look *l, struct ferry_error *err)
             return rc;
         case TARGET_PREPARE:
             rc = prepare_target(l, err);
+            in.refused = rc < 0 ? keep_refusal(l, err) : NULL;
+            rc = in.refused ? 0 : rc;
             look_refresh(l);
             break;
         case TARGET_RECOVER:

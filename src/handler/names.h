@@ -6,6 +6,7 @@
 #define LABEL_CREATED_BY "kubevirt.io/created-by"
 #define LABEL_HOSTNAME "kubernetes.io/hostname"
 #define LABEL_SCHEDULABLE "kubevirt.io/schedulable"
+#define LABEL_HOST_MODEL "host-model-cpu.node.kubevirt.io/" /* followed by the model */
 
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
 #define ANNOTATION_MIGRATION_ADDRESS "ferry.io/migration-address"

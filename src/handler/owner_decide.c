@@ -34,16 +34,21 @@ static struct api_patch *final_patch(const struct owner_input *in, const char *p
     return vmi_edit_end(&e);
 }
 
-static void set_migratable(struct vmi_edit *e, const struct api_vmi *vmi)
+/* True when it is news that a VM which is to be moved on eviction cannot be. */
+static bool set_migratable(struct vmi_edit *e, const struct owner_input *in)
 {
-    struct migratable m = migratable_of(vmi);
+    const struct api_vmi *vmi = in->vmi;
+    const struct api_condition *old = api_condition_find(&vmi->conditions, "LiveMigratable");
+    struct migratable m = migratable_of(vmi, in->host_model_known);
 
-    vmi_edit_condition(e, "LiveMigratable", m.yes, m.reason, m.message);
-    if (m.yes) {
-        vmi_edit_str(e, "/status/migrationMethod", vmi->migration_method,
-                     m.block ? "BlockMigration" : "LiveMigration");
-    }
+    vmi_edit_condition(e, "LiveMigratable", m.yes, m.reason, m.yes ? NULL : m.message);
+    vmi_edit_condition(e, "StorageLiveMigratable", m.storage, m.storage ? NULL : "NotMigratable",
+                       m.storage ? NULL : m.storage_message);
+    vmi_edit_str(e, "/status/migrationMethod", vmi->migration_method,
+                 m.block ? "BlockMigration" : "LiveMigration");
     vmi_edit_str(e, "/status/migrationTransport", vmi->migration_transport, "Unix");
+    return !m.yes && !(old && ferry_streq(old->status, "False")) &&
+           ferry_streq(vmi->eviction_strategy, "LiveMigrate");
 }
 
 static void set_interfaces(struct vmi_edit *e, const struct api_vmi *vmi)
@@ -56,7 +61,7 @@ static void set_interfaces(struct vmi_edit *e, const struct api_vmi *vmi)
 }
 
 /* The guest is there: say so. */
-static struct api_patch *running_patch(const struct owner_input *in)
+static struct owner_decision decide_running(const struct owner_input *in)
 {
     const struct launcher_status *s = in->launcher.status;
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
@@ -66,7 +71,7 @@ static struct api_patch *running_patch(const struct owner_input *in)
 
     vmi_edit_phase(&e, "Running");
     vmi_edit_condition(&e, "Ready", true, NULL, NULL);
-    set_migratable(&e, in->vmi);
+    bool stuck = set_migratable(&e, in);
     set_interfaces(&e, in->vmi);
     if (api_condition_find(&in->vmi->conditions, "Synchronized")) {
         vmi_edit_condition(&e, "Synchronized", true, NULL, NULL);
@@ -77,7 +82,8 @@ static struct api_patch *running_patch(const struct owner_input *in)
     } else {
         vmi_edit_drop_condition(&e, "Paused");
     }
-    return vmi_edit_end(&e);
+    return (struct owner_decision){
+        .patch = vmi_edit_end(&e), .not_evictable = stuck, .again_ms = LOOK_MS};
 }
 
 static struct api_patch *sync_failed_patch(const struct owner_input *in)
@@ -188,7 +194,7 @@ static struct owner_decision decide_up(const struct owner_input *in)
                                  "the guest is lost: its target ended while it held part of it")};
     }
     if (s->domain == LAUNCHER_DOMAIN_RUNNING || s->domain == LAUNCHER_DOMAIN_PAUSED) {
-        return (struct owner_decision){.patch = running_patch(in), .again_ms = LOOK_MS};
+        return decide_running(in);
     }
     if (to_be_started(in)) {
         return (struct owner_decision){

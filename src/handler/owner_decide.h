@@ -11,6 +11,7 @@ struct owner_input {
     struct launcher_view launcher;
     int64_t gone_since_ms;  /* since when a running VM's guest has not been seen; 0 = it is seen */
     const char *sync_error; /* why the last PUT /v1/vm failed, or NULL */
+    bool host_model_known;  /* the node says which CPU host-model is here */
     int64_t now_ms;
 };
 
@@ -26,6 +27,7 @@ struct owner_decision {
     int64_t grace_s;
     const char *cancel_uid;
     struct api_patch *patch; /* to be written before the action; or NULL; the caller's */
+    bool not_evictable;      /* news: eviction shall move it, and it cannot be moved */
     bool guest_missing;      /* gone_since_ms is to be kept or set */
     int64_t again_ms;        /* look again after that long */
 };

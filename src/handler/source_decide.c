@@ -117,6 +117,11 @@ static struct source_decision decide_before_start(const struct source_input *in)
     if (ferry_str_empty(ms->target_address) || ms->n_ports == 0) {
         return (struct source_decision){.action = SOURCE_NOTHING}; /* the target's turn */
     }
+    if (in->refused) {
+        ferry_cleanup_free char *text = ferry_asprintf("by the source: %s", in->refused);
+
+        return fail_move(in, "Refused", text, NULL);
+    }
     return (struct source_decision){.action = in->relay_ready ? SOURCE_START : SOURCE_CONNECT};
 }
 

@@ -14,6 +14,7 @@ struct source_input {
     const struct api_vmi *vmi; /* face: source */
     struct launcher_view launcher;
     bool relay_ready;           /* the relay leads to what the target published */
+    const char *refused;        /* why the launcher will never start it; NULL = it did not say so */
     bool cancelled;             /* a cancel was sent during this look */
     int64_t undecided_since_ms; /* since when nothing tells where the guest is; 0 = it is known */
     int64_t recovered;          /* generation that the move went on over, as far as remembered */

@@ -170,6 +170,20 @@ static struct target_decision decide_failed(const struct target_input *in,
     return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_FAILED};
 }
 
+/* Nothing has begun, and waiting would change nothing. */
+static struct target_decision decide_refused(const struct target_input *in)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    ferry_cleanup_free char *text = ferry_asprintf("Refused: by the target: %s", in->refused);
+
+    vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
+    vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
+    vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, in->now_ms);
+    return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_REFUSED};
+}
+
 static bool ports_equal(const struct api_migration_state *ms, const struct target_relay *r)
 {
     if (ms->n_ports != r->n_ports) {
@@ -281,6 +295,9 @@ struct target_decision target_decide(const struct target_input *in)
         /* A cancelled move is not begun any more; the source answers the cancel. */
         if (ms->abort_requested) {
             return (struct target_decision){.action = TARGET_NOTHING};
+        }
+        if (in->refused && !ms->start_ms) {
+            return decide_refused(in);
         }
         return move_disks_awaited(in->vmi) && in->now_ms - in->seen_ms < SOURCE_DISKS_MS
                    ? (struct target_decision){.again_ms = LOOK_RUNNING_MS}

@@ -57,9 +57,9 @@ class Lab:
                    "61200:61200")
         wait_for("the relay", lambda: self.relay(node, "/healthz"))
 
-    def start_pods(self, node):
+    def start_pods(self, node, guests=GUEST):
         self.start("pods-" + node, program("ferry-pods"), "--root", self.root(node), "--node", node, "--launcher",
-                   program("ferry-launcher"), "--guest-dir", GUEST, "--relay-gid", "61200", *self.pods_options)
+                   program("ferry-launcher"), "--guest-dir", guests, "--relay-gid", "61200", *self.pods_options)
 
     def start_handler(self, node):
         self.start("handler-" + node, program("ferry-handler"), "--root", self.root(node), "--node", node,
@@ -111,6 +111,20 @@ class Lab:
                 if json.load(open(path))["pid-namespace"] == ns:
                     return True
         return False
+
+    def qemu(self, node, pod_uid):
+        """Pid of the guest's QEMU in a pod."""
+        with open(os.path.join(self.root(node), "run/ferry/pods", pod_uid, "sandbox.json")) as f:
+            ns = json.load(f)["pid-namespace"]
+
+        def find():
+            for pid, command in ferrysite.processes():
+                with contextlib.suppress(OSError):
+                    # libvirtd asks QEMUs of its own what they can do: the guest's is the one with a name.
+                    if "-name guest=" in command and os.stat(f"/proc/{pid}/ns/pid").st_ino == ns:
+                        return pid
+            return None
+        return wait_for("QEMU", find)
 
     # -- control sockets ---------------------------------------------------------------------
 
@@ -237,7 +251,7 @@ def starts(lab):
     wait_for("the guest to run", lambda: lab.status().get("phase") == "Running")
     status = lab.status()
     conditions = {c["type"]: c["status"] for c in status["conditions"]}
-    assert conditions == {"Ready": "True", "LiveMigratable": "True"}, conditions
+    assert conditions == {"Ready": "True", "LiveMigratable": "True", "StorageLiveMigratable": "True"}, conditions
     assert (status["migrationMethod"], status["migrationTransport"]) == ("LiveMigration", "Unix")
     assert status["phaseTransitionTimestamps"][-1]["phase"] == "Running"
     check_alive(lab)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What two handlers make of moves: done, restarted in the middle, cancelled, lost, recovered."""
+import datetime
 import glob
 import json
 import os
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -38,18 +40,39 @@ def cannot_start(lab):
     wait_for("the VMI and its pod to go", lambda: lab.api.vmi("vm") is None and lab.api.get("pods", "pod0") is None)
 
 
+CONTROLLERS = {"migrationUid", "sourceNode", "sourcePod", "targetNode", "targetPod", "migrationConfiguration"}
+COMMON = {"targetNodeAddress", "targetDirectMigrationNodePorts", "targetNodeDomainDetected", "startTimestamp", "endTimestamp",
+          "completed", "mode"}
+ENDINGS = {"success": {"targetNodeDomainReadyTimestamp"}, "failure": {"failed", "failureReason"},
+           "given up": {"failed", "failureReason", "abortStatus"},
+           "abort": {"failed", "failureReason", "abortRequested", "abortStatus"}}
+
+
+def check_state(lab, move, ending, source, target, ports=(0, 49152)):
+    """What a reader of status.migrationState finds: KubeVirt's names, each with what KubeVirt's handlers write, and nothing else."""
+    assert set(move) == CONTROLLERS | COMMON | ENDINGS[ending], (ending, set(move) ^ (CONTROLLERS | COMMON | ENDINGS[ending]))
+    assert (move["sourceNode"], move["targetNode"]) == (source, target), move
+    assert move["targetNodeAddress"] == "127.0.0.1" and move["mode"] == "PreCopy", move
+    assert sorted(move["targetDirectMigrationNodePorts"].values()) == list(ports), move
+    assert all(1024 <= int(port) <= 65535 for port in move["targetDirectMigrationNodePorts"]), move
+    assert move["completed"] is move["targetNodeDomainDetected"] is True and move.get("failed", False) is (ending != "success"), move
+    times = [datetime.datetime.fromisoformat(move[f].replace("Z", "+00:00")) for f in
+             ("startTimestamp", "targetNodeDomainReadyTimestamp", "endTimestamp") if f in move]
+    assert times == sorted(times) and times[-1] <= datetime.datetime.now(datetime.timezone.utc), move
+    status = lab.status()
+    assert status["nodeName"] == (target if ending == "success" else source) and status["phase"] == "Running", status
+    assert lab.api.vmi("vm")["metadata"]["labels"]["kubevirt.io/nodeName"] == status["nodeName"]
+    assert status["migrationTransport"] == "Unix" and status["migrationMethod"] == "LiveMigration", status
+
+
 def moves(lab, vmi):
     uid = lab.create_pod("pod2", "h2", vmi)
     lab.hand_off("move-1", "h1", "pod1", "h2", "pod2")
     move = lab.wait_move("the move to complete", lambda m: m.get("completed"))
     assert not move.get("failed"), move
-    for field in ("targetNodeAddress", "startTimestamp", "endTimestamp", "targetNodeDomainReadyTimestamp", "mode"):
-        assert move.get(field), (field, move)
-    assert move["targetNodeDomainDetected"] is True
-    assert sorted(move["targetDirectMigrationNodePorts"].values()) == [0, 49152], move
+    check_state(lab, move, "success", "h1", "h2")
     status = lab.status()
-    assert status["nodeName"] == "h2" and status["phase"] == "Running" and status["activePods"] == {uid: "h2"}, status
-    assert lab.api.vmi("vm")["metadata"]["labels"]["kubevirt.io/nodeName"] == "h2"
+    assert status["activePods"] == {uid: "h2"}, status
     lab.wait_clean()
     check_alive(lab)
     assert lab.launcher("h2", uid)["domain"]["state"] == "running"
@@ -120,18 +143,66 @@ def goes_on_without_handlers(lab):
 
 
 def cancels(lab, vmi):
+    """518: a move that was aborted, as it is told: all that a failure tells, that it was asked for, and that the abort succeeded."""
     uid = lab.create_pod("pod4", "h2", vmi)
     lab.hand_off("move-3", "h1", "pod3", "h2", "pod4", {"bandwidthPerMigration": "1Mi"})
     lab.wait_copying()
     checks(lab, "move-3")
     lab.patch({"op": "add", "path": "/status/migrationState/abortRequested", "value": True})
     move = lab.wait_move("the move to end", lambda m: m.get("completed"))
-    assert move["failed"] and move["abortStatus"] == "Succeeded" and "Aborted" in move["failureReason"], move
-    assert lab.status()["nodeName"] == "h1" and lab.status()["phase"] == "Running"
+    check_state(lab, move, "abort", "h1", "h2")
+    assert move["abortRequested"] is True and move["abortStatus"] == "Succeeded", move
+    assert move["failureReason"].startswith("Aborted: ") and "abort" in move["failureReason"][9:], move
     lab.wait_clean()
     check_alive(lab)
     assert lab.launcher("h2", uid)["domain"]["state"] == "none"
     lab.delete_pod("pod4")
+
+
+def fails(lab, vmi):
+    """517: a move that failed, as it is told: when it began and ended, where to, why, and that the guest stayed."""
+    uid = lab.create_pod("pod8", "h2", vmi)
+    lab.hand_off("move-8", "h1", "pod3", "h2", "pod8", {"bandwidthPerMigration": "1Mi"})
+    lab.wait_copying()
+    lab.wait_move("the target's domain to be seen", lambda m: m.get("targetNodeDomainDetected"))
+    os.kill(lab.qemu("h2", uid), signal.SIGKILL)
+    move = lab.wait_move("the move to end", lambda m: m.get("completed"))
+    check_state(lab, move, "failure", "h1", "h2")
+    assert move["failureReason"].startswith("LibvirtError: "), move
+    lab.wait_clean()
+    check_alive(lab)
+    lab.delete_pod("pod8")
+
+
+def is_given_up(lab, vmi):
+    """558: a move that gets nowhere in its time is aborted by its launcher, and says so as an abort that nobody asked for."""
+    lab.create_pod("pod10", "h2", vmi)
+    lab.hand_off("move-10", "h1", "pod3", "h2", "pod10", {"bandwidthPerMigration": "1Mi", "completionTimeoutPerGiB": 1})
+    move = lab.wait_move("the move to end", lambda m: m.get("completed"))
+    check_state(lab, move, "given up", "h1", "h2")
+    assert move["abortStatus"] == "Succeeded" and move["failureReason"].startswith("NotConverging: "), move
+    lab.wait_clean()
+    check_alive(lab)
+    lab.delete_pod("pod10")
+
+
+def refuses(lab, vmi):
+    """A target that can never take the guest says so at once: here its image is missing on that node."""
+    lab.kill("pods-h2", signal.SIGTERM)
+    empty = os.path.join(lab.base, "no-guests")
+    os.mkdir(empty)
+    lab.start_pods("h2", empty)
+    lab.create_pod("pod9", "h2", vmi)
+    lab.hand_off("move-9", "h1", "pod3", "h2", "pod9")
+    move = lab.wait_move("the move to end", lambda m: m.get("completed"))
+    assert move["failed"] and move["failureReason"].startswith("Refused: by the target: "), move
+    assert "kernelPath" in move["failureReason"] and "heartbeat.elf" in move["failureReason"], move
+    assert move["endTimestamp"] and "startTimestamp" not in move and "abortStatus" not in move, move
+    lab.wait_clean()
+    check_alive(lab)
+    lab.delete_pod("pod9")
+    lab.kill("pods-h2", signal.SIGTERM)
+    lab.start_pods("h2")
 
 
 def cancels_before_the_start(lab, vmi):
@@ -203,6 +274,9 @@ def story(lab):
     republishes(lab, vmi)
     goes_on_without_handlers(lab)
     cancels(lab, vmi)
+    fails(lab, vmi)
+    is_given_up(lab, vmi)
+    refuses(lab, vmi)
     cancels_before_the_start(lab, vmi)
     gives_up_a_lost_move(lab, vmi)
     if "--recovery" in sys.argv:

@@ -674,6 +674,7 @@ static void afterwards(void **state)
         {FAILED("PendingTimeout: x"), "target-pod"},
         {FAILED("PrepareTimeout: x"), "target-prepared"},
         {FAILED("ConnectTimeout: x"), "connected"},
+        {FAILED("Refused: x"), "target-prepared"},
         {FAILED("TLSFailed: x"), "tls"},
         {FAILED("Stuck: x"), "transfer"},
         {FAILED("NotConverging: x"), "transfer"},

@@ -1,6 +1,7 @@
 /* Both ends of a move: the tables. */
 #include "handler_case.h"
 
+#include "handler/launcher_client.h"
 #include "handler/move_disks.h"
 #include "handler/source_decide.h"
 #include "handler/target_decide.h"
@@ -555,10 +556,91 @@ static void disks_of_the_source(void **state)
     }
 }
 
+/* A launcher that will never take a move ends it at once, as long as nothing has begun. */
+static void refused(void **state)
+{
+    static const struct {
+        const char *name, *status, *launcher;
+        enum target_action target;
+        const char *target_patch;
+        enum source_action source;
+        const char *source_patch;
+    } cases[] = {
+        {"by both", VMI(PUBLISHED), DOMAIN("running", "booted"), TARGET_NOTHING,
+         "Refused: by the target: no kernel|/failed\",\"value\":true|/completed\",\"value\":true|"
+         "endTimestamp|resourceVersion|!startTimestamp|!abortStatus",
+         SOURCE_NOTHING,
+         "Refused: by the source: no kernel|/failed\",\"value\":true|/completed\",\"value\":true|"
+         "endTimestamp|resourceVersion|!startTimestamp|!abortStatus"},
+        {"before the target is published", VMI(""), DOMAIN("running", "booted"), TARGET_NOTHING,
+         "Refused: ", SOURCE_NOTHING, NULL},
+        {"a cancel is answered as such", VMI(PUBLISHED ABORT), DOMAIN("running", "booted"),
+         TARGET_NOTHING, NULL, SOURCE_NOTHING, "Aborted"},
+        {"it has begun: what is said now is of no account", VMI(PUBLISHED STARTED), RUN(""),
+         TARGET_PREPARE, NULL, SOURCE_NOTHING, "mode"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(COMING, NULL, cases[i].status);
+        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_view launcher = case_launcher(cases[i].launcher, &s);
+        struct target_decision t = target_decide(&(struct target_input){.vmi = &o->u.vmi,
+                                                                        .node = "b",
+                                                                        .launcher = launcher,
+                                                                        .refused = "no kernel",
+                                                                        .now_ms = NOW});
+        struct source_decision d = source_decide(&(struct source_input){.vmi = &o->u.vmi,
+                                                                        .launcher = launcher,
+                                                                        .relay_ready = true,
+                                                                        .refused = "no kernel",
+                                                                        .now_ms = NOW});
+        ferry_cleanup_free char *target = case_patch(t.patch);
+        ferry_cleanup_free char *source = case_patch(d.patch);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(t.action, cases[i].target);
+        case_check_words(cases[i].name, target, cases[i].target_patch);
+        assert_int_equal(d.action, cases[i].source);
+        case_check_words(cases[i].name, source, cases[i].source_patch);
+        assert_int_equal(t.event == TARGET_REFUSED, cases[i].target_patch != NULL);
+    }
+}
+
+static void refusals(void **state)
+{
+    static const struct {
+        const char *name;
+        enum ferry_class cls;
+        int http;
+        const char *words;
+    } cases[] = {
+        {"wrong for good", FERRY_INVALID, 400, "no kernel"},
+        {"a file is missing", FERRY_NOT_FOUND, 404, "no kernel"},
+        {"not allowed", FERRY_DENIED, 403, "no kernel"},
+        {"busy", FERRY_RETRY, 503, NULL},
+        {"in the way of another move", FERRY_CONFLICT, 409, NULL},
+        {"broken", FERRY_FATAL, 500, NULL},
+        {"nobody answered", FERRY_NOT_FOUND, 0, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ferry_error err;
+
+        ferry_fail(&err, cases[i].cls, "PUT /v1/target/move: no kernel");
+        err.http = cases[i].http;
+        print_message("  %s\n", cases[i].name);
+        assert_true(ferry_streq(launcher_refused(&err), cases[i].words));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaving),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(refusals),
         cmocka_unit_test(coming),
         cmocka_unit_test(options),
         cmocka_unit_test(connections_beside_each_other),

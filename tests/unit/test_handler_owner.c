@@ -10,7 +10,8 @@
 #define SETTLED                                                                                    \
     RUNNING ",\"migrationMethod\":\"LiveMigration\",\"migrationTransport\":\"Unix\","              \
             "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},"                            \
-            "{\"type\":\"LiveMigratable\",\"status\":\"True\"}]"
+            "{\"type\":\"LiveMigratable\",\"status\":\"True\"},"                                   \
+            "{\"type\":\"StorageLiveMigratable\",\"status\":\"True\"}]"
 #define GIVEN_UP                                                                                   \
     ",\"migrationState\":{\"migrationUid\":\"m\",\"sourceNode\":\"a\",\"targetNode\":\"b\","       \
     "\"completed\":true,\"failed\":true}"
@@ -57,7 +58,8 @@ static void ordinary_life(void **state)
         {"runs again", NULL,
          RUNNING ",\"migrationMethod\":\"LiveMigration\",\"migrationTransport\":\"Unix\","
                  "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Paused\","
-                 "\"status\":\"True\"},{\"type\":\"LiveMigratable\",\"status\":\"True\"}]",
+                 "\"status\":\"True\"},{\"type\":\"LiveMigratable\",\"status\":\"True\"},"
+                 "{\"type\":\"StorageLiveMigratable\",\"status\":\"True\"}]",
          DOMAIN("running", "unpaused"), -1, NULL, OWNER_NOTHING,
          "\"op\":\"remove\",\"path\":\"/status/conditions/1\"", false, true},
         {"a move that was given up", NULL,

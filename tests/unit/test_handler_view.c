@@ -2,7 +2,6 @@
 #include "handler_case.h"
 
 #include "handler/face.h"
-#include "handler/migratable.h"
 #include "handler/node_report.h"
 
 #define MOVE(more)                                                                                 \
@@ -124,60 +123,6 @@ static void which_migration(void **state)
     assert_null(launcher_status_migration(NULL, "move", LAUNCHER_ROLE_TARGET));
 }
 
-static void movable(void **state)
-{
-    static const struct {
-        const char *name, *spec, *status;
-        bool yes, block;
-        const char *reason;
-    } cases[] = {
-        {"plain", "\"domain\":{}", NULL, true, false, NULL},
-        {"masquerade",
-         "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"n\",\"masquerade\":{}}]}},"
-         "\"networks\":[{\"name\":\"n\",\"pod\":{}}]",
-         NULL, true, false, NULL},
-        {"bridge on the pod network",
-         "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"n\",\"bridge\":{}}]}},"
-         "\"networks\":[{\"name\":\"n\",\"pod\":{}}]",
-         NULL, false, false, "InterfaceNotLiveMigratable"},
-        {"bridge elsewhere",
-         "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"n\",\"bridge\":{}}]}},"
-         "\"networks\":[{\"name\":\"n\",\"multus\":{}}]",
-         NULL, true, false, NULL},
-        {"host device", "\"domain\":{\"devices\":{\"hostDevices\":[{}]}}", NULL, false, false,
-         "HostDeviceNotLiveMigratable"},
-        {"gpu", "\"domain\":{\"devices\":{\"gpus\":[{}]}}", NULL, false, false,
-         "HostDeviceNotLiveMigratable"},
-        {"container disk", "\"volumes\":[{\"name\":\"d\",\"containerDisk\":{}}]", NULL, true, true,
-         NULL},
-        {"claim of unknown mode", "\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{}}]",
-         NULL, false, false, "DisksNotLiveMigratable"},
-        {"shared claim", "\"volumes\":[{\"name\":\"d\",\"persistentVolumeClaim\":{}}]",
-         "\"volumeStatus\":[{\"name\":\"d\",\"persistentVolumeClaimInfo\":{\"accessModes\":["
-         "\"ReadWriteMany\"]}}]",
-         true, false, NULL},
-        {"claim for one writer", "\"volumes\":[{\"name\":\"d\",\"dataVolume\":{}}]",
-         "\"volumeStatus\":[{\"name\":\"d\",\"persistentVolumeClaimInfo\":{\"accessModes\":["
-         "\"ReadWriteOnce\"]}}]",
-         false, false, "DisksNotLiveMigratable"},
-        {"host disk", "\"volumes\":[{\"name\":\"d\",\"hostDisk\":{\"path\":\"/x\"}}]", NULL, false,
-         false, "DisksNotLiveMigratable"},
-        {"shared host disk", "\"volumes\":[{\"name\":\"d\",\"hostDisk\":{\"shared\":true}}]", NULL,
-         true, false, NULL},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        api_cleanup_object struct api_object *o = case_vmi(NULL, cases[i].spec, cases[i].status);
-        struct migratable m = migratable_of(&o->u.vmi);
-
-        print_message("  %s\n", cases[i].name);
-        assert_int_equal(m.yes, cases[i].yes);
-        assert_int_equal(m.block, cases[i].block);
-        assert_true(ferry_streq(m.reason, cases[i].reason));
-    }
-}
-
 static void node_words(void **state)
 {
     static const struct node_facts facts = {.name = "a",
@@ -231,8 +176,9 @@ static void node_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faces),           cmocka_unit_test(launcher_words),
-        cmocka_unit_test(which_migration), cmocka_unit_test(movable),
+        cmocka_unit_test(faces),
+        cmocka_unit_test(launcher_words),
+        cmocka_unit_test(which_migration),
         cmocka_unit_test(node_words),
     };
 
