@@ -33,6 +33,7 @@
 #include "pods/pod_net.h"
 #include "pods/pod_status.h"
 #include "pods/pod_storage.h"
+#include "pods/readiness.h"
 
 enum {
     WORKERS = 4,
@@ -57,6 +58,7 @@ struct agent {
     struct kube_queue *queue;
     struct kube_workers *workers;
     struct kube_recorder *recorder;
+    struct readiness *readiness;
     int stop_fd; /* readable when the agent stops */
 
     pthread_mutex_t lock; /* guards all below */
@@ -427,7 +429,11 @@ static int reconcile(void *ctx, const char *uid, struct kube_again *again, struc
     }
     if (local.sandbox.state == SANDBOX_RUNNING) {
         watch_sandbox(a, e, 0);
+        readiness_watch(a->readiness, uid);
+    } else {
+        readiness_forget(a->readiness, uid);
     }
+    local.ready_known = readiness_of(a->readiness, uid, &local.ready);
     /* Before anybody hears that it runs: the launcher must find its taps. */
     if (local.sandbox.state == SANDBOX_RUNNING && o && !o->meta->deleted_ms &&
         pod_net_attach(a->cfg.client, &a->cfg.host, o, err) < 0) {
@@ -481,6 +487,13 @@ static int await_api(struct agent *a, bool (*stopping)(void), struct ferry_error
     }
 }
 
+static void ready_changed(void *ctx, const char *uid)
+{
+    struct agent *a = ctx;
+
+    kube_queue_add(a->queue, uid, KUBE_PRIORITY_USER);
+}
+
 static int run(struct agent *a, bool (*stopping)(void), struct ferry_error *err)
 {
     ferry_cleanup_free char *selector = ferry_asprintf("spec.nodeName=%s", a->cfg.node);
@@ -496,6 +509,12 @@ static int run(struct agent *a, bool (*stopping)(void), struct ferry_error *err)
     }
     if (rc == 0) {
         rc = await_api(a, stopping, err);
+    }
+    if (rc == 0) {
+        rc = readiness_start(&(struct readiness_config){.pods_dir = a->cfg.host.pods_dir,
+                                                        .changed = ready_changed,
+                                                        .ctx = a},
+                             &a->readiness, err);
     }
     if (rc == 0) {
         rc = adopt(a, err);
@@ -537,6 +556,7 @@ void agent_stop(struct agent *a)
         return;
     }
     kube_workers_stop(a->workers);
+    readiness_stop(a->readiness);
     kube_informer_stop(a->pods);
     if (a->stop_fd >= 0) {
         eventfd_write(a->stop_fd, 1);

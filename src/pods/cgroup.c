@@ -1,9 +1,12 @@
 #include "pods/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,9 +19,9 @@
 
 enum { TEXT_MAX = 1 << 20, BUSY_TRIES = 50, BUSY_MS = 10 };
 
-static char *group_of(const struct cgroup_place *p, const char *uid)
+static char *group_of(const struct cgroup_layout *l, int c, const char *uid)
 {
-    return ferry_asprintf("%s/" PARENT "/%s", p->mount, uid);
+    return ferry_asprintf("%s/" PARENT "/%s/%s", l->of[c].mount, l->node, uid);
 }
 
 /* True for the first of the controllers that share a mount: a group is made and left once. */
@@ -56,26 +59,112 @@ static int make_group(const char *path, struct ferry_error *err)
  */
 
 /* In the unified hierarchy a group has the controllers that its parent hands down. */
-static int hand_down(const struct cgroup_place *p, enum cgroup_controller c,
-                     struct ferry_error *err)
+static int hand_down(const struct cgroup_layout *l, int c, struct ferry_error *err)
 {
+    const char *mount = l->of[c].mount;
     ferry_cleanup_free char *word = ferry_asprintf("+%s", cgroup_controller_name(c));
-    ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, p->mount);
-    int rc = write_value(p->mount, "cgroup.subtree_control", word, err);
+    ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, mount);
+    ferry_cleanup_free char *node = ferry_asprintf("%s/%s", parent, l->node);
+    int rc = write_value(mount, "cgroup.subtree_control", word, err);
 
-    return rc < 0 ? rc : write_value(parent, "cgroup.subtree_control", word, err);
+    rc = rc < 0 ? rc : write_value(parent, "cgroup.subtree_control", word, err);
+    return rc < 0 ? rc : write_value(node, "cgroup.subtree_control", word, err);
 }
 
-static int open_place(const struct cgroup_place *p, enum cgroup_controller c,
-                      struct ferry_error *err)
+/* A group that nobody has taken for one of the dead by the time it is ours; its descriptor. */
+static int make_and_lock(const char *path, struct ferry_error *err)
 {
-    ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, p->mount);
+    for (int i = 0; i < BUSY_TRIES; i++) {
+        struct stat ours, there;
+
+        if (make_group(path, err) < 0) {
+            return -(int)err->cls;
+        }
+        ferry_cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_SH) == 0 && fstat(fd, &ours) == 0 &&
+            stat(path, &there) == 0 && ours.st_ino == there.st_ino) {
+            return ferry_take_fd(&fd);
+        }
+    }
+    return ferry_fail(err, FERRY_RETRY, "control group %s goes away again and again", path);
+}
+
+/* The sub-directories of `path` for which `drop` says so are removed as far as they are empty. */
+static void sweep(const char *path, bool (*drop)(const char *path, const char *name, void *ctx),
+                  void *ctx)
+{
+    DIR *d = opendir(path);
+
+    for (struct dirent *e; d && (e = readdir(d));) {
+        ferry_cleanup_free char *child = ferry_asprintf("%s/%s", path, e->d_name);
+
+        if (e->d_type == DT_DIR && e->d_name[0] != '.' && drop(child, e->d_name, ctx) &&
+            rmdir(child) == 0) {
+            ferry_info("a control group that was left behind is removed", F_STR("group", child));
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+}
+
+static bool drop_all(const char *path, const char *name, void *ctx)
+{
+    (void)path, (void)name, (void)ctx;
+    return true;
+}
+
+/* A node's group whose agent is no more: what is empty in it goes, and then it. */
+static bool drop_dead(const char *path, const char *name, void *own)
+{
+    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (ferry_streq(name, own) || fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        return false;
+    }
+    sweep(path, drop_all, NULL);
+    return true;
+}
+
+static bool drop_without_pod(const char *path, const char *name, void *pods_dir)
+{
+    ferry_cleanup_free char *pod = ferry_asprintf("%s/%s", (const char *)pods_dir, name);
+
+    (void)path;
+    return access(pod, F_OK) < 0 && errno == ENOENT;
+}
+
+static int open_place(const char *pods_dir, struct cgroup_layout *l, int c, struct ferry_error *err)
+{
+    ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, l->of[c].mount);
+    ferry_cleanup_free char *node = ferry_asprintf("%s/%s", parent, l->node);
     int rc = make_group(parent, err);
 
-    return rc < 0 || !p->unified ? rc : hand_down(p, c, err);
+    if (rc == 0 && is_first(l, c)) {
+        sweep(parent, drop_dead, l->node);
+        rc = make_and_lock(node, err);
+        if (rc >= 0) {
+            l->locks[l->n_locks++] = rc;
+            sweep(node, drop_without_pod, (void *)(uintptr_t)pods_dir);
+        }
+    }
+    return rc < 0 || !l->of[c].unified ? rc < 0 ? rc : 0 : hand_down(l, c, err);
 }
 
-void cgroup_detect(struct cgroup_layout *ret)
+/* The same for each start of this node's agent, another for other nodes, which may see their pods
+ * at the same path. */
+static char *node_name(const char *pods_dir)
+{
+    struct stat st = {0};
+
+    if (ferry_mkdir_p(pods_dir, 0711, NULL) < 0 || stat(pods_dir, &st) < 0) {
+        ferry_warn("the directory of pods cannot be seen", F_STR("path", pods_dir));
+    }
+    return ferry_asprintf("node-%llx-%llx", (unsigned long long)st.st_dev,
+                          (unsigned long long)st.st_ino);
+}
+
+void cgroup_detect(const char *pods_dir, struct cgroup_layout *ret)
 {
     ferry_cleanup_buf struct ferry_buf mounts = {0}, controllers = {0};
     struct ferry_error err;
@@ -89,11 +178,12 @@ void cgroup_detect(struct cgroup_layout *ret)
     ferry_cleanup_free char *list = ferry_asprintf("%s/cgroup.controllers", unified ? unified : "");
     bool known = unified && ferry_read_file(list, TEXT_MAX, &controllers, NULL) == 0;
     cgroup_layout_read(mounts.data, known && controllers.data ? controllers.data : "", ret);
+    ret->node = node_name(pods_dir);
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (!ret->of[c].mount) {
             ferry_info("this host has no such control groups",
                        F_STR("controller", cgroup_controller_name(c)));
-        } else if (open_place(&ret->of[c], c, &err) < 0) {
+        } else if (open_place(pods_dir, ret, c, &err) < 0) {
             ferry_warn("pods run without the limits of a control group",
                        F_STR("controller", cgroup_controller_name(c)), F_ERR(&err));
             free(ret->of[c].mount);
@@ -120,7 +210,7 @@ static int write_plan(const struct cgroup_layout *l, const char *uid,
     size_t n = cgroup_plan(limits, l, writes);
 
     for (size_t i = 0; i < n; i++) {
-        ferry_cleanup_free char *group = group_of(&l->of[writes[i].controller], uid);
+        ferry_cleanup_free char *group = group_of(l, (int)writes[i].controller, uid);
         int rc = write_value(group, writes[i].file, writes[i].value, err);
 
         if (rc < 0 && !writes[i].may_miss) {
@@ -139,7 +229,7 @@ int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgr
         if (!is_first(l, c)) {
             continue;
         }
-        ferry_cleanup_free char *group = group_of(&l->of[c], uid);
+        ferry_cleanup_free char *group = group_of(l, c, uid);
         int rc = make_group(group, err);
 
         if (rc < 0) {
@@ -153,7 +243,7 @@ int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgr
 int cgroup_remove(const struct cgroup_layout *l, const char *uid, struct ferry_error *err)
 {
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
-        ferry_cleanup_free char *group = is_first(l, c) ? group_of(&l->of[c], uid) : NULL;
+        ferry_cleanup_free char *group = is_first(l, c) ? group_of(l, c, uid) : NULL;
         int rc = group ? rmdir(group) : 0;
 
         for (int i = 0; rc < 0 && errno == EBUSY && i < BUSY_TRIES; i++) {
@@ -174,7 +264,7 @@ long long cgroup_kills(const struct cgroup_layout *l, const char *uid)
     if (!l->of[CGROUP_MEMORY].mount) {
         return 0;
     }
-    ferry_cleanup_free char *group = group_of(&l->of[CGROUP_MEMORY], uid);
+    ferry_cleanup_free char *group = group_of(l, CGROUP_MEMORY, uid);
     ferry_cleanup_free char *path = ferry_asprintf("%s/%s", group, cgroup_kills_file(l));
     return ferry_read_file(path, TEXT_MAX, &text, NULL) == 0 && text.data
                ? cgroup_kills_read(text.data)

@@ -1,5 +1,7 @@
-/* The control groups of a pod: MOUNT/ferry-pods/UID, in each hierarchy that has one of our
- * controllers. They live as long as the pod's directory, and are found again by the pod's UID. */
+/* The control groups of a pod: MOUNT/ferry-pods/NODE/UID, in each hierarchy that has one of our
+ * controllers. They live as long as the pod's directory, and are found again by the pod's UID. NODE
+ * is made of the directory of the node's pods, and locked as long as its agent lives: what agents
+ * left that are no more is told by that, on hosts with several nodes, too. */
 #pragma once
 
 #include <stddef.h>
@@ -8,8 +10,9 @@
 #include "pods/cgroup_plan.h"
 
 /* What this host has; controllers whose hierarchy cannot be written to are left out, and said so
- * in the log. */
-void cgroup_detect(struct cgroup_layout *ret);
+ * in the log. Removes the empty groups of agents that are no more, and those of this one that have
+ * no pod. */
+void cgroup_detect(const char *pods_dir, struct cgroup_layout *ret);
 
 /* Files to write "0" to by who is to be in the groups; NULL-terminated. */
 struct cgroup_joins {

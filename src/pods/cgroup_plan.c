@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/object.h"
 #include "base/str.h"
@@ -172,6 +173,10 @@ void cgroup_layout_done(struct cgroup_layout *l)
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         free(l->of[c].mount);
     }
+    for (size_t i = 0; i < l->n_locks; i++) {
+        close(l->locks[i]);
+    }
+    free(l->node);
     *l = (struct cgroup_layout){0};
 }
 

@@ -19,6 +19,9 @@ struct cgroup_layout {
         char *mount; /* owned */
         bool unified;
     } of[CGROUP_CONTROLLERS];
+    char *node; /* name of the group that holds those of this node's pods; owned */
+    int locks[CGROUP_CONTROLLERS];
+    size_t n_locks;
 };
 
 /* 0 = not asked for. */

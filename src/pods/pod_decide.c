@@ -24,10 +24,13 @@ static struct pod_decision end_sandbox(const struct pod_local *l, int64_t grace_
     return (struct pod_decision){.action = POD_NOTHING, .again_ms = deadline_ms};
 }
 
-static struct pod_report report_running(const struct pod_local *l)
+/* An agent that was just started believes what the one before it said until it knows better. */
+static struct pod_report report_running(const struct api_pod *pod, const struct pod_local *l)
 {
-    return (struct pod_report){
-        .phase = "Running", .running = true, .started_ms = l->sandbox.started_ms};
+    return (struct pod_report){.phase = "Running",
+                               .running = true,
+                               .ready = l->ready_known ? l->ready : pod->container_ready,
+                               .started_ms = l->sandbox.started_ms};
 }
 
 /* A launcher whose QEMU the kernel killed ends in good order; its pod has failed all the same. */
@@ -118,7 +121,7 @@ struct pod_decision pod_decide(const struct api_pod *pod, int64_t grace_s,
     }
     switch (l->sandbox.state) {
     case SANDBOX_RUNNING:
-        return (struct pod_decision){.report = report_running(l)};
+        return (struct pod_decision){.report = report_running(pod, l)};
     case SANDBOX_ENDED:
         return (struct pod_decision){.report = report_ended(l)};
     case SANDBOX_NONE:

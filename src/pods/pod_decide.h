@@ -10,6 +10,7 @@
 /* What the agent knows besides the API. */
 struct pod_local {
     struct sandbox_probe sandbox;
+    bool ready_known, ready; /* whether its launcher answers, once that was asked */
     const char *unsupported; /* why the dialect refuses the pod, or NULL */
     const char *start_error; /* why the last start failed, or NULL */
     int64_t retry_ms;        /* not before this time again */
@@ -31,6 +32,7 @@ struct pod_report {
     const char *message;        /* or NULL */
     const char *waiting_reason; /* of the container, when it is not started */
     bool running, terminated;   /* of the container */
+    bool ready;                 /* it runs, and does its work */
     const char *end_reason;     /* of a terminated container */
     int exit_code;
     int64_t started_ms, ended_ms;

@@ -98,8 +98,8 @@ static void put_conditions(struct draft *d, const struct api_pod *pod, const str
         const char *reason;
     } ours[] = {
         {"Initialized", true, NULL},
-        {"ContainersReady", r->running, r->running ? NULL : why},
-        {"Ready", r->running, r->running ? NULL : why},
+        {"ContainersReady", r->ready, r->ready ? NULL : why},
+        {"Ready", r->ready, r->ready ? NULL : why},
     };
     yyjson_mut_val *list = yyjson_mut_arr(d->doc);
     yyjson_val *old = old_field(d, "conditions"), *c;
@@ -160,7 +160,7 @@ static void put_container(struct draft *d, const struct api_object *o, const str
     set_str(d, c, "name", "compute");
     set_str(d, c, "image", image ? image : "");
     set_str(d, c, "imageID", "");
-    yyjson_mut_obj_add_bool(d->doc, c, "ready", r->running);
+    yyjson_mut_obj_add_bool(d->doc, c, "ready", r->ready);
     yyjson_mut_obj_add_bool(d->doc, c, "started", r->running);
     yyjson_mut_obj_add_int(d->doc, c, "restartCount", 0);
     if (r->running || r->terminated) {

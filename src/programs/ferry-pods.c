@@ -160,7 +160,7 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
         cfg.host.relay_gid = (gid_t)s->relay_gid;
     }
     if (!s->no_cgroups) {
-        cgroup_detect(&cgroups);
+        cgroup_detect(cfg.host.pods_dir, &cgroups);
     }
     cfg.host.cgroups = &cgroups;
     int rc = s->vm_user ? parse_user(s->vm_user, &cfg.host.vm_uid, &cfg.host.vm_gid, err) : 0;

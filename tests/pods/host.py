@@ -82,12 +82,27 @@ class Host:
                         "containers": [container], **spec}}
         return self.api.create("pods", pod)["metadata"]["uid"]
 
+    def create_and_wait(self, name, *words, **more):
+        uid = self.create(name, *words, **more)
+        self.wait_phase(name, "Running")
+        return uid
+
     def pod(self, name):
         return self.api.get("pods", name)
 
     def wait_phase(self, name, phase, seconds=30):
         return wait_for(f"pod {name} to be {phase}; it is {self.pod(name)}",
                         lambda: (p := self.pod(name)) and p.get("status", {}).get("phase") == phase and p, seconds)
+
+    def wait_ready(self, name, ready, seconds=60):
+        """The status of a pod whose container, and all conditions about it, say so."""
+        word = str(ready)
+
+        def told():
+            status = (self.pod(name) or {}).get("status", {})
+            said = {c["status"] for c in status.get("conditions", []) if c["type"] in ("Ready", "ContainersReady")}
+            return said == {word} and status["containerStatuses"][0]["ready"] is ready and status
+        return wait_for(f"pod {name} to be {'' if ready else 'not '}ready", told, seconds)
 
     def wait_gone(self, name, uid, seconds=30):
         wait_for(f"pod {name} to go", lambda: self.pod(name) is None, seconds)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Runs in the sandbox in the launcher's place and says what it sees there: one JSON answer for each connection to
-descriptor 3. Words after --name: `stubborn` ignores SIGTERM. The text "exit N" ends it, "eat N" has a child of it use N MiB."""
+descriptor 3. Words after --name: `stubborn` ignores SIGTERM. The text "exit N" ends it, "unready" and "ready" say how it answers when the agent asks, "eat N" has a child of it use N MiB."""
 import json
 import os
 import signal
@@ -70,6 +70,12 @@ while True:
     connection, _ = listener.accept()
     with connection:
         word = connection.recv(100).decode()
+        if word.startswith("GET "):  # the agent asks whether we work
+            status = "503 Busy" if seen.get("unready") else "200 OK"
+            connection.sendall(f"HTTP/1.0 {status}\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+            continue
+        if word in ("ready", "unready"):
+            seen["unready"] = word == "unready"
         if word.startswith("exit"):
             os._exit(int(word.split()[1]))
         if word.startswith("eat"):

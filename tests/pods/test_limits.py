@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """What pods may use: real control groups, whichever this host has; what the kernel kills is told, also after a restart."""
+import contextlib
+import fcntl
+import glob
 import os
 import signal
+import subprocess
 
 from host import run, wait_for
 
@@ -28,8 +32,15 @@ def groups():
     return {k: v for k, v in found.items() if os.access(v[0], os.W_OK)}
 
 
+def group(place, uid):
+    """The pod's group, whose parent is the node's; None when there is none."""
+    found = glob.glob(os.path.join(place[0], "ferry-pods/*", uid))
+    assert len(found) <= 1, found
+    return found[0] if found else None
+
+
 def value(place, uid, name):
-    with open(os.path.join(place[0], "ferry-pods", uid, name)) as f:
+    with open(os.path.join(group(place, uid), name)) as f:
         return f.read().strip()
 
 
@@ -69,7 +80,7 @@ def nothing_is_left(host, uid, here):
     host.delete("limited")
     host.wait_gone("limited", uid)
     for place in here.values():
-        assert not os.path.exists(os.path.join(place[0], "ferry-pods", uid)), place
+        assert group(place, uid) is None, place
 
 
 def without_any(host):
@@ -84,6 +95,40 @@ def without_any(host):
     host.wait_gone("free", uid)
 
 
+def what_the_dead_left_goes(host, here):
+    """A site was killed, and its directories are gone: the next agent that starts, of whichever node, removes its groups, but none
+    that has processes, and none of an agent that lives."""
+    place = next(iter(here.values()))
+    parent = os.path.join(place[0], "ferry-pods")
+    own = os.path.dirname(group(place, host.create_and_wait("stays")))
+    dead, busy, live = (os.path.join(parent, f"test-{os.getpid()}-{x}") for x in ("dead", "busy", "live"))
+    made = [d for top in (dead, busy, live) for d in (top, os.path.join(top, "pod"))] + [os.path.join(own, "no-such-pod")]
+    sleeper = subprocess.Popen(["sleep", "1000"])
+    try:
+        for d in made:
+            os.mkdir(d)
+        with open(os.path.join(busy, "pod/cgroup.procs"), "w") as f:
+            f.write(str(sleeper.pid))
+        lock = os.open(live, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        assert host.end_agent(signal.SIGTERM) == 0
+        host.start_agent()
+        wait_for("the groups to go", lambda: not os.path.exists(dead) and not os.path.exists(os.path.join(own, "no-such-pod")))
+        host.wait_phase("stays", "Running")
+        assert os.path.isdir(os.path.join(busy, "pod")) and os.path.isdir(os.path.join(live, "pod")) and os.path.isdir(own)
+        assert group(place, host.pod("stays")["metadata"]["uid"]), "the group of a running pod"
+        os.close(lock)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+        for d in reversed(made):
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(d)
+    uid = host.pod("stays")["metadata"]["uid"]
+    host.delete("stays", grace=0)
+    host.wait_gone("stays", uid)
+
+
 def story(host):
     here = groups()
     print("control groups:", here)
@@ -92,6 +137,8 @@ def story(host):
     if "memory" in here:
         what_is_killed_is_told(host, uid, here)
     nothing_is_left(host, uid, here)
+    if here:
+        what_the_dead_left_goes(host, here)
     without_any(host)
 
 

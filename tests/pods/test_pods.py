@@ -19,8 +19,8 @@ def waits_for_the_api(host):
     agent = subprocess.Popen([program("ferry-pods"), "--node", NODE, "--root", host.base + "/elsewhere", "--kubeconfig",
                               other, "--launcher", host.launcher], stderr=subprocess.PIPE, text=True)
     try:
-        lines = [agent.stderr.readline() for _ in range(2)]  # the watch says it, too
-        assert "waiting for the API server" in "".join(lines), lines
+        said = next((line for line in agent.stderr if "waiting for the API server" in line), None)
+        assert said, "it ended, and did not say what it waits for"
         agent.terminate()
         assert agent.wait(30) == 0
     finally:
@@ -31,8 +31,8 @@ def waits_for_the_api(host):
 
 def runs_and_is_told(host):
     uid = host.create("first", "word")
-    pod = host.wait_phase("first", "Running")
-    status = pod["status"]
+    host.wait_phase("first", "Running")
+    status = host.wait_ready("first", True)
     [container] = status["containerStatuses"]
     assert container["name"] == "compute" and container["ready"] and "running" in container["state"], container
     conditions = {c["type"]: c["status"] for c in status["conditions"]}
@@ -107,6 +107,27 @@ def survives_its_launcher(host, uid):
     assert host.sandbox(uid)[0] == before and host.pod("first")["status"]["phase"] == "Running"
     host.ask(uid, "exit 3")  # an exit code other than 0 is a death as well
     wait_for("yet another launcher", lambda: (a := host.ask(uid)) and a["pid"] not in (inner, after["pid"]))
+
+
+def is_ready_while_its_launcher_answers(host, uid):
+    """As with kubelet's readiness probe: ready with the first good answer, not ready after three bad ones, and Running all the while;
+    an agent that is restarted keeps to what was said before."""
+    host.ask(uid, "unready")
+    status = host.wait_ready("first", False)
+    [container] = status["containerStatuses"]
+    assert status["phase"] == "Running" and container["started"] and "running" in container["state"], status
+    [ready] = [c for c in status["conditions"] if c["type"] == "Ready"]
+    assert ready["reason"] == "ContainersNotReady", ready
+    host.ask(uid, "ready")
+    status = host.wait_ready("first", True)
+    since = [c["lastTransitionTime"] for c in status["conditions"] if c["type"] == "Ready"]
+    assert host.end_agent(signal.SIGTERM) == 0
+    host.start_agent()
+    other = host.create("other")
+    host.wait_ready("other", True)
+    assert since == [c["lastTransitionTime"] for c in host.pod("first")["status"]["conditions"] if c["type"] == "Ready"]
+    host.delete("other", grace=0)
+    host.wait_gone("other", other)
 
 
 def survives_the_agent(host, uid):
@@ -223,6 +244,7 @@ def story(host):
     uid = runs_and_is_told(host)
     mounts_volumes(host)
     survives_its_launcher(host, uid)
+    is_ready_while_its_launcher_answers(host, uid)
     survives_the_agent(host, uid)
     stops_when_deleted(host, uid)
     kills_what_does_not_stop(host)

@@ -325,7 +325,7 @@ static char *patch_text(const struct api_object *o, const struct pod_report *r, 
 static void status_of_a_running_pod(void **state)
 {
     const struct pod_report running = {
-        .phase = "Running", .running = true, .started_ms = 1700000001000};
+        .phase = "Running", .running = true, .ready = true, .started_ms = 1700000001000};
     api_cleanup_object struct api_object *fresh = pod_object(NULL);
     ferry_cleanup_free char *first = patch_text(fresh, &running, "10.0.0.1");
 
@@ -354,6 +354,15 @@ static void status_of_a_running_pod(void **state)
     api_cleanup_object struct api_object *same = pod_object(done);
     ferry_cleanup_free char *none = patch_text(same, &running, "10.0.0.1");
     assert_null(none);
+
+    /* It runs and does not answer. */
+    struct pod_report busy = running;
+    busy.ready = false;
+    ferry_cleanup_free char *unready = patch_text(same, &busy, NULL);
+    assert_non_null(strstr(unready, "\"ready\":false,\"started\":true"));
+    assert_non_null(strstr(unready, "\"type\":\"Ready\",\"status\":\"False\",\"reason\":"
+                                    "\"ContainersNotReady\""));
+    assert_null(strstr(unready, "/status/phase"));
 
     /* The end: other writers' conditions stay, transitions get a new time. */
     const struct pod_report over = {.phase = "Failed",
