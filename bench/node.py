@@ -3,9 +3,11 @@
 from `kubectl apply` to its first sign of life, and a cancelled move until nothing of it is left. Prints a table against the bars;
 exit code 1 when one is missed."""
 import argparse
+import datetime
 import glob
 import json
 import os
+import re
 import statistics
 import sys
 import time
@@ -42,11 +44,43 @@ def manifest(name, args="ws=32 rate=2 hb=50 fill=rand"):
                 "kernelArgs": args, "container": {"image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}}}}})
 
 
-def start_one(site, monitor, name):
-    """Seconds from the call of kubectl to the guest's first sign of life."""
-    mark, begin = monitor.mark(), time.monotonic()
+def start_one(site, monitor, name, stages=None):
+    """Seconds from the call of kubectl to the guest's first sign of life. `stages` gets when the parts of it were over."""
+    mark, begin, wall = monitor.mark(), time.monotonic(), time.time()
     site.kubectl("apply", "-f", "-", stdin=manifest(name))
-    return first_beat(monitor, mark) - begin
+    applied = time.monotonic() - begin
+    took = first_beat(monitor, mark) - begin
+    if stages is not None:
+        stages.append({**stages_of(site, wall), "kubectl is back": applied, "first heartbeat": took})
+    return took
+
+
+# What the programs write into their logs, in the order of a start.
+STAGES = (("pod bound", "log/api.log", r"verb=\S*create\S* .*pods/\S*binding"), ("sandbox started", "log/node*-pods.log", "sandbox started"),
+          ("pod runs", "log/node*-pods.log", "pod status.*phase=Running"), ("libvirtd started", "node*/run/ferry/pods/*/log", "libvirtd started"),
+          ("libvirtd answers", "node*/run/ferry/pods/*/log", "libvirtd answers"), ("guest started", "node*/run/ferry/pods/*/log", "guest started"))
+
+
+def stages_of(site, since):
+    """Seconds after `since` at which a log first says that a stage is over."""
+    found = {}
+    for stage, files, words in STAGES:
+        for path in glob.glob(os.path.join(site.root, files)):
+            with open(path, errors="replace", encoding="utf-8") as f:
+                for line in f:
+                    stamp = re.match(r"(\d{4}-\d\d-\d\dT[\d:.]+)Z ", line)
+                    if stamp and re.search(words, line):
+                        at = datetime.datetime.fromisoformat(stamp[1] + "+00:00").timestamp() - since
+                        if at > 0:
+                            found[stage] = min(at, found.get(stage, at))
+    return found
+
+
+def print_stages(stages):
+    """The middle one of each stage over all starts."""
+    names = [n for n, _, _ in STAGES] + ["kubectl is back", "first heartbeat"]
+    middle = {n: statistics.median(s[n] for s in stages if n in s) for n in names if any(n in s for s in stages)}
+    print("  a start, in ms: " + ", ".join(f"{n} {1000 * t:.0f}" for n, t in sorted(middle.items(), key=lambda x: x[1])), flush=True)
 
 
 def first_beat(monitor, mark):
@@ -110,11 +144,12 @@ def measure(site, runs):
         start_one(site, monitor, "warm")
         time.sleep(SETTLE_S)  # until the capabilities of QEMU are kept for the next
         end_one(site, "warm")
-        starts = []
+        starts, stages = [], []
         for i in range(runs):
-            starts.append(start_one(site, monitor, f"vm{i}"))
+            starts.append(start_one(site, monitor, f"vm{i}", stages))
             if i + 1 < runs:
                 end_one(site, f"vm{i}")
+        print_stages(stages)
         vm = f"vm{runs - 1}"
         time.sleep(SETTLE_S)
         result["launcher"] = launcher(site)

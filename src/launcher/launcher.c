@@ -82,8 +82,9 @@ static void *observe(void *ctx)
             continue;
         }
         seen = e.seq;
-        if ((e.type == VIRT_EVENT_LIFECYCLE || e.type == VIRT_EVENT_OPENED) &&
-            virt_view(l->context.virt, &now, NULL) == 0 && !view_equal(&now, &last)) {
+        bool opened = e.type == VIRT_EVENT_OPENED; /* readers could not be answered before */
+        if ((e.type == VIRT_EVENT_LIFECYCLE || opened) &&
+            virt_view(l->context.virt, &now, NULL) == 0 && (opened || !view_equal(&now, &last))) {
             publish_domain(l, &now);
             last = now;
         }
