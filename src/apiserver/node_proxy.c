@@ -21,6 +21,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "api/json.h"
 #include "apiserver/proxy_plan.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -330,35 +331,45 @@ static int open_passage(struct request *r, struct node_proxy *p, const struct pr
     return pass(r, q);
 }
 
-/* A call with a body: small, and so is its answer. */
+/* A call with a body: small, and so is its answer. Gives the caller's place back. */
+static int send_post(struct request *r, struct node_proxy *p, const struct proxy_call *c,
+                     const char *dial, const struct http_call *what, struct http_reply *ret)
+{
+    struct http_client *client = NULL;
+    struct ferry_error err;
+    int rc = new_client(p, c->node, dial, &client, &err);
+
+    if (rc == 0) {
+        struct http_call call = *what;
+
+        call.method = "POST";
+        call.timeout_ms = HEAD_TIMEOUT_S * 1000;
+        call.max_reply = POST_REPLY_MAX;
+        rc = http_client_call(client, &call, ret, &err);
+        http_client_free(client);
+    }
+    atomic_fetch_sub(&p->calls, 1);
+    return rc < 0 ? status_fail(&r->st, err.cls == FERRY_DENIED ? 502 : 503, "node \"%s\": %s",
+                                c->node, err.msg)
+                  : 0;
+}
+
 static int post(struct request *r, struct node_proxy *p, const struct proxy_call *c,
                 const char *dial)
 {
     ferry_cleanup_free char *encoded = proxy_encode(c->rest), *query = http_query_text(r->x);
     ferry_cleanup_free char *path = ferry_asprintf("%s%s", encoded, query);
     http_cleanup_reply struct http_reply reply = {0};
-    struct http_client *client = NULL;
-    struct ferry_error err;
     size_t len;
     const char *body = http_body(r->x, &len);
-    int rc = new_client(p, c->node, dial, &client, &err);
 
-    if (rc == 0) {
-        rc = http_client_call(client,
-                              &(struct http_call){.method = "POST",
-                                                  .path = path,
-                                                  .content_type = http_header(r->x, "Content-Type"),
-                                                  .body = body,
-                                                  .body_len = len,
-                                                  .timeout_ms = HEAD_TIMEOUT_S * 1000,
-                                                  .max_reply = POST_REPLY_MAX},
-                              &reply, &err);
-        http_client_free(client);
-    }
-    atomic_fetch_sub(&p->calls, 1);
-    if (rc < 0) {
-        return status_fail(&r->st, err.cls == FERRY_DENIED ? 502 : 503, "node \"%s\": %s", c->node,
-                           err.msg);
+    if (send_post(r, p, c, dial,
+                  &(struct http_call){.path = path,
+                                      .content_type = http_header(r->x, "Content-Type"),
+                                      .body = body,
+                                      .body_len = len},
+                  &reply) < 0) {
+        return -1;
     }
     r->code = reply.status;
     http_answer(r->x, reply.status, "application/json", reply.body.data ? reply.body.data : "",
@@ -368,7 +379,7 @@ static int post(struct request *r, struct node_proxy *p, const struct proxy_call
 
 static int find_node(struct request *r, const struct proxy_call *c, char dial[PROXY_DIAL_MAX])
 {
-    const struct api_resource *nodes = r->route.resource;
+    const struct api_resource *nodes = api_resource_of_kind(API_KIND_NODE);
     cleanup_entry struct entry *e = store_get(r->store, nodes, "", c->node);
 
     if (!e) {
@@ -378,6 +389,38 @@ static int find_node(struct request *r, const struct proxy_call *c, char dial[PR
     int rc = proxy_dial(yyjson_doc_get_root(doc), c->node, dial, &r->st);
     yyjson_doc_free(doc);
     return rc;
+}
+
+/* A place among the calls; whoever sends gives it back. */
+static int take_place(struct request *r, struct node_proxy *p)
+{
+    if (atomic_fetch_add(&p->calls, 1) < CALLS_MAX) {
+        return 0;
+    }
+    atomic_fetch_sub(&p->calls, 1);
+    return status_fail(&r->st, 429, "nodes/proxy: %d calls are under way already", CALLS_MAX);
+}
+
+int node_proxy_tell(struct request *r, struct node_proxy *p, const char *node, const char *rest)
+{
+    http_cleanup_reply struct http_reply reply = {0};
+    struct proxy_call c = {0};
+    char dial[PROXY_DIAL_MAX];
+
+    snprintf(c.node, sizeof(c.node), "%s", node);
+    ferry_cleanup_free char *path = proxy_encode(rest);
+    if (find_node(r, &c, dial) < 0 || take_place(r, p) < 0 ||
+        send_post(r, p, &c, dial, &(struct http_call){.path = path}, &reply) < 0) {
+        return -1;
+    }
+    if (reply.status == 200) {
+        return 0;
+    }
+    api_cleanup_doc yyjson_doc *doc =
+        yyjson_read(reply.body.data ? reply.body.data : "", reply.body.len, 0);
+    const char *message = api_json_str(yyjson_doc_get_root(doc), "/message");
+    return status_fail(&r->st, reply.status, "node \"%s\": %.300s", c.node,
+                       message ? message : "no reason given");
 }
 
 int node_proxy_serve(struct request *r, struct node_proxy *p)
@@ -401,12 +444,8 @@ int node_proxy_serve(struct request *r, struct node_proxy *p)
     if (!posts && !ferry_streq(http_method(r->x), "GET")) {
         return status_fail(&r->st, 405, "nodes/proxy: a node answers GET and POST alone");
     }
-    if (find_node(r, &c, dial) < 0) {
+    if (find_node(r, &c, dial) < 0 || take_place(r, p) < 0) {
         return -1;
-    }
-    if (atomic_fetch_add(&p->calls, 1) >= CALLS_MAX) {
-        atomic_fetch_sub(&p->calls, 1);
-        return status_fail(&r->st, 429, "nodes/proxy: %d calls are under way already", CALLS_MAX);
     }
     return posts ? post(r, p, &c, dial) : open_passage(r, p, &c, dial);
 }

@@ -14,3 +14,7 @@ void node_proxy_free(struct node_proxy *p);
 
 /* Any thread. */
 int node_proxy_serve(struct request *r, struct node_proxy *p);
+
+/* POST of `rest`, without a body, to a node, for a call that was allowed already. 0 when the node
+ * did it; else -1, and r->st says what the node said. Any thread. */
+int node_proxy_tell(struct request *r, struct node_proxy *p, const char *node, const char *rest);

@@ -251,7 +251,7 @@ static int serve(struct request *r, const struct apiserver *s)
         return node_proxy_serve(r, s->proxy);
     }
     if (subresource_is_path(path)) {
-        return subresource_serve(r);
+        return subresource_serve(r, s->proxy);
     }
     return route_is_object_path(path) ? serve_object(r) : serve_discovery(r);
 }

@@ -228,7 +228,68 @@ static int power(struct request *r, const struct call *c, const yyjson_val *opti
     return 0;
 }
 
-int subresource_serve(struct request *r)
+/* ---- pause, unpause -----------------------------------------------------------------------------
+ */
+
+static bool is_paused(const yyjson_val *vmi)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)vmi, "/status/conditions"), *c;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, c)
+    {
+        if (ferry_streq(api_json_str(c, "/type"), "Paused")) {
+            return ferry_streq(api_json_str(c, "/status"), "True");
+        }
+    }
+    return false;
+}
+
+/* The node of a VMI that can be paused, or go on; owned by the caller. NULL with r->st set. */
+static char *node_to_tell(struct request *r, const struct call *c, bool pauses)
+{
+    cleanup_entry struct entry *e = find_vmi(r, c);
+    api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    const yyjson_val *vmi = yyjson_doc_get_root(doc);
+    const char *node = api_json_str(vmi, "/status/nodeName");
+
+    if (!e) {
+        return NULL;
+    }
+    if (!ferry_streq(api_json_str(vmi, "/status/phase"), "Running") || ferry_str_empty(node)) {
+        status_conflict(&r->st, e->resource, c->name, "VM is not running");
+        return NULL;
+    }
+    if (is_paused(vmi) == pauses) {
+        status_conflict(&r->st, e->resource, c->name,
+                        pauses ? "VMI is already paused" : "VMI is not paused");
+        return NULL;
+    }
+    return ferry_strdup(node);
+}
+
+/* Only the guest's node can do it; its handler then says so in the VMI's conditions. */
+static int pause_or_not(struct request *r, struct node_proxy *nodes, const struct call *c,
+                        const yyjson_val *options)
+{
+    bool dry_run = yyjson_arr_size(yyjson_obj_get((yyjson_val *)options, "dryRun")) > 0;
+    ferry_cleanup_free char *node = node_to_tell(r, c, ferry_streq(c->verb, "pause"));
+    ferry_cleanup_free char *rest = ferry_asprintf("/v1/%s/%s/%s", c->verb, c->ns, c->name);
+
+    if (!node) {
+        return -1;
+    }
+    if (!nodes) {
+        return status_fail(&r->st, 503, "this API server has no way to its nodes");
+    }
+    if (!dry_run && node_proxy_tell(r, nodes, node, rest) < 0) {
+        return -1;
+    }
+    request_answer_status(r, &(struct status){.code = 202});
+    return 0;
+}
+
+int subresource_serve(struct request *r, struct node_proxy *nodes)
 {
     struct call c = {0};
     api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
@@ -257,6 +318,10 @@ int subresource_serve(struct request *r)
     }
     if (power_is_verb(c.verb) && ferry_streq(c.plural, "virtualmachines")) {
         return power(r, &c, yyjson_doc_get_root(options));
+    }
+    if (ferry_streq(c.plural, "virtualmachineinstances") &&
+        (ferry_streq(c.verb, "pause") || ferry_streq(c.verb, "unpause"))) {
+        return pause_or_not(r, nodes, &c, yyjson_doc_get_root(options));
     }
     if (ferry_streq(c.verb, "evacuate/cancel")) {
         return cancel_evacuation(r, &c, yyjson_doc_get_root(options));

@@ -142,6 +142,11 @@ int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
     return rc < 0 ? session_explain(err) : 0;
 }
 
+bool cli_vm_paused(const struct api_vmi *vm)
+{
+    return api_condition_true(&vm->conditions, "Paused");
+}
+
 static bool is_over(const struct api_migration *m)
 {
     return ferry_streq(m->phase, "Succeeded") || ferry_streq(m->phase, "Failed");

@@ -49,6 +49,9 @@ int cli_one_name(const struct ferry_command *cmd, int argc, char **argv, const c
 int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
                struct ferry_error *err);
 
+/* Its user made it stand still (or its disks did), as its node says. */
+bool cli_vm_paused(const struct api_vmi *vm);
+
 /* The move that `word` names: itself, or of the VM of that name the one under way, else the latest.
  * NOT_FOUND, with an error that says so, when there is none. */
 int cli_get_move(struct session *s, const char *word, struct api_object **ret,

@@ -1,4 +1,4 @@
-/* Verbs for virtual machines: list, delete, start, stop. */
+/* Verbs for virtual machines: list, delete, start, stop, pause, unpause. */
 #include <stdio.h>
 
 #include "api/object.h"
@@ -9,6 +9,9 @@
 #include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/vm_wait.h"
+#include "http/client.h"
+
+enum { SUBRESOURCE_MS = 45000 };
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
@@ -40,7 +43,8 @@ static void put_phase(const struct api_object *o, const struct listing_look *loo
 {
     const struct api_vmi *v = instance_of(o, look);
 
-    put_text(out, v                          ? ferry_str_empty(v->phase) ? "Pending" : v->phase
+    put_text(out, v && cli_vm_paused(v)      ? "Paused"
+                  : v                        ? ferry_str_empty(v->phase) ? "Pending" : v->phase
                   : o->u.vm.printable_status ? o->u.vm.printable_status
                                              : "Stopped");
 }
@@ -327,11 +331,87 @@ static int vm_stop(int argc, char **argv, struct ferry_error *err)
                     argc, argv, stop_one, "return when they stand", err);
 }
 
+/* ---- pause, unpause -------------------------------------------------------------------------- */
+
+/* KubeVirt's own call: only the guest's node can do it, and the API server knows the way there. */
+static int put_subresource(struct session *s, const char *name, const char *verb,
+                           struct ferry_error *err)
+{
+    ferry_cleanup_free char *escaped = http_escape(name), *ns = http_escape(s->ns);
+    ferry_cleanup_free char *path =
+        ferry_asprintf("/apis/subresources.kubevirt.io/v1/namespaces/%s/virtualmachineinstances/"
+                       "%s/%s",
+                       ns, escaped, verb);
+    ferry_cleanup_free char *what = ferry_asprintf("ferry vm %s %s", verb, name);
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = http_client_call(
+        kube_client_http(s->client),
+        &(struct http_call){.method = "PUT", .path = path, .timeout_ms = SUBRESOURCE_MS}, &reply,
+        err);
+
+    if (rc < 0) {
+        return session_explain(err);
+    }
+    return reply.status / 100 == 2
+               ? 0
+               : kube_status_error(reply.status, reply.body.data, reply.body.len, what, err);
+}
+
+static int pause_or_not(struct session *s, const char *name, bool pause, const struct each *e,
+                        struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *vmi = NULL;
+    int rc = cli_get_vm(s, name, &vmi, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (cli_vm_paused(&vmi->u.vmi) == pause) {
+        printf("%s %s already\n", name, pause ? "is paused" : "is not paused");
+        return 0;
+    }
+    if ((rc = put_subresource(s, name, pause ? "pause" : "unpause", err)) < 0) {
+        return rc;
+    }
+    printf("%s %s\n", name, pause ? "is paused" : "goes on");
+    fflush(stdout);
+    return e->wait ? vm_wait_paused(s, name, pause, e->timeout_s, err) : 0;
+}
+
+static int pause_one(struct session *s, const char *name, const struct each *e,
+                     struct ferry_error *err)
+{
+    return pause_or_not(s, name, true, e, err);
+}
+
+static int unpause_one(struct session *s, const char *name, const struct each *e,
+                       struct ferry_error *err)
+{
+    return pause_or_not(s, name, false, e, err);
+}
+
+static int vm_pause(int argc, char **argv, struct ferry_error *err)
+{
+    return for_each(&(struct ferry_command){.name = "ferry vm pause",
+                                            .summary = "Makes guests stand still where they are; "
+                                                       "one that is moved stays paused."},
+                    argc, argv, pause_one, "return when their status says so", err);
+}
+
+static int vm_unpause(int argc, char **argv, struct ferry_error *err)
+{
+    return for_each(&(struct ferry_command){.name = "ferry vm unpause",
+                                            .summary = "Lets guests that were paused go on."},
+                    argc, argv, unpause_one, "return when their status says so", err);
+}
+
 const struct cli_verb vm_verbs[] = {
     {"create", "create a virtual machine: the built-in test guest, or a manifest", verb_vm_create},
     {"list", "list virtual machines", vm_list},
     {"start", "start a virtual machine", vm_start, .completes = "vms"},
     {"stop", "shut a virtual machine down, to be started again", vm_stop, .completes = "vms"},
+    {"pause", "make a guest stand still, also across a move", vm_pause, .completes = "vms"},
+    {"unpause", "let a paused guest go on", vm_unpause, .completes = "vms"},
     {"console", "the serial line of a virtual machine, wherever it moves", verb_vm_console,
      .completes = "vms"},
     {"delete", "shut a virtual machine down and delete it", vm_delete, .completes = "vms"},
@@ -340,8 +420,9 @@ const struct cli_verb vm_verbs[] = {
 
 int verb_vm(int argc, char **argv, struct ferry_error *err)
 {
-    return cli_dispatch("ferry vm",
-                        "Creates, lists, starts, stops and deletes virtual machines, and shows "
-                        "their consoles.",
-                        vm_verbs, argc, argv, err);
+    return cli_dispatch(
+        "ferry vm",
+        "Creates, lists, starts, stops, pauses and deletes virtual machines, and shows "
+        "their consoles.",
+        vm_verbs, argc, argv, err);
 }

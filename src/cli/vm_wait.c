@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/str.h"
+#include "cli/cli.h"
 
 enum { STEP_MS = 100 };
 
@@ -100,6 +101,26 @@ int vm_wait_gone(struct session *s, const struct api_object *o, bool over, int t
         }
         rc = wait_step(deadline, what, err);
         if (rc < 0) {
+            return rc;
+        }
+    }
+}
+
+int vm_wait_paused(struct session *s, const char *name, bool paused, int timeout_s,
+                   struct ferry_error *err)
+{
+    int64_t deadline = ferry_now_ns() + timeout_s * FERRY_NS_PER_S;
+    ferry_cleanup_free char *what = ferry_asprintf("the status of %s to say that it %s", name,
+                                                   paused ? "is paused" : "goes on");
+
+    for (;;) {
+        api_cleanup_object struct api_object *o = NULL;
+        int rc = cli_get_vm(s, name, &o, err);
+
+        if (rc < 0 || cli_vm_paused(&o->u.vmi) == paused) {
+            return rc;
+        }
+        if ((rc = wait_step(deadline, what, err)) < 0) {
             return rc;
         }
     }

@@ -14,3 +14,7 @@ int vm_wait_running(struct session *s, const char *ns, const char *name, int tim
  * ended will do. */
 int vm_wait_gone(struct session *s, const struct api_object *o, bool over, int timeout_s,
                  struct ferry_error *err);
+
+/* Its instance says that it is paused, or that it is not. */
+int vm_wait_paused(struct session *s, const char *name, bool paused, int timeout_s,
+                   struct ferry_error *err);

@@ -21,6 +21,34 @@ void why_link_path(const struct why_view *v, struct why_link *l)
     }
 }
 
+static const char *mode_of(const struct why_view *v)
+{
+    return v->n_samples > 0 ? v->samples[v->n_samples - 1].mode : why_state_of(v)->mode;
+}
+
+/* "UID/GENERATION" of this move; 0 when it is about none or another. */
+static int64_t generation(const struct why_view *v, const char *annotation)
+{
+    const char *text = api_map_get(&v->vmi->meta.annotations, annotation);
+    const char *uid = v->migration->meta.uid;
+    long long n = 0;
+
+    if (!text || !uid || !ferry_str_starts(text, uid) || text[strlen(uid)] != '/' ||
+        ferry_parse_int(text + strlen(uid) + 1, 1, INT32_MAX, &n, NULL) < 0) {
+        return 0;
+    }
+    return n;
+}
+
+/* In post-copy, with its streams away or broken: that, and not what is sent, is the matter then. */
+static bool post_copy_hangs(const struct why_view *v, bool *ret_away)
+{
+    *ret_away = v->n_samples > 0 && v->samples[v->n_samples - 1].path_away;
+    return ferry_streq(mode_of(v), "PostCopy") && !why_state_of(v)->completed &&
+           (*ret_away ||
+            generation(v, "ferry.io/recover") > generation(v, "ferry.io/ports-generation"));
+}
+
 static void transfer_figures(const struct why_view *v, struct why_link *l)
 {
     const struct progress_sample *a = &v->samples[0], *b = &v->samples[v->n_samples - 1];
@@ -58,7 +86,9 @@ void why_link_transfer(const struct why_view *v, struct why_link *l)
 {
     const struct api_migration_state *s = why_state_of(v);
 
-    if (s->completed) {
+    bool away;
+
+    if (s->completed || post_copy_hangs(v, &away)) {
         return;
     }
     if (v->n_samples > 0) {
@@ -66,11 +96,6 @@ void why_link_transfer(const struct why_view *v, struct why_link *l)
         return;
     }
     why_node_step(v, l, s->source_node, "it began, but no figures came yet");
-}
-
-static const char *mode_of(const struct why_view *v)
-{
-    return v->n_samples > 0 ? v->samples[v->n_samples - 1].mode : why_state_of(v)->mode;
 }
 
 void why_link_mode(const struct why_view *v, struct why_link *l)
@@ -93,32 +118,17 @@ void why_link_mode(const struct why_view *v, struct why_link *l)
     }
 }
 
-/* "UID/GENERATION" of this move; 0 when it is about none or another. */
-static int64_t generation(const struct why_view *v, const char *annotation)
-{
-    const char *text = api_map_get(&v->vmi->meta.annotations, annotation);
-    const char *uid = v->migration->meta.uid;
-    long long n = 0;
-
-    if (!text || !uid || !ferry_str_starts(text, uid) || text[strlen(uid)] != '/' ||
-        ferry_parse_int(text + strlen(uid) + 1, 1, INT32_MAX, &n, NULL) < 0) {
-        return 0;
-    }
-    return n;
-}
-
 /* The guest is on the target and its memory is not: all hangs on the streams between the two. */
 void why_link_post_copy(const struct why_view *v, struct why_link *l)
 {
     const struct api_migration_state *s = why_state_of(v);
     int64_t asked = generation(v, "ferry.io/recover");
-    int64_t there = generation(v, "ferry.io/ports-generation");
-    bool away = v->n_samples > 0 && v->samples[v->n_samples - 1].path_away;
+    bool away;
 
     if (!ferry_streq(mode_of(v), "PostCopy") || s->completed) {
         return;
     }
-    if (away || asked > there) {
+    if (post_copy_hangs(v, &away)) {
         why_say(l, WHY_BROKEN, "%s; the guest waits on %s for memory that is still on %s",
                 away ? "the way between the nodes is away"
                      : "the streams broke and new ones are being made",

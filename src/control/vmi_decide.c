@@ -333,13 +333,44 @@ static bool rule_target_node_gone(struct decision *d)
     return true;
 }
 
+/* That it was asked to leave its node, for whoever looks at conditions. */
+static bool mirror_eviction(struct decision *d, struct api_patch *p)
+{
+    if (ferry_str_empty(d->vmi->evacuation_node)) {
+        return plan_remove_condition(p, &d->vmi->conditions, CONDITION_EVICTION_REQUESTED);
+    }
+    ferry_cleanup_free char *text =
+        ferry_asprintf("The VM was asked to leave node %s", d->vmi->evacuation_node);
+    struct plan_condition c = {CONDITION_EVICTION_REQUESTED, "True", CONDITION_EVICTION_REQUESTED,
+                               text};
+    return plan_set_condition(p, d->view->vmi, &d->vmi->conditions, &c, d->now_ms);
+}
+
+/* A pod that is to be left need not be evicted again; one elsewhere is not meant. */
+static void tell_descheduler(struct decision *d)
+{
+    for (size_t i = 0; i < d->view->n_pods; i++) {
+        const struct api_object *pod = d->view->pods[i];
+        bool left = !ferry_str_empty(d->vmi->evacuation_node) &&
+                    ferry_streq(pod->u.pod.node_name, d->vmi->evacuation_node);
+        if (pod->meta->deleted_ms) {
+            continue;
+        }
+        struct api_patch *p = api_patch_new();
+        plan_set_annotation(p, pod, ANNOTATION_EVICTION_IN_PROGRESS, left ? "kubevirt" : NULL);
+        plan_patch(d->plan, pod, p);
+    }
+}
+
 static bool rule_settled(struct decision *d)
 {
     api_cleanup_patch struct api_patch *p = api_patch_new();
 
     delete_spare_pods(d);
+    tell_descheduler(d);
     plan_guard(p, d->view->vmi);
-    if (set_volume_status(d, p)) {
+    bool volumes = set_volume_status(d, p), evicted = mirror_eviction(d, p);
+    if (volumes || evicted) {
         plan_patch_status(d->plan, d->view->vmi, ferry_take_ptr(p));
     }
     return true;

@@ -87,6 +87,15 @@ int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err)
                      NULL, err);
 }
 
+int launcher_set_paused(const char *socket, bool paused, struct ferry_error *err)
+{
+    return node_call(&(struct node_call){.socket = socket,
+                                         .method = "POST",
+                                         .path = paused ? "/v1/vm/pause" : "/v1/vm/unpause",
+                                         .timeout_ms = QUICK_MS},
+                     NULL, err);
+}
+
 static char *path_of(const char *collection, const char *uid, const char *verb)
 {
     ferry_cleanup_free char *escaped = http_escape(uid);

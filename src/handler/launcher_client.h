@@ -16,6 +16,8 @@ const char *launcher_refused(const struct ferry_error *err);
 int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err);
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err);
 int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err);
+/* CONFLICT when the guest is being moved, or stands still for another reason than its user's. */
+int launcher_set_paused(const char *socket, bool paused, struct ferry_error *err);
 /* `ret` (may be NULL) is the launcher's answer; `source_disks_json` may be NULL. */
 int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
                      const char *source_disks_json, struct http_reply *ret,

@@ -156,6 +156,38 @@ static void metrics(struct http_exchange *x, const struct node_api_config *cfg, 
     http_answer(x, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.len);
 }
 
+/* ---- /v1/pause/NAMESPACE/NAME, /v1/unpause/NAMESPACE/NAME --------------------------------------
+ */
+
+static void set_paused(struct http_exchange *x, const struct node_api_config *cfg, const char *vm,
+                       bool paused)
+{
+    api_cleanup_object struct api_object *pod = NULL;
+    struct ferry_error err;
+    int rc = node_pod_of_vm(cfg, vm, &pod, &err);
+
+    if (rc == 0) {
+        ferry_cleanup_free char *socket = node_pod_socket(cfg, pod);
+
+        rc = launcher_set_paused(socket, paused, &err);
+    }
+    if (rc < 0) {
+        http_answer_error(x, 0, &err);
+        return;
+    }
+    http_answer_json(x, 200, "{}");
+}
+
+static void pause_vm(struct http_exchange *x, const struct node_api_config *cfg, const char *vm)
+{
+    set_paused(x, cfg, vm, true);
+}
+
+static void unpause_vm(struct http_exchange *x, const struct node_api_config *cfg, const char *vm)
+{
+    set_paused(x, cfg, vm, false);
+}
+
 /* ---- routing ----------------------------------------------------------------------------------
  */
 
@@ -182,6 +214,8 @@ void node_answer(struct http_exchange *x, const struct node_api_config *cfg)
         {"GET", "/v1/console/", node_console_read},
         {"POST", "/v1/console/", node_console_write},
         {"POST", "/v1/plan/", node_plan},
+        {"POST", "/v1/pause/", pause_vm},
+        {"POST", "/v1/unpause/", unpause_vm},
     };
     const char *path = http_path(x);
     bool known = false;

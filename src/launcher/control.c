@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "api/object.h"
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
+#include "launcher/control_events.h"
 #include "launcher/dirty_rate.h"
 #include "launcher/disk_image.h"
 #include "launcher/metrics.h"
@@ -378,6 +378,37 @@ static void put_target_state(struct control *c, struct http_exchange *x, const c
     answer_done(x, rc, &err);
 }
 
+/* Not while the guest is being moved: what stands still there is the move's own affair. */
+static void set_paused(struct control *c, struct http_exchange *x, bool paused)
+{
+    struct ferry_error err;
+    int rc = migrate_keep_out(c->parts.migrate, &err);
+
+    if (rc == 0) {
+        rc = vm_set_paused(c->parts.vm, paused, &err);
+        migrate_let_in(c->parts.migrate);
+    }
+    answer(c, x, rc, &err);
+}
+
+static void post_pause(struct control *c, struct http_exchange *x, const char *uid)
+{
+    (void)uid;
+    set_paused(c, x, true);
+}
+
+static void post_unpause(struct control *c, struct http_exchange *x, const char *uid)
+{
+    (void)uid;
+    set_paused(c, x, false);
+}
+
+static void get_events(struct control *c, struct http_exchange *x, const char *uid)
+{
+    (void)uid;
+    control_events(x, c->parts.context->events);
+}
+
 static void get_status(struct control *c, struct http_exchange *x, const char *uid)
 {
     (void)uid;
@@ -456,65 +487,6 @@ static void get_record(struct control *c, struct http_exchange *x, const char *u
     http_answer(x, 200, "application/x-ndjson", text.data ? text.data : "", text.len);
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
-
-struct reader {
-    struct http_server *server;
-    struct events *events;
-    uint64_t since;
-    struct ferry_buf pending;
-    size_t sent; /* of `pending` */
-};
-
-static ssize_t reader_read(void *ctx, char *buf, size_t max)
-{
-    struct reader *r = ctx;
-
-    if (http_server_stopping(r->server)) {
-        return -1;
-    }
-    if (r->sent == r->pending.len) {
-        r->pending.len = r->sent = 0;
-        events_read(r->events, &r->since, ferry_now_ns() + FERRY_NS_PER_S, &r->pending);
-    }
-    size_t n = r->pending.len - r->sent;
-    n = n < max ? n : max;
-    if (n) {
-        memcpy(buf, r->pending.data + r->sent, n);
-        r->sent += n;
-    }
-    return (ssize_t)n;
-}
-
-static void reader_done(void *ctx)
-{
-    struct reader *r = ctx;
-
-    ferry_buf_done(&r->pending);
-    free(r);
-}
-
-static void get_events(struct control *c, struct http_exchange *x, const char *uid)
-{
-    const char *since = http_query(x, "since");
-    long long from = 0;
-    struct ferry_error err;
-
-    (void)uid;
-    if (!ferry_str_empty(since) && ferry_parse_int(since, 0, INT64_MAX, &from, &err) < 0) {
-        ferry_wrap(&err, "since");
-        http_answer_error(x, 0, &err);
-        return;
-    }
-    struct reader *r = ferry_xcalloc(1, sizeof(*r));
-    r->server = http_exchange_server(x);
-    r->events = c->parts.context->events;
-    r->since = (uint64_t)from;
-    http_answer_stream(x, 200, "application/x-ndjson",
-                       &(struct http_stream){.read = reader_read, .done = reader_done, .ctx = r});
-}
-
 /* ---- routes ------------------------------------------------------------------------------------
  */
 
@@ -524,6 +496,8 @@ static const struct route {
 } routes[] = {
     {"PUT", "/v1/vm", NULL, put_vm},
     {"DELETE", "/v1/vm", NULL, delete_vm},
+    {"POST", "/v1/vm/pause", NULL, post_pause},
+    {"POST", "/v1/vm/unpause", NULL, post_unpause},
     {"GET", "/v1/status", NULL, get_status},
     {"GET", "/v1/events", NULL, get_events},
     {"GET", "/metrics", NULL, get_metrics},

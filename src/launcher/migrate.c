@@ -516,6 +516,25 @@ int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
     return rc;
 }
 
+int migrate_keep_out(struct migrate *m, struct ferry_error *err)
+{
+    struct state_values v;
+
+    pthread_mutex_lock(&m->lock);
+    state_get(m->c->state, &v);
+    if (!m->busy && state_migration_over(&v.migration)) {
+        return 0;
+    }
+    pthread_mutex_unlock(&m->lock);
+    return ferry_fail(err, FERRY_CONFLICT, "the guest is being moved: migration %s is not over yet",
+                      v.migration.uid);
+}
+
+void migrate_let_in(struct migrate *m)
+{
+    pthread_mutex_unlock(&m->lock);
+}
+
 void migrate_reattach(struct migrate *m)
 {
     struct state_values v;

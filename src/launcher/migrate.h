@@ -27,6 +27,10 @@ int migrate_set_path(struct migrate *m, const char *uid, bool away, struct ferry
  * ends a move whose target died in post-copy. */
 int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target target,
                        struct ferry_error *err);
+/* No move is under way, and none begins before migrate_let_in(); else class CONFLICT, and nothing
+ * to let in. For short things: who asks for a move meanwhile waits. */
+int migrate_keep_out(struct migrate *m, struct ferry_error *err);
+void migrate_let_in(struct migrate *m);
 /* The latest plan: the record of the next migration begins with it. */
 void migrate_note_plan(struct migrate *m, const char *json);
 /* After a restart of the launcher, once libvirt is connected: goes on watching a migration that the

@@ -119,6 +119,37 @@ int vm_sync(struct vm *vm, const struct api_vmi *vmi, struct ferry_error *err)
     return rc;
 }
 
+/* ---- pause -------------------------------------------------------------------------------------
+ */
+
+int vm_set_paused(struct vm *vm, bool paused, struct ferry_error *err)
+{
+    struct view now;
+    int rc = virt_view(vm->c->virt, &now, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    bool by_user = now.state == VIEW_PAUSED && ferry_streq(now.reason, "user");
+    bool by_error = now.state == VIEW_PAUSED && ferry_streq(now.reason, "io-error");
+    if (paused ? by_user : now.state == VIEW_RUNNING) {
+        return 0;
+    }
+    if (paused ? now.state != VIEW_RUNNING : !by_user && !by_error) {
+        return ferry_fail(err, FERRY_CONFLICT, "the guest is %s%s%s", view_state_name(now.state),
+                          now.reason[0] ? ", " : "", now.reason);
+    }
+    virt_cleanup_domain virDomainPtr d = virt_domain(vm->c->virt, err);
+    if (!d) {
+        return -(int)err->cls;
+    }
+    if ((paused ? virDomainSuspend(d) : virDomainResume(d)) < 0) {
+        return virt_fail(err, paused ? "pausing the guest" : "letting the guest go on");
+    }
+    ferry_info(paused ? "guest paused" : "guest goes on", F_STR("domain", vm->c->name));
+    return 0;
+}
+
 /* ---- stop --------------------------------------------------------------------------------------
  */
 

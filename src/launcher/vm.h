@@ -19,3 +19,8 @@ int vm_stop(struct vm *vm, int64_t grace_s, struct ferry_error *err);
 /* Goes on with an asked-for stop; call it every now and then, from one thread. True when a stop was
  * asked for and there is no guest (any more). */
 bool vm_tend_stop(struct vm *vm);
+
+/* Stops the guest's vCPUs as its user's wish, or lets them go on; fine when it is so already. Class
+ * CONFLICT when no guest is here, or it stands still for a reason that is not its user's. Not while
+ * it is being moved (migrate_keep_out()). */
+int vm_set_paused(struct vm *vm, bool paused, struct ferry_error *err);

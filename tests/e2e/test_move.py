@@ -142,6 +142,7 @@ def test_cancel(bin_dir):
 
 
 def test_controller_and_handlers_die(bin_dir):
+    """559: whoever dies in the middle of a move is started again, and the move goes on or fails; the next one succeeds"""
     with Site(bin_dir) as site:
         monitor, start = create(site, "vm", memory=256, dirty_rate=2)
         try:

@@ -111,6 +111,72 @@ def check_queue(site):
     end(site, never)
 
 
+def settings(site, migrations):
+    """Settings of the site, in the KubeVirt object."""
+    if site.kubectl("get", "namespace", "kubevirt", check=False).returncode != 0:
+        site.kubectl("create", "namespace", "kubevirt")
+    done = site.kubectl("apply", "-f", "-", check=False, stdin=json.dumps({
+        "apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt", "namespace": "kubevirt"},
+        "spec": {"configuration": {"migrations": migrations}}}))
+    assert done.returncode == 0, done.stdout
+
+
+def shape(site, mbit):
+    for i in range(1, site.nodes + 1):
+        subprocess.run(["tc", "-n", namespace(site, "-fabric"), "qdisc", "replace", "dev", f"m{i}", "root", "tbf", "rate",
+                        f"{mbit}mbit", "burst", "64k", "latency", "50ms"], check=True)
+
+
+def check_vm(site):
+    """A virtual machine that does not run yet, and one that cannot be moved."""
+    site.ferry("vm", "create", "huge", "--memory", "512Gi")
+    named(site, "huge", "vm", "Scheduling")
+    site.ferry("vm", "delete", "huge", "--wait")
+
+
+def check_limits(site):
+    """Its place in the queue: the cluster takes one move at a time."""
+    site.ferry("vm", "create", "second", "--memory", "64Mi", "--wait")
+    wait_for("it to be movable", lambda: site.run("migrate", "second", "--dry-run").returncode == 0, PATIENCE)
+    settings(site, {"parallelMigrationsPerCluster": 1})
+    shape(site, 20)
+    first = request(site)
+    in_phase(site, first, "Running")
+    second = request(site, "second")
+    named(site, second, "limits", "ClusterLimit", "place 1 in the queue", waits=True)
+    end(site, second)
+    settings(site, {"parallelOutboundMigrationsPerNode": 1})
+    if site.node_of("second") == site.node_of("vm"):
+        second = request(site, "second")
+        named(site, second, "limits", "OutboundLimit", waits=True)
+        end(site, second)
+    end(site, first)
+    settings(site, {})
+    shape(site, 2000)
+    site.ferry("vm", "delete", "second", "--wait")
+
+
+def check_policy(site):
+    """A setting that no move can follow; mended, the move goes on."""
+    settings(site, {"bandwidthPerMigration": "-5"})
+    name = request(site)
+    named(site, name, "policy", "PolicyInvalid", "bandwidthPerMigration")
+    settings(site, {})
+    wait_for("it to go on", lambda: (site.api.migration(name) or {}).get("status", {}).get("phase") == "Succeeded", PATIENCE)
+
+
+def check_turn(site):
+    """An earlier move was given up, and its target has not let go of it: the next waits for its turn."""
+    with Held(site) as move:
+        with stopped(site.pid(f"{move.target}-handler")):
+            end(site, move.name)
+            status, answer = site.api.call("GET", site.api.path("virtualmachineinstances", "vm"))
+            assert status == 200, answer
+            name = request(site)
+            named(site, name, "turn", "SourceBusy", waits=True)
+            end(site, name)
+
+
 def check_agents(site):
     """Relays and handlers that stand still."""
     source = site.node_of("vm")
@@ -204,10 +270,10 @@ def check_sockets(site):
         move.names("sockets", "memory channel", "missing")
 
 
-def sign(site, node, names, days):
+def sign(site, node, names, days, ca=None):
     """A relay certificate of the site's CA with that name and life, in place of the node's own; (path, the former one)."""
     pki = os.path.join(site.root, node, "var/lib/ferry/pki")
-    ca = os.path.join(site.root, "api/var/lib/ferry/ca")
+    ca = ca or os.path.join(site.root, "api/var/lib/ferry/ca")
     crt = os.path.join(pki, "relay.crt")
     csr, extensions = os.path.join(site.base, "csr"), os.path.join(site.base, "extensions")
     with open(crt) as f:
@@ -243,13 +309,119 @@ def check_certificates(site):
         move.mended()
 
 
+def relay_call(site, node, method, path, body=None):
+    """A call to a relay's control socket, as its handler makes it."""
+    done = subprocess.run(["curl", "-sS", "-X", method, "--unix-socket", os.path.join(site.root, node, "run/ferry/relay.sock"),
+                           *(["-d", json.dumps(body)] if body else []), f"http://relay{path}"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout or "{}")
+
+
+def check_listeners(site):
+    """The target's relay stands still when all was prepared; then it has forgotten the move."""
+    with Held(site) as move:
+        with stopped(site.pid(f"{move.target}-relay")):
+            move.names("listeners", move.target, "relay")
+        move.mended()
+    with Held(site) as move:
+        relay_call(site, move.target, "DELETE", f"/v1/targets/{move.uid}")
+        move.names("listeners", move.target)
+
+
+def check_port_map(site):
+    """The ports in the VM's status are not those that the relays have; then one is missing."""
+    with Held(site) as move:
+        ports = site.api.vmi("vm")["status"]["migrationState"]["targetDirectMigrationNodePorts"]
+        control, memory = (next(p for p, channel in ports.items() if channel == c) for c in (0, 49152))
+        write_ports(site, {control: None, memory: None, str(int(control) + 1): 0, str(int(memory) - 1): 49152})
+        move.names("port-map", move.target)
+    with Held(site) as move:
+        ports = site.api.vmi("vm")["status"]["migrationState"]["targetDirectMigrationNodePorts"]
+        write_ports(site, {next(p for p, channel in ports.items() if channel == 49152): None})
+        move.names("ports", "memory channel")
+
+
+def write_ports(site, ports):
+    status, answer = site.api.call("PATCH", site.api.path("virtualmachineinstances", "vm"), {"status": {"migrationState": {
+        "targetDirectMigrationNodePorts": ports}}}, "application/merge-patch+json")
+    assert status == 200, answer
+
+
+def check_handshake(site):
+    """The target shows a certificate of another CA, with the right name and dates."""
+    with Held(site) as move:
+        other_ca = os.path.join(site.base, "other-ca")
+        os.makedirs(other_ca, exist_ok=True)
+        done = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "9",
+                               "-subj", "/CN=another", "-keyout", os.path.join(other_ca, "ca.key"), "-out",
+                               os.path.join(other_ca, "ca.crt")], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        crt, former = sign(site, move.target, move.target, 30, other_ca)
+        move.names("tls", move.source)
+        restore(crt, former)
+        move.mended()
+
+
+def check_transfer(site):
+    """A transfer that is stuck, and one that does not converge: which of the two, with figures."""
+    source = site.node_of("vm")
+    shape(site, 20)
+    name = request(site)
+    in_phase(site, name, "Running")
+    wait_for("figures", lambda: "remaining" in site.ferry("watch", "--once").stdout, PATIENCE)
+    qemu = next(p for p in site.qemus() if site.owns(p, source))
+    with stopped(qemu):
+        named(site, name, "transfer", "remaining")
+    named(site, name, "end", "nothing is in the way", waits=True)
+    end(site, name)
+    site.ferry("vm", "create", "writer", "--memory", "96Mi", "--dirty-rate", "150", "--working-set", "48", "--wait")
+    wait_for("it to be movable", lambda: site.run("migrate", "writer", "--dry-run").returncode == 0, PATIENCE)
+    shape(site, 200)
+    name = request(site, "writer")
+    named(site, name, "transfer", "not converging", "/s sent", "rewritten")
+    end(site, name)
+
+
+def check_post_copy(site):
+    """In post-copy the way between the nodes is cut: the guest waits for what is on the other side."""
+    site.kubectl("apply", "-f", "-", stdin=json.dumps({
+        "apiVersion": "migrations.kubevirt.io/v1alpha1", "kind": "MigrationPolicy", "metadata": {"name": "post"},
+        "spec": {"selectors": {"namespaceSelector": {}, "virtualMachineInstanceSelector": {"way": "post"}}, "allowPostCopy": True,
+                 "completionTimeoutPerGiB": 10}}))
+    site.kubectl("label", "vmi", "writer", "way=post")
+    source = site.node_of("writer")
+    shape(site, 60)
+    name = request(site, "writer")
+    wait_for("post-copy", lambda: (site.api.vmi("writer")["status"].get("migrationState") or {}).get("mode") == "PostCopy", PATIENCE)
+    ip(site, other(source), "link", "set", "migration0", "down")
+    try:
+        named(site, name, "post-copy", "the guest waits on", "still on")
+    finally:
+        ip(site, other(source), "link", "set", "migration0", "up")
+    shape(site, 2000)
+    in_phase(site, name, "Succeeded")
+    named(site, name, "end", "has moved", waits=True)
+    site.kubectl("delete", "migrationpolicy", "post")
+    site.ferry("vm", "delete", "writer", "--wait")
+
+
+def check_cancel(site):
+    """A cancel that has not come through: the source's launcher stands still."""
+    shape(site, 20)
+    source = site.node_of("vm")
+    name = request(site)
+    in_phase(site, name, "Running")
+    launcher = next(pid for pid, command in processes() if re.match(r"\S*ferry-launcher ", command) and site.owns(pid, source))
+    with stopped(launcher):
+        site.ferry("cancel", name)
+        named(site, name, "cancel", "being cancelled", waits=True)
+    wait_for("it to be over", lambda: site.api.migration(name) is None, PATIENCE)
+    shape(site, 2000)
+
+
 def check_running(site):
     """The way is cut while memory flows."""
     source = site.node_of("vm")
-    fabric = namespace(site, "-fabric")
-    for i in range(1, site.nodes + 1):
-        subprocess.run(["tc", "-n", fabric, "qdisc", "replace", "dev", f"m{i}", "root", "tbf", "rate", "20mbit",
-                        "burst", "64k", "latency", "50ms"], check=True)
+    shape(site, 20)
     name = request(site)
     in_phase(site, name, "Running")
     named(site, name, "end", "nothing is in the way", waits=True)
@@ -260,15 +432,26 @@ def check_running(site):
     end(site, name)
 
 
-def test_why(bin_dir):
+def run(bin_dir, *checks):
     with Site(bin_dir) as site:
         site.ferry("vm", "create", "vm", "--memory", "96Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
         wait_for("the VM to be known as migratable",
                  lambda: site.run("migrate", "vm", "--dry-run").returncode == 0, PATIENCE)
-        for check in (check_queue, check_agents, check_network, check_sockets, check_certificates,
-                      check_running):
+        for check in checks:
             check(site)
             print(f"ok     {check.__name__}", flush=True)
+
+
+def test_queue(bin_dir):
+    run(bin_dir, check_vm, check_queue, check_limits, check_policy, check_turn)
+
+
+def test_nodes(bin_dir):
+    run(bin_dir, check_agents, check_network, check_sockets, check_listeners, check_port_map, check_certificates, check_handshake)
+
+
+def test_transfer(bin_dir):
+    run(bin_dir, check_running, check_cancel, check_transfer, check_post_copy)
 
 
 scenario.need_root()

@@ -584,6 +584,11 @@ static void in_post_copy(void **state)
                        .says = "is away"};
     away.samples[1].path_away = true;
     check(200, &away);
+    /* Nothing moves meanwhile, and that is not what is broken. */
+    away.samples[1].processed_bytes = away.samples[0].processed_bytes;
+    check(201, &away);
+    away.samples[1].elapsed_ms = away.samples[0].elapsed_ms;
+    check(202, &away);
 }
 
 static void in_the_transfer(void **state)

@@ -46,6 +46,13 @@ static const char MIGRATION[] =
     "{'spec':{'nodeName':null},'status':{'phase':'Pending','containerStatuses':null,'conditions':" \
     "[{'type':'PodScheduled','status':'False','reason':'Unschedulable','message':'0/1 nodes'}]}}"
 
+#define IN_PROGRESS                                                                                \
+    "{'metadata':{'annotations':{'descheduler.alpha.kubernetes.io/eviction-in-progress':'"         \
+    "kubevirt'}}}"
+#define ASKED                                                                                      \
+    "'conditions':[{'type':'EvictionRequested','status':'True','reason':'EvictionRequested',"      \
+    "'message':'The VM was asked to leave node a'}]"
+
 static const struct row {
     const char *name, *vmi;
     const char *pods[2];   /* merges on POD */
@@ -226,6 +233,37 @@ static const struct row {
      .rule = "settled",
      .deletes = "p-b "},
 
+    {"606: asked to leave: the condition says so",
+     "{" FINAL ",'status':{'phase':'Running','nodeName':'a','evacuationNodeName':'a'}}",
+     {IN_PROGRESS},
+     .rule = "settled",
+     .patch = "\"type\":\"EvictionRequested\",\"status\":\"True\",\"reason\":"
+              "\"EvictionRequested\""},
+    {"602: asked to leave: so does its pod",
+     "{" FINAL ",'status':{'phase':'Running','nodeName':'a','evacuationNodeName':'a'," ASKED "}}",
+     {"{}"},
+     .rule = "settled",
+     .patch = "eviction-in-progress\",\"value\":\"kubevirt\""},
+    {"607, 603: a move from there failed: both stay, and the target pod gets neither",
+     "{" FINAL ",'status':{'phase':'Running','nodeName':'a','evacuationNodeName':'a'," ASKED
+     ",'migrationState':{'migrationUid':'mig-1','sourcePod':'p-a','targetPod':'p-b','completed':"
+     "true,'failed':true}}}",
+     {IN_PROGRESS, TARGET_POD()},
+     "{'status':{'phase':'Failed'}}",
+     .rule = "settled",
+     .deletes = "p-b "},
+    {"606: it has left: the condition goes",
+     "{" FINAL ",'status':{'phase':'Running','nodeName':'a'," ASKED "}}",
+     {"{}"},
+     .rule = "settled",
+     .patch = "{\"op\":\"remove\",\"path\":\"/status/conditions/0\"}"},
+    {"608: it need not leave any more: its pod's mark goes",
+     ON("a", "Running"),
+     {IN_PROGRESS},
+     .rule = "settled",
+     .patch = "{\"op\":\"remove\",\"path\":\"/metadata/annotations/descheduler.alpha.kubernetes."
+              "io~1eviction-in-progress\"}"},
+
     {"deleting: the handler's turn",
      DELETING("2025-12-31T23:59:50Z", "'phase':'Running','nodeName':'a'"),
      {"{}"},
@@ -298,8 +336,9 @@ static void check_row(const struct row *r)
         if (p.actions[i].op == PLAN_DELETE) {
             ferry_buf_printf(&deleted, "%s ", p.actions[i].name);
         } else if (p.actions[i].op == PLAN_PATCH || p.actions[i].op == PLAN_PATCH_STATUS) {
+            bool of_pod = view.n_pods && ferry_streq(p.actions[i].name, pods[0]->meta->name);
             api_cleanup_object struct api_object *after =
-                patched_object(vmi, p.actions[i].body, false);
+                patched_object(of_pod ? pods[0] : vmi, p.actions[i].body, false);
 
             ferry_buf_puts(&patches, p.actions[i].body);
             assert_non_null(after);

@@ -33,7 +33,7 @@ static void who_acts(void **state)
          "\"targetNode\":\"b\"}",
          FACE_NONE},
         {"340 completed", VMI(",\"completed\":true"), FACE_OWNER},
-        {"a move from here", VMI(""), FACE_SOURCE},
+        {"500 a move from here is left to its source's part", VMI(""), FACE_SOURCE},
     };
 
     (void)state;

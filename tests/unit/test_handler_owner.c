@@ -55,6 +55,14 @@ static void ordinary_life(void **state)
          "PausedByUser", false, true},
         {"paused by an error", NULL, SETTLED, DOMAIN("paused", "io-error"), -1, NULL, OWNER_NOTHING,
          "PausedIOError", false, true},
+        {"513 stopped for a moment by a move", NULL, SETTLED, DOMAIN("paused", "migration"), -1,
+         NULL, OWNER_NOTHING, NULL, false, true},
+        {"514 another method than it was", NULL,
+         RUNNING ",\"migrationMethod\":\"BlockMigration\",\"migrationTransport\":\"Unix\","
+                 "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},"
+                 "{\"type\":\"LiveMigratable\",\"status\":\"True\"}]",
+         DOMAIN("running", "booted"), -1, NULL, OWNER_NOTHING,
+         "\"/status/migrationMethod\",\"value\":\"LiveMigration\"", false, true},
         {"runs again", NULL,
          RUNNING ",\"migrationMethod\":\"LiveMigration\",\"migrationTransport\":\"Unix\","
                  "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":\"Paused\","
