@@ -1,7 +1,9 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/object.h"
 #include "base/log.h"
@@ -216,10 +218,23 @@ int cli_exit_code(const struct ferry_error *err)
     return err->cls == FERRY_INVALID && !err->http ? FERRY_EXIT_USAGE : FERRY_EXIT_FAILED;
 }
 
+/* What could not be written was not said: a full disk must not look like success. A reader that has
+ * left ends the program by SIGPIPE before. */
+static void close_output(void)
+{
+    bool failed = ferror(stdout) != 0;
+
+    if (fclose(stdout) != 0 || failed) {
+        fprintf(stderr, "ferry: cannot write to standard output: %m\n");
+        _exit(FERRY_EXIT_FAILED);
+    }
+}
+
 int cli_main(int argc, char **argv)
 {
     struct ferry_error err = {0};
 
+    atexit(close_output);
     ferry_log_init("ferry", FERRY_LOG_WARN, FERRY_LOG_TEXT);
     int rc = cli_dispatch("ferry",
                           "Moves running virtual machines between hosts: a site to try it on, "
