@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/guest_nic.h"
 #include "api/json.h"
 #include "base/str.h"
 #include "control/facts.h"
@@ -30,19 +31,27 @@ static bool same_attachment(const char *wanted, const char *ns, const char *repo
     return ferry_streq(full, reported);
 }
 
+/* What the interfaces of the pod are attached to. */
+struct attached {
+    yyjson_val *multus; /* as multus says: [{name, interface}] */
+    yyjson_val *ours;   /* without it, as ferry-pods was told: {"tap0": "NAMESPACE/NAME"} */
+};
+
 /* Is the network in the pod under another name than the spec wants? */
-static bool is_renamed(const struct api_vmi *vmi, yyjson_val *status, yyjson_val *pod_networks,
-                       const char *wanted)
+static bool is_renamed(const struct api_vmi *vmi, yyjson_val *status,
+                       const struct attached *attached, const char *wanted)
 {
     const char *interface = yyjson_get_str(yyjson_obj_get(status, "podInterfaceName"));
-    yyjson_val *in_pod = interface ? find_named(pod_networks, "interface", interface) : NULL;
-    const char *reported = yyjson_get_str(yyjson_obj_get(in_pod, "name"));
+    yyjson_val *in_pod = interface ? find_named(attached->multus, "interface", interface) : NULL;
+    const char *reported = in_pod      ? yyjson_get_str(yyjson_obj_get(in_pod, "name"))
+                           : interface ? yyjson_get_str(yyjson_obj_get(attached->ours, interface))
+                                       : NULL;
 
     return reported && !same_attachment(wanted, vmi->meta.namespace_, reported);
 }
 
 static enum network_answer judge(const struct api_vmi *vmi, yyjson_val *interface,
-                                 const char *attachment, yyjson_val *pod_networks)
+                                 const char *attachment, const struct attached *attached)
 {
     yyjson_val *seen = yyjson_obj_get((yyjson_val *)vmi->status, "interfaces");
     yyjson_val *status =
@@ -59,11 +68,11 @@ static enum network_answer judge(const struct api_vmi *vmi, yyjson_val *interfac
 
         return in_pod && !in_guest ? NETWORK_PENDING : NETWORK_UNKNOWN;
     }
-    return is_renamed(vmi, status, pod_networks, attachment) ? NETWORK_MOVE : NETWORK_UNKNOWN;
+    return is_renamed(vmi, status, attached, attachment) ? NETWORK_MOVE : NETWORK_UNKNOWN;
 }
 
 /* The most that any secondary network asks for, without regard to time. */
-static enum network_answer judge_all(const struct api_vmi *vmi, yyjson_val *pod_networks)
+static enum network_answer judge_all(const struct api_vmi *vmi, const struct attached *attached)
 {
     yyjson_val *networks = yyjson_obj_get((yyjson_val *)vmi->spec, "networks");
     yyjson_val *interfaces = yyjson_ptr_get((yyjson_val *)vmi->spec, "/domain/devices/interfaces");
@@ -77,7 +86,7 @@ static enum network_answer judge_all(const struct api_vmi *vmi, yyjson_val *pod_
             find_named(interfaces, "name", yyjson_get_str(yyjson_obj_get(n, "name")));
 
         if (attachment && interface && !yyjson_get_bool(yyjson_obj_get(multus, "default"))) {
-            enum network_answer a = judge(vmi, interface, attachment, pod_networks);
+            enum network_answer a = judge(vmi, interface, attachment, attached);
 
             most = a > most ? a : most;
         }
@@ -85,13 +94,21 @@ static enum network_answer judge_all(const struct api_vmi *vmi, yyjson_val *pod_
     return most;
 }
 
+/* NULL when there is none, or it is no JSON. */
+static yyjson_doc *annotation(const struct api_pod *pod, const char *key)
+{
+    const char *text = pod ? api_map_get(&pod->meta.annotations, key) : NULL;
+
+    return text ? yyjson_read(text, strlen(text), 0) : NULL;
+}
+
 enum network_answer network_evaluate(const struct api_vmi *vmi, const struct api_pod *pod,
                                      int64_t now_ms)
 {
-    const char *text = pod ? api_map_get(&pod->meta.annotations, ANNOTATION_NETWORK_STATUS) : NULL;
-    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    enum network_answer a =
-        vmi->spec && vmi->status ? judge_all(vmi, yyjson_doc_get_root(doc)) : NETWORK_UNKNOWN;
+    api_cleanup_doc yyjson_doc *multus = annotation(pod, ANNOTATION_NETWORK_STATUS);
+    api_cleanup_doc yyjson_doc *ours = annotation(pod, API_GUEST_NETWORKS);
+    struct attached attached = {yyjson_doc_get_root(multus), yyjson_doc_get_root(ours)};
+    enum network_answer a = vmi->spec && vmi->status ? judge_all(vmi, &attached) : NETWORK_UNKNOWN;
     const struct api_condition *c =
         api_condition_find(&vmi->conditions, CONDITION_MIGRATION_REQUIRED);
 

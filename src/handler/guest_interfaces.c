@@ -59,6 +59,11 @@ static void put_nic(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct api_
     if (!yyjson_mut_obj_get(o, "infoSource")) {
         put_str(doc, o, "infoSource", nic->network ? "domain, multus-status" : "domain");
     }
+    if (nic->network && !yyjson_mut_obj_get(o, "podInterfaceName")) {
+        ferry_cleanup_free char *tap = ferry_asprintf("tap%u", nic->tap);
+
+        put_str(doc, o, "podInterfaceName", tap);
+    }
     put_addresses(doc, o, yyjson_obj_get(addresses, nic->name));
 }
 

@@ -11,7 +11,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
 import scenario
-from ferrysite import Site, processes, wait_for
+from ferrysite import Site, namespace_names, processes, wait_for
 from moving import MIB, PATIENCE, Guest, ended, machine, migrate, movable, other, policy, record, settings, shape
 
 SIZE = 8 * MIB
@@ -177,6 +177,71 @@ def check_libvirt_killed(site):
         os.kill(old, 9)
         wait_for("it to be started again", lambda: daemon() not in (0, old), PATIENCE)
         guest.move()
+
+
+# ---- networks ---------------------------------------------------------------------------------------------------
+
+
+def add_network(site, name):
+    """A bridge on every node, and what describes it."""
+    for node in ("node1", "node2"):
+        namespace = next(n for n in namespace_names(site.root) if n.endswith(f"-{node}"))
+        for words in (("add", f"br-{name}", "type", "bridge"), ("set", f"br-{name}", "up")):
+            subprocess.run(["ip", "-n", namespace, "link", *words], check=True)
+    status, body = site.api.call("POST", "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions", {
+        "apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": name},
+        "spec": {"config": json.dumps({"cniVersion": "1.0.0", "type": "bridge", "bridge": f"br-{name}"})}})
+    assert status == 201, body
+
+
+def attached(site, node, name):
+    """How many guests are on a node's bridge."""
+    namespace = next(n for n in namespace_names(site.root) if n.endswith(f"-{node}"))
+    shown = subprocess.run(["ip", "-n", namespace, "-o", "link", "show", "master", f"br-{name}"], capture_output=True, text=True, check=True)
+    return len(shown.stdout.splitlines())
+
+
+def check_network_change(site):
+    """Another network in the VM's spec raises MigrationRequired; the VM is moved, is on it, and the condition goes"""
+    for name in ("red", "blue"):
+        add_network(site, name)
+    status, body = site.api.call("POST", "/apis/kubevirt.io/v1/namespaces/default/kubevirts", {
+        "apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt"},
+        "spec": {"workloadUpdateStrategy": {"workloadUpdateMethods": ["LiveMigrate"]}}})
+    assert status == 201, body
+    networks = {"networks": [{"name": "lan", "multus": {"networkName": "red"}}]}
+    spec = machine(64, 1, 8, **networks)
+    spec["domain"]["devices"] = {"interfaces": [{"name": "lan", "bridge": {}}]}
+    monitor = site.monitor(fresh=True)
+    site.api.create("virtualmachineinstances", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+                                                "metadata": {"name": "wired"}, "spec": spec})
+    movable(site, "wired")
+    monitor.wait_beats(5, PATIENCE)
+    mark, source = monitor.mark(), site.node_of("wired")
+    assert (attached(site, source, "red"), attached(site, source, "blue")) == (1, 0)
+    required = []
+
+    def look():
+        vmi = site.api.vmi("wired")
+        required.extend(c["status"] for c in vmi["status"].get("conditions", []) if c["type"] == "MigrationRequired")
+        return vmi["status"]["nodeName"] == other(source)
+    status, body = site.api.call("PATCH", site.api.path("virtualmachineinstances", "wired"), {
+        "spec": {"networks": [{"name": "lan", "multus": {"networkName": "blue"}}]}}, "application/merge-patch+json")
+    assert status == 200, body
+    wait_for("it to move", look, PATIENCE)
+    assert "True" in required, required
+    [move] = site.api.list("virtualmachineinstancemigrations")
+    ended(site, move["metadata"]["name"])
+    assert "kubevirt.io/workloadUpdateMigration" in move["metadata"]["annotations"], move["metadata"]
+    wait_for("the condition to go", lambda: not [c for c in site.api.vmi("wired")["status"]["conditions"]
+                                                 if c["type"] == "MigrationRequired"], PATIENCE)
+    wait_for("the guest to be on the other network", lambda: [attached(site, other(source), n) for n in ("red", "blue")] == [0, 1] and
+             [attached(site, source, n) for n in ("red", "blue")] == [0, 0], PATIENCE)
+    monitor.wait_beats(10, PATIENCE)
+    assert not monitor.broken_sequence(mark) and monitor.verify(PATIENCE)[1] == 0
+    monitor.stop()
+    assert len(site.api.list("virtualmachineinstancemigrations")) == 1
+    site.ferry("vm", "delete", "wired", "--wait", timeout=PATIENCE)
 
 
 # ---- disks ------------------------------------------------------------------------------------------------------
@@ -376,6 +441,11 @@ def test_settings(bin_dir):
     with Site(bin_dir) as site:
         run(site, check_policy_names, check_added_selector, check_metrics, check_libvirt_killed, check_all_at_once,
             check_pause_by_site)
+
+
+def test_network(bin_dir):
+    with Site(bin_dir) as site:
+        run(site, check_network_change)
 
 
 def test_disks(bin_dir):

@@ -23,7 +23,8 @@ static const char VMI[] =
     "'status':'" status "','lastTransitionTime':'" time "'}]}"
 
 static const struct row {
-    const char *name, *vmi, *networks; /* networks: the pod's annotation, or NULL */
+    const char *name, *vmi,
+        *networks; /* networks: the pod's annotation (an object: ours), or NULL */
     enum network_answer want;
 } rows[] = {
     {"388: no networks", "{}", NULL, NETWORK_UNKNOWN},
@@ -54,6 +55,12 @@ static const struct row {
     {"397: another attachment",
      "{" SPEC("'bridge':{}", "n") "," SEEN(",'podInterfaceName':'net1'") "}",
      "[{'name':'ns/old','interface':'net1'}]", NETWORK_MOVE},
+    {"397: another attachment than ferry-pods was told",
+     "{" SPEC("'bridge':{}", "n") "," SEEN(",'podInterfaceName':'tap0'") "}", "{'tap0':'ns/old'}",
+     NETWORK_MOVE},
+    {"396: as ferry-pods was told",
+     "{" SPEC("'bridge':{}", "n") "," SEEN(",'podInterfaceName':'tap0'") "}",
+     "{'tap0':'ns/n','tap1':'ns/old'}", NETWORK_UNKNOWN},
     {"398: the same name in another namespace",
      "{" SPEC("'bridge':{}", "other/n") "," SEEN(",'podInterfaceName':'net1'") "}",
      "[{'name':'x','interface':'net0'},{'name':'ns/n','interface':'net1'}]", NETWORK_MOVE},
@@ -80,7 +87,10 @@ static struct api_object *make_pod(const char *networks)
         api_patch_free(p);
         return plain;
     }
-    api_patch_add_str(p, "/metadata/annotations/k8s.v1.cni.cncf.io~1network-status", text);
+    api_patch_add_str(p,
+                      text[0] == '{' ? "/metadata/annotations/ferry.io~1networks"
+                                     : "/metadata/annotations/k8s.v1.cni.cncf.io~1network-status",
+                      text);
     ferry_cleanup_free char *patch = api_patch_take(p);
     struct api_object *with = patched_object(plain, patch, false);
     api_object_unref(plain);

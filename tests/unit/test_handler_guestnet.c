@@ -13,7 +13,7 @@
     "\"uid\":\"u\",\"annotations\":{\"ferry.io/addresses\":\"{\\\"lan\\\":[" list "]}\"}"
 #define LAN(more)                                                                                  \
     "{\"name\":\"lan\",\"mac\":\"02:00:00:00:00:01\",\"infoSource\":\"domain, "                    \
-    "multus-status\"" more "}"
+    "multus-status\",\"podInterfaceName\":\"tap0\"" more "}"
 #define AT ",\"ipAddress\":\"10.1.1.5\",\"ipAddresses\":[\"10.1.1.5\",\"fd00::5\"]"
 
 static struct api_object *vmi(const char *meta, const char *spec, const char *status)
@@ -83,7 +83,7 @@ static void statuses(void **state)
          "\"interfaces\":[{\"name\":\"lan\",\"linkState\":\"up\",\"infoSource\":\"domain, "
          "guest-agent\"}]",
          "\"linkState\":\"up\",\"infoSource\":\"domain, guest-agent\",\"mac\":"
-         "\"02:00:00:00:00:01\",\"ipAddress\":\"10.1.1.5\""},
+         "\"02:00:00:00:00:01\",\"podInterfaceName\":\"tap0\",\"ipAddress\":\"10.1.1.5\""},
         {"nonsense is left alone", "\"uid\":\"u\",\"annotations\":{\"ferry.io/addresses\":\"x\"}",
          "", NULL},
     };
