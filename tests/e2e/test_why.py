@@ -165,6 +165,58 @@ def check_policy(site):
     wait_for("it to go on", lambda: (site.api.migration(name) or {}).get("status", {}).get("phase") == "Succeeded", PATIENCE)
 
 
+def check_volumes(site):
+    """The claim of a disk is gone."""
+    directory = os.path.join(site.base, "volume")
+    os.makedirs(directory)
+    with open(os.path.join(directory, "disk.img"), "wb") as f:
+        f.truncate(8 << 20)
+    for node in ("node1", "node2"):
+        os.makedirs(os.path.join(site.root, node, "data"), exist_ok=True)
+        os.symlink(directory, os.path.join(site.root, node, "data/volume"))
+    shared = {"accessModes": ["ReadWriteMany"], "storageClassName": "by-hand"}
+    site.api.create("persistentvolumes", {"metadata": {"name": "volume"}, "spec": {
+        **shared, "hostPath": {"path": "/data/volume"}, "capacity": {"storage": "8Mi"}, "claimRef": {"namespace": "default", "name": "volume"}}})
+    site.api.create("persistentvolumeclaims", {"metadata": {"name": "volume"}, "spec": {
+        **shared, "volumeName": "volume", "resources": {"requests": {"storage": "8Mi"}}}})
+    site.api.create("virtualmachineinstances", {
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "disk"},
+        "spec": {"terminationGracePeriodSeconds": 0, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "volume"}}],
+                 "domain": {"memory": {"guest": "64Mi"}, "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}]},
+                            "firmware": {"kernelBoot": {"kernelArgs": "ws=4 rate=1", "container": {
+                                "image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}}}}})
+    wait_for("it to be movable", lambda: site.run("migrate", "disk", "--dry-run").returncode == 0, PATIENCE)
+    site.kubectl("delete", "pvc", "volume", "--wait=false")
+    wait_for("the claim to go", lambda: not site.api.get("persistentvolumeclaims", "volume"), PATIENCE)
+    name = request(site, "disk")
+    named(site, name, "volumes", "VolumeNotReady", "volume")
+    end(site, name)
+    site.ferry("vm", "delete", "disk", "--wait")
+
+
+def check_controller(site):
+    """The controller holds its lease and does nothing: before the target pod, and when it runs."""
+    target = other(site.node_of("vm"))
+    with stopped(site.pid("controller")):
+        name = request(site)
+        named(site, name, "admitted", "has not looked at it")
+    in_phase(site, name, "Succeeded")
+    target = other(target)
+    with stopped(site.pid(f"{target}-pods")):
+        name = request(site)
+        in_phase(site, name, "Scheduling")
+        wait_for("its pod to be placed", lambda: [p for p in site.api.list("pods") if p["spec"].get("nodeName") == target], PATIENCE)
+        controller = stopped(site.pid("controller"))
+        controller.__enter__()
+    try:
+        wait_for("its pod to run", lambda: [p for p in site.api.list("pods") if p["spec"].get("nodeName") == target and
+                                            p.get("status", {}).get("phase") == "Running"], PATIENCE)
+        named(site, name, "hand-over", "was not handed over")
+    finally:
+        controller.__exit__(None, None, None)
+    in_phase(site, name, "Succeeded")
+
+
 def check_turn(site):
     """An earlier move was given up, and its target has not let go of it: the next waits for its turn."""
     with Held(site) as move:
@@ -361,6 +413,17 @@ def check_handshake(site):
         move.mended()
 
 
+def check_begin(site):
+    """The source's libvirt stands still: all is prepared, and it does not begin."""
+    source = site.node_of("vm")
+    daemon = next(pid for pid, command in processes() if re.match(r"\S*(libvirtd|virtqemud)", command) and site.owns(pid, source))
+    with stopped(daemon):
+        name = request(site)
+        in_phase(site, name, "TargetReady")
+        named(site, name, "connected", "the source node has not begun")
+    end(site, name)
+
+
 def check_transfer(site):
     """A transfer that is stuck, and one that does not converge: which of the two, with figures."""
     source = site.node_of("vm")
@@ -443,11 +506,12 @@ def run(bin_dir, *checks):
 
 
 def test_queue(bin_dir):
-    run(bin_dir, check_vm, check_queue, check_limits, check_policy, check_turn)
+    run(bin_dir, check_vm, check_queue, check_limits, check_policy, check_volumes, check_controller, check_turn)
 
 
 def test_nodes(bin_dir):
-    run(bin_dir, check_agents, check_network, check_sockets, check_listeners, check_port_map, check_certificates, check_handshake)
+    run(bin_dir, check_agents, check_network, check_sockets, check_listeners, check_port_map, check_certificates, check_handshake,
+        check_begin)
 
 
 def test_transfer(bin_dir):
