@@ -17,7 +17,7 @@ struct session_options {
      &(so)->ns,   "NAMESPACE", "namespace to work in (that of the kubeconfig)"},                   \
     {                                                                                              \
         "kubeconfig", 0, FERRY_OPTION_STRING, &(so)->kubeconfig, "FILE",                           \
-            "how to reach the API ($KUBECONFIG, a site on this machine, ~/.kube/config)"           \
+            "the API ($KUBECONFIG, a site on this machine, ~/.kube/config)"                        \
     }
 
 struct session {

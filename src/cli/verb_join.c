@@ -325,11 +325,11 @@ int verb_join(int argc, char **argv, struct ferry_error *err)
     char hostname[ADDRESS_SIZE + 1] = "";
     const struct ferry_option options[] = {
         {"token", 0, FERRY_OPTION_STRING, &j.token_text, "TOKEN",
-         "what 'ferry token create NODE' printed; '-' reads it from standard input (required)"},
+         "of 'ferry token create NODE' (required); '-': from standard input"},
         {"node", 0, FERRY_OPTION_STRING, &j.node, "NAME",
          "the node's name, for which the token was made (this host's name)"},
         {"node-address", 0, FERRY_OPTION_STRING, &j.address, "ADDRESS",
-         "how other nodes reach this one (the address that the server is reached from)"},
+         "how other nodes reach this one (as it reaches the server)"},
         {"root", 0, FERRY_OPTION_STRING, &j.root, "DIR", "prefix of all paths"},
         {0},
     };
