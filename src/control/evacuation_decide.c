@@ -7,6 +7,7 @@
 #include "control/names.h"
 
 #define DRAIN_TAINT "kubevirt.io/drain"
+enum { PODS_AGAIN_MS = 1000 };
 
 bool evacuation_is_drained(const struct api_object *node, const char *key)
 {
@@ -73,7 +74,11 @@ void evacuation_decide(const struct evacuation_view *v, int64_t now_ms, struct p
     }
     bool marked = ferry_streq(mark, v->node) && !vmi_is_migrating(vmi);
     if ((!v->drain && !marked) || !wants_move(v) ||
-        auto_move_is_open(v->migrations, v->n_migrations) || live_pods(v) > 1) {
+        auto_move_is_open(v->migrations, v->n_migrations)) {
+        return;
+    }
+    if (live_pods(v) > 1) { /* what the last try left goes, and tells nobody here */
+        plan_again(ret, PODS_AGAIN_MS);
         return;
     }
     bool descheduler =

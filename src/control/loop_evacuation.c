@@ -8,7 +8,9 @@
 
 enum { AGAIN_MS = 10000 };
 
-static int evacuate_one(struct cluster *c, struct evacuation_view *v, struct ferry_error *err)
+/* `*again_ms`: the earliest that anything wants to be looked at again; 0 = nothing does. */
+static int evacuate_one(struct cluster *c, struct evacuation_view *v, int64_t *again_ms,
+                        struct ferry_error *err)
 {
     const struct api_meta *m = v->vmi->meta;
     cluster_cleanup_family struct cluster_family f = cluster_family(c, m->namespace_, m->name);
@@ -19,6 +21,9 @@ static int evacuate_one(struct cluster *c, struct evacuation_view *v, struct fer
     v->migrations = (const struct api_object *const *)f.migrations.items;
     v->n_migrations = f.migrations.n;
     evacuation_decide(v, ferry_now_unix_ms(), &p);
+    if (p.again_ms > 0 && (*again_ms == 0 || p.again_ms < *again_ms)) {
+        *again_ms = p.again_ms;
+    }
     return plan_apply(&p, &c->writer, err);
 }
 
@@ -31,6 +36,7 @@ int loop_evacuation_reconcile(void *ctx, const char *key, struct kube_again *aga
     api_cleanup_object struct api_object *node = kube_informer_get(c->nodes, NULL, key);
     kube_cleanup_snapshot struct kube_snapshot vmis = kube_informer_find(c->vmis, key);
     struct evacuation_view view = {.node = key};
+    int64_t again_ms = 0;
     int rc = 0;
 
     if (kubevirt) {
@@ -44,11 +50,14 @@ int loop_evacuation_reconcile(void *ctx, const char *key, struct kube_again *aga
     for (size_t i = 0; i < vmis.n; i++) {
         view.vmi = vmis.items[i];
         /* One that cannot be taken away now does not keep the others. */
-        int one = evacuate_one(c, &view, err);
+        int one = evacuate_one(c, &view, &again_ms, err);
         rc = one < 0 && one != -FERRY_NOT_FOUND ? one : rc;
     }
-    if (view.drain && vmis.n > 0) {
-        *again = (struct kube_again){.wanted = true, .after_ns = AGAIN_MS * FERRY_NS_PER_MS};
+    if (!again_ms && view.drain && vmis.n > 0) {
+        again_ms = AGAIN_MS;
+    }
+    if (again_ms) {
+        *again = (struct kube_again){.wanted = true, .after_ns = again_ms * FERRY_NS_PER_MS};
     }
     return rc;
 }

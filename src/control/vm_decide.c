@@ -186,6 +186,57 @@ static void act(struct vm_case *d)
     }
 }
 
+/* ---- networks ----------------------------------------------------------------------------------
+ */
+
+static const char *attachment_of(yyjson_val *network)
+{
+    return yyjson_get_str(yyjson_ptr_get(network, "/multus/networkName"));
+}
+
+static const char *wanted_attachment(yyjson_val *wanted, const char *name)
+{
+    yyjson_val *n;
+    size_t i, max;
+
+    yyjson_arr_foreach(wanted, i, max, n)
+    {
+        if (ferry_streq(api_json_str(n, "/name"), name)) {
+            return attachment_of(n);
+        }
+    }
+    return NULL;
+}
+
+/* Another network under the same name: the instance gets there by a move (network_decide()). */
+static void follow_networks(const struct vm_case *d, struct plan *actions)
+{
+    yyjson_val *wanted = yyjson_ptr_get((yyjson_val *)d->vm->template_, "/spec/networks"), *n;
+    struct api_patch *p = api_patch_new();
+    bool changed = false;
+    size_t i, max;
+
+    plan_guard(p, d->view->vmi);
+    yyjson_arr_foreach(yyjson_obj_get((yyjson_val *)d->vmi->spec, "networks"), i, max, n)
+    {
+        const char *has = attachment_of(n);
+        const char *want = wanted_attachment(wanted, api_json_str(n, "/name"));
+
+        if (has && want && !ferry_streq(has, want)) {
+            ferry_cleanup_free char *path =
+                ferry_asprintf("/spec/networks/%zu/multus/networkName", i);
+
+            api_patch_add_str(p, path, want);
+            changed = true;
+        }
+    }
+    if (changed) {
+        plan_patch(actions, d->view->vmi, p);
+    } else {
+        api_patch_free(p);
+    }
+}
+
 /* ---- rules -----------------------------------------------------------------------------------
  */
 
@@ -244,6 +295,9 @@ static bool rule_strategy(struct vm_case *d)
         volume_decide(&v, &d->volumes, d->now_ms, &actions);
         if (d->volumes.answer != VOLUMES_SAME) {
             plan_again(&actions, VOLUMES_RETRY_MS); /* a claim may appear, a move may end */
+        }
+        if (!vmi_is_migrating(d->vmi)) {
+            follow_networks(d, &actions);
         }
     }
     act(d);

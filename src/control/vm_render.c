@@ -34,7 +34,8 @@ static uint64_t hash_val(yyjson_val *v, bool top)
             const char *name = yyjson_get_str(key);
             uint64_t value = hash_val(item, false);
 
-            if (!(top && strcmp(name, "volumes") == 0)) {
+            /* What an instance can follow by a move needs no restart. */
+            if (!(top && strcmp(name, "volumes") == 0) && strcmp(name, "networkName") != 0) {
                 h += hash_bytes(hash_bytes(FNV_BASIS, name, strlen(name)), &value, sizeof(value));
             }
         }

@@ -202,7 +202,7 @@ def attached(site, node, name):
 
 
 def check_network_change(site):
-    """Another network in the VM's spec raises MigrationRequired; the VM is moved, is on it, and the condition goes"""
+    """Another network in the VM's template raises MigrationRequired; the VM is moved, is on it, and the condition goes"""
     for name in ("red", "blue"):
         add_network(site, name)
     status, body = site.api.call("POST", "/apis/kubevirt.io/v1/namespaces/default/kubevirts", {
@@ -213,8 +213,8 @@ def check_network_change(site):
     spec = machine(64, 1, 8, **networks)
     spec["domain"]["devices"] = {"interfaces": [{"name": "lan", "bridge": {}}]}
     monitor = site.monitor(fresh=True)
-    site.api.create("virtualmachineinstances", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
-                                                "metadata": {"name": "wired"}, "spec": spec})
+    site.api.create("virtualmachines", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "wired"},
+                                        "spec": {"runStrategy": "Always", "template": {"spec": spec}}})
     movable(site, "wired")
     monitor.wait_beats(5, PATIENCE)
     mark, source = monitor.mark(), site.node_of("wired")
@@ -225,8 +225,8 @@ def check_network_change(site):
         vmi = site.api.vmi("wired")
         required.extend(c["status"] for c in vmi["status"].get("conditions", []) if c["type"] == "MigrationRequired")
         return vmi["status"]["nodeName"] == other(source)
-    status, body = site.api.call("PATCH", site.api.path("virtualmachineinstances", "wired"), {
-        "spec": {"networks": [{"name": "lan", "multus": {"networkName": "blue"}}]}}, "application/merge-patch+json")
+    status, body = site.api.call("PATCH", site.api.path("virtualmachines", "wired"), {"spec": {"template": {"spec": {
+        "networks": [{"name": "lan", "multus": {"networkName": "blue"}}]}}}}, "application/merge-patch+json")
     assert status == 200, body
     wait_for("it to move", look, PATIENCE)
     assert "True" in required, required
@@ -241,6 +241,8 @@ def check_network_change(site):
     assert not monitor.broken_sequence(mark) and monitor.verify(PATIENCE)[1] == 0
     monitor.stop()
     assert len(site.api.list("virtualmachineinstancemigrations")) == 1
+    conditions = [c["type"] for c in site.api.get("virtualmachines", "wired")["status"]["conditions"]]
+    assert "RestartRequired" not in conditions, conditions
     site.ferry("vm", "delete", "wired", "--wait", timeout=PATIENCE)
 
 

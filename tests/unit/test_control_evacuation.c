@@ -23,7 +23,7 @@ static const char POD[] =
 
 static const struct row {
     const char *name, *vmi;
-    bool drain;
+    bool again, drain;
     const char *migration; /* merge, or NULL = none */
     size_t pods;           /* 0 = one */
     const char *cluster;   /* strategy of the cluster */
@@ -68,7 +68,9 @@ static const struct row {
     {"3.11: finished", "{'status':{'phase':'Succeeded'}}", .drain = true},
     {"3.11: being deleted", "{'metadata':{'deletionTimestamp':'2026-01-01T00:00:00Z'}}",
      .drain = true},
-    {"3.11: two pods", "{}", .drain = true, .pods = 2},
+    {"3.11: two pods", "{}", .drain = true, .pods = 2, .again = true},
+    {"607: after a failure, as long as the target pod is there", MARKED, .pods = 2,
+     .migration = "{'status':{'phase':'Failed'}}", .again = true},
     {"3.11: marked, and on its way", "{'status':{'evacuationNodeName':'a','migrationState':{"
                                      "'migrationUid':'x'}}}"},
     {"a mark of a node that was left goes", "{'status':{'evacuationNodeName':'b'}}",
@@ -112,6 +114,9 @@ static void test_rows(void **state)
         const struct plan_action *patch = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI);
         ferry_cleanup_free char *has = r->has ? unquote(r->has) : NULL;
 
+        if (r->again != (p.again_ms > 0)) {
+            fail_msg("%s: again after %lld ms", r->name, (long long)p.again_ms);
+        }
         if (r->creates != (a != NULL) || (has && !strstr(a->body, has))) {
             fail_msg("%s: %s", r->name, a ? a->body : "nothing is created");
         }

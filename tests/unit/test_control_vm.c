@@ -271,6 +271,7 @@ static void test_template_tag(void **state)
     } cases[] = {
         {"{'spec':{'template':{'spec':{'domain':{'memory':{'guest':'64Mi'}}}}}}", true},
         {"{'spec':{'template':{'spec':{'volumes':[{'name':'a'}]}}}}", true},
+        {"{'spec':{'template':{'spec':{'networks':[{'name':'a'}]}}}}", false},
         {"{'spec':{'template':{'spec':{'domain':{'cpu':{'cores':2}}}}}}", false},
         {"{'spec':{'template':{'spec':{'domain':{'memory':{'guest':'65Mi'}}}}}}", false},
     };
@@ -286,6 +287,52 @@ static void test_template_tag(void **state)
             fail_msg("%s: %s, %s", cases[i].template_, want, got);
         }
     }
+}
+
+#define NETWORKS(a, b)                                                                             \
+    "'networks':[{'name':'pod','pod':{}},{'name':'lan','multus':{'networkName':'" a                \
+    "'}},{'name':'san','multus':{'networkName':'" b "'}}]"
+
+/* An attachment that was exchanged in the template comes to the instance, and needs no restart. */
+static void test_networks(void **state)
+{
+    static const struct {
+        const char *name, *vm, *vmi, *patch;
+    } cases[] = {
+        {"the same", NETWORKS("red", "x"), NETWORKS("red", "x"), NULL},
+        {"exchanged", NETWORKS("blue", "x"), NETWORKS("red", "x"),
+         "{\"op\":\"add\",\"path\":\"/spec/networks/1/multus/networkName\",\"value\":\"blue\"}"},
+        {"both", NETWORKS("blue", "y"), NETWORKS("red", "x"),
+         "/spec/networks/2/multus/networkName"},
+        {"one that is not in the template", "'networks':[]", NETWORKS("red", "x"), NULL},
+        {"exchanged, but it is being moved", NETWORKS("blue", "x"),
+         NETWORKS("red", "x") "},'status':{'migrationState':{'migrationUid':'u'}", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *spec = ferry_asprintf(
+            "{'spec':{'runStrategy':'Always','template':{'spec':{%s}}}}", cases[i].vm);
+        ferry_cleanup_free char *has = ferry_asprintf("{'spec':{%s}}", cases[i].vmi);
+        api_cleanup_object struct api_object *vm = make_object(API_KIND_VM, VM, spec);
+        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, has);
+        plan_cleanup struct plan p = {0};
+
+        vm_decide(&(struct vm_view){.vm = vm, .vmi = vmi}, NOW_MS, &p);
+        const struct plan_action *a = plan_find(&p, PLAN_PATCH, API_KIND_VMI);
+        if ((a != NULL) != (cases[i].patch != NULL) || (a && !strstr(a->body, cases[i].patch))) {
+            fail_msg("%s: %s", cases[i].name, a ? a->body : "no patch");
+        }
+        if (a) {
+            api_object_unref(patched_object(vmi, a->body, false));
+        }
+    }
+    char red[VM_TEMPLATE_TAG], blue[VM_TEMPLATE_TAG];
+    api_cleanup_object struct api_object *before =
+        make_object(API_KIND_VM, VM, "{'spec':{'template':{'spec':{" NETWORKS("red", "x") "}}}}");
+    api_cleanup_object struct api_object *after =
+        make_object(API_KIND_VM, VM, "{'spec':{'template':{'spec':{" NETWORKS("blue", "x") "}}}}");
+    assert_string_equal(vm_template_tag(&before->u.vm, red), vm_template_tag(&after->u.vm, blue));
 }
 
 static void test_refused(void **state)
@@ -310,9 +357,8 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_render),
-        cmocka_unit_test(test_template_tag),
+        cmocka_unit_test(test_rows),         cmocka_unit_test(test_render),
+        cmocka_unit_test(test_template_tag), cmocka_unit_test(test_networks),
         cmocka_unit_test(test_refused),
     };
 
