@@ -297,7 +297,7 @@ def check_strategy_none(site):
         wait_for("cattle to start elsewhere", lambda: (v := site.api.vmi("cattle")) and v["metadata"]["uid"] != uid and
                  phase(v) == "Running" and v["status"]["nodeName"] == other(node), PATIENCE)
         assert state_of(site, "cattle") == {} and moves_of(site, "cattle") == [], state_of(site, "cattle")
-        assert len(moves_of(site, "pet")) >= 1 and state_of(site, "pet")["completed"]
+        wait_for("the move to be over", lambda: state_of(site, "pet").get("completed") and moves_of(site, "pet"), PATIENCE)
         site.kubectl("uncordon", node)
         guest.whole()
     site.ferry("vm", "delete", "cattle", "--wait", timeout=PATIENCE)
