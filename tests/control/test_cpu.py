@@ -76,7 +76,7 @@ def test_way_back(bin_dir):
 
 
 def test_nowhere_else(bin_dir):
-    """610: no other node has its CPU: said as a reason of the closed set, and as an event of the move"""
+    """610: no other node has its CPU: said as a reason of the closed set, as an event of the move and of the VM"""
     with Plane(bin_dir) as p:
         describe(p, "a", "Haswell", ["Haswell"], ["pcid"])
         describe(p, "b", "Penryn", ["Penryn"], [])
@@ -87,7 +87,8 @@ def test_nowhere_else(bin_dir):
             return json.loads(p.api.migration("m1")["metadata"].get("annotations", {}).get("ferry.io/queue", "{}"))
         wait_for("the reason", lambda: note().get("reason") in ("Unschedulable", "NeverSchedulable"))
         assert "node selector" in note()["message"] or "affinity" in note()["message"], note()
-        wait_for("the event", lambda: "migrationTargetPodUnschedulable" in p.events("m1"))
+        wait_for("the events", lambda: "migrationTargetPodUnschedulable" in p.events("m1") and
+                 "NoSuitableNodesForHostModelMigration" in p.events("vm"))
         equal(phase(p.api.migration("m1")), "Scheduling")
         # A node that has it is what was missing.
         describe(p, "b", "Skylake", ["Haswell"], ["pcid"])
