@@ -1,5 +1,6 @@
 /* Strict JSON on top of yyjson, which by itself takes duplicate keys, any depth and NUL characters:
- * a checking pass over the parsed values refuses them, naming where. */
+ * a checking pass over the parsed values refuses them, and what has too many parts, naming where.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>
@@ -97,6 +98,9 @@ static int check_keys(struct check *c, yyjson_val *v, const struct path *p)
     yyjson_val **keys = many ? many : few;
     yyjson_val *key, *val;
 
+    if (n > API_JSON_MAX_KEYS) {
+        return refuse(p, c->err, "too many keys", NULL);
+    }
     yyjson_obj_foreach(v, i, max, key, val)
     {
         keys[i] = key;
@@ -124,6 +128,9 @@ static int check(struct check *c, yyjson_val *v, size_t depth, const struct path
         return refuse(p, c->err, "nested too deeply", NULL);
     }
     if (unsafe_yyjson_is_arr(v)) {
+        if (yyjson_arr_size(v) > API_JSON_MAX_ITEMS) {
+            return refuse(p, c->err, "too many items", NULL);
+        }
         yyjson_arr_foreach(v, i, max, val)
         {
             rc = check(c, val, depth - 1, &(struct path){.up = p, .index = i});

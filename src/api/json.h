@@ -13,6 +13,10 @@ enum {
     API_JSON_DEPTH = 64,         /* of one object */
     API_JSON_ENVELOPE_DEPTH = 4, /* what a list or a watch event adds around it */
     API_JSON_MAX_BYTES = 256 << 20,
+    /* Of one object, of one list. Values that can be changed are found by walking, so that merging
+     * two takes the product of their sizes. */
+    API_JSON_MAX_KEYS = 8192,
+    API_JSON_MAX_ITEMS = 65536,
 };
 
 /* Duplicate keys, NUL characters and nesting over `max_depth` are refused, naming where. */

@@ -42,10 +42,26 @@ static const struct merge_list *merge_list_of(const char *field)
     return NULL;
 }
 
+/* Items compared with items, in all of a patch: each is looked for by walking. */
+enum { MAX_COMPARED = 16 << 20 };
+
 struct merger {
     yyjson_mut_doc *doc;
+    size_t compared;
     struct ferry_error *err;
 };
+
+/* `n` items of field `field` are going to be looked for in `list`, which may grow by as many. */
+static int count_compared(struct merger *m, const char *field, yyjson_val *wanted,
+                          yyjson_mut_val *list)
+{
+    size_t n = yyjson_arr_size(wanted);
+
+    m->compared += n * (n + yyjson_mut_arr_size(list));
+    return m->compared <= MAX_COMPARED
+               ? 0
+               : ferry_fail(m->err, FERRY_INVALID, "%.100s: too many items to merge", field);
+}
 
 static int merge_object(struct merger *m, yyjson_mut_val *into, yyjson_val *patch, size_t depth);
 
@@ -135,6 +151,9 @@ static int merge_list(struct merger *m, yyjson_mut_val *into, const char *field,
         list = yyjson_mut_arr(m->doc);
         yyjson_mut_obj_put(into, yyjson_mut_strcpy(m->doc, field), list);
     }
+    if (how && count_compared(m, field, patch, list) < 0) {
+        return -FERRY_INVALID;
+    }
     yyjson_arr_foreach(patch, i, max, item)
     {
         if (has_directive(item, "replace")) {
@@ -152,17 +171,21 @@ static int merge_list(struct merger *m, yyjson_mut_val *into, const char *field,
     return 0;
 }
 
-static void delete_values(struct merger *m, yyjson_mut_val *into, const char *field,
-                          yyjson_val *gone)
+static int delete_values(struct merger *m, yyjson_mut_val *into, const char *field,
+                         yyjson_val *gone)
 {
     yyjson_mut_val *list = yyjson_mut_obj_get(into, field);
     size_t i, max;
     yyjson_val *item;
 
+    if (count_compared(m, field, gone, list) < 0) {
+        return -FERRY_INVALID;
+    }
     yyjson_arr_foreach(gone, i, max, item)
     {
         drop_item(list, item_with(list, "", yyjson_val_mut_copy(m->doc, item)));
     }
+    return 0;
 }
 
 static void retain_keys(yyjson_mut_val *into, yyjson_val *keep)
@@ -191,10 +214,9 @@ static int merge_field(struct merger *m, yyjson_mut_val *into, const char *field
     static const char delete_prefix[] = "$deleteFromPrimitiveList/";
 
     if (*field == '$') {
-        if (ferry_str_starts(field, delete_prefix)) {
-            delete_values(m, into, field + strlen(delete_prefix), patch);
-        }
-        return 0;
+        return ferry_str_starts(field, delete_prefix)
+                   ? delete_values(m, into, field + strlen(delete_prefix), patch)
+                   : 0;
     }
     if (yyjson_is_null(patch)) {
         yyjson_mut_obj_remove_key(into, field);

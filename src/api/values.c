@@ -135,7 +135,11 @@ int api_quantity_val(const yyjson_val *v, int64_t scale, int64_t *ret, struct fe
         return api_quantity(text, scale, ret, err);
     }
     if (yyjson_is_real((yyjson_val *)v)) {
-        snprintf(text, sizeof(text), "%.9f", yyjson_get_real((yyjson_val *)v));
+        int len = snprintf(text, sizeof(text), "%.9f", yyjson_get_real((yyjson_val *)v));
+
+        while (len < (int)sizeof(text) && text[len - 1] == '0') { /* they are no digits of it */
+            text[--len] = '\0';
+        }
         return api_quantity(text, scale, ret, err);
     }
     return ferry_fail(err, FERRY_INVALID, "must be a quantity (like \"500m\" or \"1.5Gi\")");

@@ -3,12 +3,13 @@
 #include <math.h>
 #include <regex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "api/json.h"
 #include "base/str.h"
 
-enum { PATH_MAX_LEN = 400 };
+enum { PATH_MAX_LEN = 400, UNKNOWN_MAX = 8 << 10 };
 
 static yyjson_val *at(const yyjson_val *schema, const char *key)
 {
@@ -62,8 +63,8 @@ static void walk_unknown(const yyjson_val *schema, yyjson_mut_val *v, const char
             }
         }
     }
-    if (!yyjson_mut_is_obj(v)) {
-        return;
+    if (!yyjson_mut_is_obj(v) || ret->len > UNKNOWN_MAX) {
+        return; /* that many nobody reads */
     }
     yyjson_mut_obj_foreach(v, i, max, key, child)
     {
@@ -77,7 +78,7 @@ static void walk_unknown(const yyjson_val *schema, yyjson_mut_val *v, const char
         }
         if (below) {
             walk_unknown(below, child, deeper, false, ret);
-        } else if (!keeps_unknown(schema)) {
+        } else if (!keeps_unknown(schema) && ret->len <= UNKNOWN_MAX) {
             ferry_buf_printf(ret, "%sunknown field \"%s\"", ret->len ? ", " : "", deeper);
         }
     }
@@ -342,33 +343,62 @@ static char *identity_of(const yyjson_val *schema, yyjson_mut_val *item)
     return ferry_buf_take(&b);
 }
 
+struct identity {
+    char *text;
+    size_t index;
+};
+
+static int compare_identities(const void *a, const void *b)
+{
+    const struct identity *x = a, *y = b;
+    int d = strcmp(x->text, y->text);
+
+    return d ? d : (x->index > y->index) - (x->index < y->index);
+}
+
+/* The first item that is there before: sorted, because peers choose how long the list is. */
+static const struct identity *first_repeated(struct identity *all, size_t n)
+{
+    const struct identity *found = NULL;
+
+    qsort(all, n, sizeof(*all), compare_identities);
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(all[i].text, all[i - 1].text) == 0 && (!found || all[i].index < found->index)) {
+            found = &all[i];
+        }
+    }
+    return found;
+}
+
 static int check_unique(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
                         const char *path)
 {
     const char *type = yyjson_get_str(at(schema, "x-kubernetes-list-type"));
-    yyjson_mut_val *item, *other;
-    size_t i, j, max, max_j;
+    size_t i, max, n = yyjson_mut_arr_size(v);
+    yyjson_mut_val *item;
+    int rc = 0;
 
-    if (!ferry_streq(type, "map") && !ferry_streq(type, "set")) {
+    if (n < 2 || (!ferry_streq(type, "map") && !ferry_streq(type, "set"))) {
         return 0;
     }
+    ferry_cleanup_free struct identity *all = ferry_xcalloc(n, sizeof(*all));
     yyjson_mut_arr_foreach(v, i, max, item)
     {
-        ferry_cleanup_free char *mine = identity_of(schema, item);
+        char *text = identity_of(schema, item);
 
-        yyjson_mut_arr_foreach(v, j, max_j, other)
-        {
-            ferry_cleanup_free char *its = j < i ? identity_of(schema, other) : NULL;
-
-            if (its && ferry_streq(mine, its)) {
-                char where[PATH_MAX_LEN];
-
-                snprintf(where, sizeof(where), "%s[%zu]", path, i);
-                return wrong(c, where, "Duplicate value: %.200s", mine);
-            }
-        }
+        all[i] = (struct identity){.text = text ? text : ferry_strdup(""), .index = i};
     }
-    return 0;
+    const struct identity *twice = first_repeated(all, n);
+    if (twice) {
+        char where[PATH_MAX_LEN];
+
+        snprintf(where, sizeof(where), "%s[%zu]", path, twice->index);
+        rc = wrong(c, where, "Duplicate value: %.200s", twice->text);
+    }
+    for (i = 0; i < n; i++) {
+        free(all[i].text);
+    }
+    return rc;
 }
 
 static int validate(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,

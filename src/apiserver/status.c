@@ -165,6 +165,47 @@ static const char *cause_of(const char *why)
     return "FieldValueInvalid";
 }
 
+/* Bytes of the character at `s`, or 0 when there is none that is whole. */
+static size_t character(const unsigned char *s)
+{
+    static const unsigned lowest[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = *s < 0x80             ? 1
+               : (*s & 0xe0) == 0xc0 ? 2
+               : (*s & 0xf0) == 0xe0 ? 3
+               : (*s & 0xf8) == 0xf0 ? 4
+                                     : 0;
+    unsigned code = n == 1 ? *s : *s & (0x7f >> n);
+
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    bool good = n > 0 && code >= lowest[n] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    return good ? n : 0;
+}
+
+/* Names come from addresses, which may hold any bytes, and long ones are cut, maybe inside a
+ * character: what is left over is a question mark. */
+static yyjson_mut_val *text(yyjson_mut_doc *doc, const char *s)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    while (*s) {
+        size_t n = character((const unsigned char *)s);
+
+        ferry_buf_append(&b, n ? s : "?", n ? n : 1);
+        s += n ? n : 1;
+    }
+    return yyjson_mut_strcpy(doc, b.data ? b.data : "");
+}
+
+static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *obj, const char *key, const char *s)
+{
+    yyjson_mut_obj_add_val(doc, obj, key, text(doc, s));
+}
+
 char *status_json(const struct status *st)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -176,7 +217,7 @@ char *status_json(const struct status *st)
     yyjson_mut_obj_add_obj(doc, root, "metadata");
     yyjson_mut_obj_add_str(doc, root, "status", st->code < 300 ? "Success" : "Failure");
     if (*st->message) {
-        yyjson_mut_obj_add_str(doc, root, "message", st->message);
+        add_text(doc, root, "message", st->message);
     }
     if (st->reason && *st->reason) {
         yyjson_mut_obj_add_str(doc, root, "reason", st->reason);
@@ -184,7 +225,7 @@ char *status_json(const struct status *st)
     if (st->resource) {
         yyjson_mut_val *d = yyjson_mut_obj_add_obj(doc, root, "details");
 
-        yyjson_mut_obj_add_str(doc, d, "name", st->name);
+        add_text(doc, d, "name", st->name);
         yyjson_mut_obj_add_str(doc, d, "group", st->resource->group);
         /* as Kubernetes has it: what is invalid is an object, what is not found is of a resource */
         yyjson_mut_obj_add_str(doc, d, "kind",
@@ -194,14 +235,14 @@ char *status_json(const struct status *st)
                 yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
 
             yyjson_mut_obj_add_str(doc, c, "reason", cause_of(st->why));
-            yyjson_mut_obj_add_str(doc, c, "message", st->why);
-            yyjson_mut_obj_add_str(doc, c, "field", st->field);
+            add_text(doc, c, "message", st->why);
+            add_text(doc, c, "field", st->field);
         }
     }
     yyjson_mut_obj_add_int(doc, root, "code", st->code);
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-    if (!text) {
+    char *json = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, NULL);
+    if (!json) {
         abort();
     }
-    return text;
+    return json;
 }

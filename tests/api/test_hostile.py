@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import DEADLINE_S, JSON_PATCH, PROGRAM, Lab, configmaps, pods  # noqa: E402
+from lab import DEADLINE_S, JSON_PATCH, MERGE_PATCH, PROGRAM, STRATEGIC, Lab, configmaps, pods, vmi, vmis  # noqa: E402
 
 
 class Hostile(unittest.TestCase):
@@ -60,6 +60,37 @@ class Hostile(unittest.TestCase):
         self.api.ok("POST", configmaps(), {"metadata": {"name": "bomb", "finalizers": ["ferry.io/bomb"]}})
         bomb = json.dumps([{"op": "copy", "from": "/metadata/finalizers", "path": "/metadata/finalizers/-"}] * 5000)
         self.refused(400, "copies too much", bomb, JSON_PATCH, "PATCH", configmaps("bomb"))
+
+    def test_many_parts(self):
+        """What takes the product of two sizes to work on, while others wait to write: bounded."""
+        data = {str(i): "" for i in range(9000)}
+        self.refused(400, "data: too many keys", json.dumps({"metadata": {"name": "parts"}, "data": data}))
+        self.refused(400, "metadata.finalizers: too many items", json.dumps({"metadata": {"name": "parts", "finalizers": ["x"] * 70_000}}))
+        # a list without repetition, as long as it gets
+        self.api.ok("POST", vmis(), vmi("parts"))
+        conditions = [{"type": str(i), "status": "True"} for i in range(60_000)]
+        after = self.api.ok("PATCH", vmis("parts"), {"status": {"conditions": conditions}}, MERGE_PATCH)
+        self.assertEqual(len(after["status"]["conditions"]), 60_000)
+        conditions[59_999], conditions[40_000] = conditions[7], conditions[3]
+        self.refused(422, 'status.conditions[40000]: Duplicate value: {"type":"3"}', json.dumps({"status": {"conditions": conditions}}),
+                     MERGE_PATCH, "PATCH", vmis("parts"))
+        # a list that is merged item by item
+        self.api.ok("POST", "/api/v1/nodes", {"metadata": {"name": "parts"}})
+        self.refused(400, "conditions: too many items to merge", json.dumps({"status": {"conditions": conditions}}), STRATEGIC, "PATCH",
+                     "/api/v1/nodes/parts/status")
+        self.refused(400, "finalizers: too many items to merge", json.dumps({"metadata": {
+            "$deleteFromPrimitiveList/finalizers": ["x"] * 60_000}}), STRATEGIC, "PATCH", "/api/v1/nodes/parts")
+
+    def test_answers_are_text(self):
+        """Whatever bytes are asked for, the answer is JSON."""
+        for path in ("%ff", "%c3%28", "%ed%a0%80", "a%f0%9f", "%00"):
+            status, text = self.api.raw("GET", pods(path))
+            self.assertIn(status, (400, 404), path)
+            if text:
+                self.assertEqual(json.loads(text.decode("utf-8"))["kind"], "Status")
+        # one that is cut inside a character
+        for kind in ("é" * 120, "a" + "é" * 120):
+            self.refused(400, "does not match the kind", json.dumps({"kind": kind}))
 
     def test_large_body(self):
         self.refused(413, "larger than", b"x" * (4 << 20))

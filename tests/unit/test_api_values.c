@@ -61,6 +61,40 @@ static void quantities(void **state)
     }
 }
 
+/* As JSON has them: a text, or a number of any kind. */
+static void quantities_as_values(void **state)
+{
+    static const struct {
+        const char *json;
+        int64_t scale, value; /* -1: refused */
+    } cases[] = {
+        {"\"1Gi\"", 1, INT64_C(1) << 30},
+        {"1073741824", 1, INT64_C(1) << 30},
+        {"1073741824.0", 1, INT64_C(1) << 30},
+        {"1.073741824e+09", 1, INT64_C(1) << 30},
+        {"1073741824.5", 1, (INT64_C(1) << 30) + 1},
+        {"0.25", 1000, 250},
+        {"0.0", 1000, 0},
+        {"10.0", 1, 10},
+        {"1e30", 1, -1},
+        {"true", 1, -1},
+        {"null", 1, -1},
+        {"[]", 1, -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        yyjson_doc *doc = yyjson_read(cases[i].json, strlen(cases[i].json), 0);
+        int64_t v = -1;
+        int rc = api_quantity_val(yyjson_doc_get_root(doc), cases[i].scale, &v, NULL);
+
+        yyjson_doc_free(doc);
+        if ((rc < 0) != (cases[i].value < 0) || v != cases[i].value) {
+            fail_msg("%s: rc %d, value %lld", cases[i].json, rc, (long long)v);
+        }
+    }
+}
+
 static void times(void **state)
 {
     static const struct {
@@ -177,6 +211,37 @@ static void many_keys(void **state)
     ferry_buf_puts(&b, "\"key-77\":0}");
     assert_int_equal(api_json_parse(b.data, b.len, &doc, &err), -FERRY_INVALID);
     assert_non_null(strstr(err.msg, "duplicate key 'key-77'"));
+}
+
+/* {"a": [0, 0, ...]} or {"a": {"0": 0, "1": 0, ...}} */
+static int parse_parts(bool keys, size_t n, struct ferry_error *err)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    api_cleanup_doc yyjson_doc *doc = NULL;
+
+    ferry_buf_puts(&b, keys ? "{\"a\":{" : "{\"a\":[");
+    for (size_t i = 0; i < n; i++) {
+        ferry_buf_puts(&b, i ? "," : "");
+        if (keys) {
+            ferry_buf_printf(&b, "\"%zu\":", i);
+        }
+        ferry_buf_puts(&b, "0");
+    }
+    ferry_buf_puts(&b, keys ? "}}" : "]}");
+    return api_json_parse(b.data, b.len, &doc, err);
+}
+
+static void parts_are_limited(void **state)
+{
+    struct ferry_error err;
+
+    (void)state;
+    assert_int_equal(parse_parts(true, API_JSON_MAX_KEYS, &err), 0);
+    assert_int_equal(parse_parts(true, API_JSON_MAX_KEYS + 1, &err), -FERRY_INVALID);
+    assert_string_equal(err.msg, "a: too many keys");
+    assert_int_equal(parse_parts(false, API_JSON_MAX_ITEMS, &err), 0);
+    assert_int_equal(parse_parts(false, API_JSON_MAX_ITEMS + 1, &err), -FERRY_INVALID);
+    assert_string_equal(err.msg, "a: too many items");
 }
 
 static int join(void *ctx, const char *json, size_t len, struct ferry_error *err)
@@ -347,10 +412,16 @@ static void patches_are_built(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(quantities),         cmocka_unit_test(times),
-        cmocka_unit_test(strict_json),        cmocka_unit_test(depth_is_limited),
-        cmocka_unit_test(many_keys),          cmocka_unit_test(yaml),
-        cmocka_unit_test(kinds_of_manifests), cmocka_unit_test(paths),
+        cmocka_unit_test(quantities),
+        cmocka_unit_test(quantities_as_values),
+        cmocka_unit_test(times),
+        cmocka_unit_test(parts_are_limited),
+        cmocka_unit_test(strict_json),
+        cmocka_unit_test(depth_is_limited),
+        cmocka_unit_test(many_keys),
+        cmocka_unit_test(yaml),
+        cmocka_unit_test(kinds_of_manifests),
+        cmocka_unit_test(paths),
         cmocka_unit_test(patches_are_built),
     };
 
