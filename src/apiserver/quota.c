@@ -17,12 +17,33 @@ enum { MILLI = 1000 };
 /* ---- what an object takes ----------------------------------------------------------------------
  */
 
-static int64_t quantity_at(const yyjson_val *v, const char *list, const char *name)
+static bool is_bytes(const char *what)
 {
-    yyjson_val *q = yyjson_obj_get(yyjson_ptr_get((yyjson_val *)v, list), name);
+    return !ferry_str_starts(what, "count/") && (strstr(what, "memory") || strstr(what, "storage"));
+}
+
+/* Bytes are counted whole, everything else in thousandths; what does not fit in that is as much as
+ * there can be, never nothing. */
+static int64_t amount_of(const yyjson_val *q, const char *what)
+{
     int64_t n = 0;
 
-    return q && api_quantity_val(q, MILLI, &n, NULL) == 0 ? n : 0;
+    if (!q || api_quantity_val(q, is_bytes(what) ? 1 : MILLI, &n, NULL) == 0) {
+        return n;
+    }
+    return api_quantity_val(q, 1, &n, NULL) == 0 ? INT64_MAX : 0;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t quantity_at(const yyjson_val *v, const char *list, const char *name)
+{
+    return amount_of(yyjson_obj_get(yyjson_ptr_get((yyjson_val *)v, list), name), name);
 }
 
 /* A pod's containers together; a request that is not given is the limit, as Kubernetes has it. */
@@ -36,7 +57,7 @@ static int64_t pod_takes(const yyjson_val *pod, bool limits, const char *name)
     {
         int64_t n = quantity_at(c, limits ? "/resources/limits" : "/resources/requests", name);
 
-        sum += n || limits ? n : quantity_at(c, "/resources/limits", name);
+        sum = plus(sum, n || limits ? n : quantity_at(c, "/resources/limits", name));
     }
     return sum;
 }
@@ -97,25 +118,25 @@ static int64_t used_in(struct store *store, const char *ns, const char *what)
             api_cleanup_doc yyjson_doc *doc =
                 yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
 
-            sum += quota_usage(what, r, yyjson_doc_get_root(doc));
+            sum = plus(sum, quota_usage(what, r, yyjson_doc_get_root(doc)));
         }
     }
     return sum;
 }
 
-/* Thousandths as people write them: "3", "500m", "2Gi". */
-static const char *write_quantity(const char *what, int64_t milli, char buf[32])
+/* As people write them: "3", "500m", "2Gi". */
+static const char *write_quantity(const char *what, int64_t amount, char buf[32])
 {
-    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti"};
-    int64_t n = milli / MILLI;
+    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+    bool bytes = is_bytes(what);
+    int64_t n = bytes ? amount : amount / MILLI;
     size_t unit = 0;
 
-    if (milli % MILLI) {
-        snprintf(buf, 32, "%lldm", (long long)milli);
+    if (!bytes && amount % MILLI) {
+        snprintf(buf, 32, "%lldm", (long long)amount);
         return buf;
     }
-    bool bytes = strstr(what, "memory") || strstr(what, "storage");
-    while (bytes && n && n % 1024 == 0 && unit < 4) {
+    while (bytes && n && n % 1024 == 0 && unit < 5) {
         n /= 1024;
         unit++;
     }
@@ -137,11 +158,11 @@ static void excess_done(struct excess *e)
     ferry_buf_done(&e->limited);
 }
 
-static void put_amount(struct ferry_buf *b, const char *what, int64_t milli)
+static void put_amount(struct ferry_buf *b, const char *what, int64_t amount)
 {
     char buf[32];
 
-    ferry_buf_printf(b, "%s%s=%s", b->len ? "," : "", what, write_quantity(what, milli, buf));
+    ferry_buf_printf(b, "%s%s=%s", b->len ? "," : "", what, write_quantity(what, amount, buf));
 }
 
 /* Cpu and memory that a quota limits must be said. */
@@ -166,17 +187,17 @@ static int check_quota(struct request *r, const yyjson_val *quota, const yyjson_
     yyjson_obj_foreach(yyjson_ptr_get((yyjson_val *)quota, "/spec/hard"), i, max, key, v)
     {
         const char *what = yyjson_get_str(key);
-        int64_t takes = quota_usage(what, resource, object), hard = 0;
+        int64_t takes = quota_usage(what, resource, object), hard = amount_of(v, what);
 
         if (is_unsaid(what, resource, takes)) {
             return status_forbidden(&r->st, resource, r->route.name,
                                     "failed quota: %s: must specify %s", name, what);
         }
-        if (!takes || api_quantity_val(v, MILLI, &hard, NULL) < 0) {
+        if (!takes) {
             continue;
         }
         int64_t used = used_in(r->store, r->route.ns, what);
-        if (used + takes > hard) {
+        if (used > hard - takes) { /* neither is negative */
             put_amount(&over.requested, what, takes);
             put_amount(&over.used, what, used);
             put_amount(&over.limited, what, hard);
@@ -253,9 +274,10 @@ static bool show(yyjson_mut_doc *doc, const void *ctx)
     return true;
 }
 
-void quota_sweep(struct store *store)
+bool quota_sweep(struct store *store)
 {
     cleanup_entry_list struct entry_list list = {0};
+    bool done = true;
 
     store_list(store, quotas(), NULL, &list);
     for (size_t i = 0; i < list.n; i++) {
@@ -265,6 +287,8 @@ void quota_sweep(struct store *store)
         if (edit_entry(store, list.items[i], show, &s, &err) < 0) {
             ferry_warn("cannot show what a quota has left", F_STR("namespace", list.items[i]->ns),
                        F_STR("name", list.items[i]->name), F_ERR(&err));
+            done = false;
         }
     }
+    return done;
 }

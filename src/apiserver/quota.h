@@ -5,9 +5,10 @@
 
 /* Inside the transaction: may the new object be made? 403 with "exceeded quota" when not. */
 int quota_admit(struct request *r, yyjson_mut_doc *doc);
-/* Brings the status of all quotas in line with what is there. Part of the collector. */
-void quota_sweep(struct store *store);
+/* Brings the status of all quotas in line with what is there; false when one could not be written
+ * and is to be tried again. Part of the collector. */
+bool quota_sweep(struct store *store);
 
-/* How much of `what` ("pods", "requests.cpu", "count/pods") an object takes, in thousandths. Pure.
- */
+/* How much of `what` ("pods", "requests.cpu", "count/pods") an object takes: bytes of memory and
+ * storage, thousandths of all else; INT64_MAX when that is not enough. Pure. */
 int64_t quota_usage(const char *what, const struct api_resource *r, const yyjson_val *object);
