@@ -33,8 +33,27 @@ static void set_scheduled(yyjson_mut_doc *doc)
                               ferry_rfc3339(ferry_now_unix_ms(), now));
 }
 
+/* Whoever binds says which pod it looked at: one that took its name later is not it. */
+static int check_meant(struct request *r, const yyjson_val *pod, yyjson_mut_doc *binding)
+{
+    static const char *const fields[] = {"/metadata/uid", "/metadata/resourceVersion"};
+
+    for (size_t i = 0; i < 2; i++) {
+        const char *meant =
+            yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(binding), fields[i]));
+
+        if (!ferry_str_empty(meant) && !ferry_streq(meant, api_json_str(pod, fields[i]))) {
+            return status_conflict(&r->st, r->route.resource, r->route.name,
+                                   i ? "the resourceVersion in the precondition is not the object's"
+                                     : "the UID in the precondition is not the object's UID");
+        }
+    }
+    return 0;
+}
+
 /* Ends the transaction. */
-static int bind_in_transaction(struct request *r, const char *node, bool dry_run)
+static int bind_in_transaction(struct request *r, const char *node, yyjson_mut_doc *binding,
+                               bool dry_run)
 {
     cleanup_entry struct entry *e =
         store_get(r->store, r->route.resource, r->route.ns, r->route.name);
@@ -47,6 +66,10 @@ static int bind_in_transaction(struct request *r, const char *node, bool dry_run
     if (!spec) {
         store_abort(r->store);
         return status_not_found(&r->st, r->route.resource, r->route.name);
+    }
+    if (check_meant(r, yyjson_doc_get_root(old), binding) < 0) {
+        store_abort(r->store);
+        return -1;
     }
     if (!ferry_str_empty(at)) {
         store_abort(r->store);
@@ -87,7 +110,7 @@ int bind_serve(struct request *r)
         return status_fail(&r->st, 400, "target.name: Required value");
     }
     store_begin(r->store);
-    if (bind_in_transaction(r, node, dry_run) < 0) {
+    if (bind_in_transaction(r, node, body, dry_run) < 0) {
         return -1;
     }
     request_answer_status(r, &(struct status){.code = 201});

@@ -13,6 +13,7 @@
 #include "base/str.h"
 
 enum { GENERATED_BASE_MAX = 58, ANNOTATIONS_MAX = 256 << 10, DEFAULT_GRACE_S = 30 };
+enum { GRACE_MAX_S = INT32_MAX }; /* some 68 years: a time that still can be written */
 
 #define NAME_RULE                                                                                  \
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "   \
@@ -538,6 +539,7 @@ static int64_t pod_grace(yyjson_mut_val *root, const struct prepare_deletion *ho
     }
     int64_t grace = how->has_grace ? how->grace_s
                                    : int_of(spec, "terminationGracePeriodSeconds", DEFAULT_GRACE_S);
+    grace = grace < GRACE_MAX_S ? grace : GRACE_MAX_S;
     return grace < 0 ? 1 : grace;
 }
 

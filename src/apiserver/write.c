@@ -275,6 +275,11 @@ int write_create(struct request *r)
 /* ---- update and patch --------------------------------------------------------------------------
  */
 
+static bool is_custom(const struct api_resource *r)
+{
+    return strchr(r->group, '.') && !ferry_str_ends(r->group, ".k8s.io");
+}
+
 static int admit_change(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc)
 {
     cleanup_view struct view view = {.v = {.role = r->who.role}};
@@ -350,11 +355,22 @@ static int change_object(struct request *r, bool dry_run,
     return finish_change(r, e, yyjson_doc_get_root(old), doc, dry_run);
 }
 
+/* Kinds that Kubernetes never replaces blindly. */
+static bool needs_version(const struct api_resource *r)
+{
+    return is_custom(r) || ferry_streq(r->group, "coordination.k8s.io");
+}
+
 static int replace_whole(struct request *r, yyjson_mut_doc *doc, void *ctx)
 {
     yyjson_mut_doc *wanted = ctx;
 
-    (void)r;
+    if (needs_version(r->route.resource) &&
+        ferry_str_empty(yyjson_mut_get_str(
+            yyjson_mut_ptr_get(yyjson_mut_doc_get_root(wanted), "/metadata/resourceVersion")))) {
+        return status_invalid(&r->st, r->route.resource, r->route.name, "metadata.resourceVersion",
+                              "Invalid value: 0: must be specified for an update");
+    }
     yyjson_mut_doc_set_root(doc, yyjson_mut_val_mut_copy(doc, yyjson_mut_doc_get_root(wanted)));
     return 0;
 }
@@ -446,8 +462,7 @@ int write_patch(struct request *r)
     for (size_t i = 0; type && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         /* Which lists are merged by key is known of core kinds alone. */
         if (!ferry_str_starts(type, kinds[i].type) ||
-            (kinds[i].apply == api_patch_apply_strategic && strchr(r->route.resource->group, '.') &&
-             !ferry_str_ends(r->route.resource->group, ".k8s.io"))) {
+            (kinds[i].apply == api_patch_apply_strategic && is_custom(r->route.resource))) {
             continue;
         }
         if (request_dry_run(r, &dry_run) < 0 || request_body(r, &body) < 0) {

@@ -338,6 +338,12 @@ static void deletions(void **state)
          "2023-11-14T22:13:25Z"},
         {API_KIND_POD, "{\"metadata\":{},\"spec\":{\"nodeName\":\"n\"}}", 0, PREPARE_REMOVE,
          "2023-11-14T22:13:20Z"},
+        {API_KIND_POD, "{\"metadata\":{},\"spec\":{\"nodeName\":\"n\"}}", INT64_MAX, PREPARE_STORE,
+         "2091-12-03T01:27:27Z"},
+        {API_KIND_POD,
+         "{\"metadata\":{},\"spec\":{\"nodeName\":\"n\",\"terminationGracePeriodSeconds\":"
+         "9223372036854775807}}",
+         -1, PREPARE_STORE, "2091-12-03T01:27:27Z"},
         {API_KIND_POD, "{\"metadata\":{\"finalizers\":[\"f\"]},\"spec\":{\"nodeName\":\"n\"}}", 0,
          PREPARE_STORE, "2023-11-14T22:13:20Z"},
         {API_KIND_POD,
