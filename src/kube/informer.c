@@ -4,7 +4,8 @@
  * watch from it until the stream ends. A stream that ends by itself or breaks is resumed from the
  * last version seen (events and bookmarks carry it); 410, as status or as an ERROR event, clears
  * the version, so that the next round lists. A round that delivered nothing and failed doubles the
- * pause before the next one.
+ * pause before the next one; so does a list whose version was too old by the time it was watched
+ * from, because a server that is that busy is not helped by lists.
  *
  * A list is applied as the difference to the cache, so consumers see deltas only: whatever
  * happened while nobody watched shows up as added, changed or gone. Only the thread writes to the
@@ -343,7 +344,7 @@ static void *informer_thread(void *arg)
         if (stopping(inf)) {
             break;
         }
-        if (inf->progress) {
+        if (inf->progress && !inf->too_old) {
             pause = 0;
         }
         if (rc < 0 && inf->absent) {

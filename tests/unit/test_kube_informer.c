@@ -13,7 +13,7 @@
 #include "http/server.h"
 #include "kube/informer.h"
 
-enum { TURNS = 8, DEADLINE_S = 20 };
+enum { TURNS = 14, DEADLINE_S = 20 };
 
 /* One request that is expected and its answer. A watch that holds stays open until the server
  * stops. */
@@ -361,12 +361,52 @@ static void test_server_away_at_first(void **state)
     ferry_buf_done(&st.deltas);
 }
 
+#define TOO_OLD                                                                                    \
+    {NULL, 200, LIST("10", POD("a", "1"))},                                                        \
+    {                                                                                              \
+        "10", 410, STATUS("410", "too old resource version")                                       \
+    }
+
+/* Whose lists are always too old by the time they have come is not asked for them ever faster. */
+static void test_too_old_again_and_again(void **state)
+{
+    (void)state;
+    static const struct turn turns[] = {TOO_OLD,
+                                        TOO_OLD,
+                                        TOO_OLD,
+                                        TOO_OLD,
+                                        TOO_OLD,
+                                        {NULL, 200, LIST("10", POD("a", "1"))},
+                                        {"10", 200, "\n", true},
+                                        {0}};
+    struct stage st = {.turns = turns, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct kube_informer *inf = NULL;
+    struct ferry_error err = {0};
+    int64_t began = ferry_now_ns();
+
+    stage_open(&st);
+    struct kube_client *client = client_for(st.port);
+    kube_informer_start(
+        &(struct kube_informer_config){
+            .client = client, .kind = API_KIND_POD, .on_delta = on_delta, .ctx = &st},
+        &inf, &err);
+    expect_deltas(&st, "too old again and again", "+a@1 ");
+    /* five pauses that double from 100 ms, each at least half of that */
+    assert_true(ferry_now_ns() - began >= 1550 * FERRY_NS_PER_MS);
+    kube_informer_cancel(inf);
+    http_server_stop(st.server);
+    kube_informer_stop(inf);
+    kube_client_free(client);
+    ferry_buf_done(&st.deltas);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversations),
         cmocka_unit_test(test_reads),
         cmocka_unit_test(test_server_away_at_first),
+        cmocka_unit_test(test_too_old_again_and_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
