@@ -64,6 +64,43 @@ static bool matches_labels(const yyjson_val *claim, const yyjson_val *volume)
     return true;
 }
 
+static bool lists(yyjson_val *list, const char *text)
+{
+    size_t i, max;
+    yyjson_val *v;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        if (ferry_streq(yyjson_get_str(v), text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool matches_expressions(const yyjson_val *claim, const yyjson_val *volume)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)claim, "/spec/selector/matchExpressions"), *e;
+    yyjson_val *had = yyjson_ptr_get((yyjson_val *)volume, "/metadata/labels");
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, e)
+    {
+        const char *how = text_at(e, "/operator");
+        const char *value = yyjson_get_str(yyjson_obj_get(had, text_at(e, "/key")));
+        bool listed = value && lists(yyjson_obj_get(e, "values"), value);
+
+        if (!(ferry_streq(how, "In")             ? listed
+              : ferry_streq(how, "NotIn")        ? !listed
+              : ferry_streq(how, "Exists")       ? value != NULL
+              : ferry_streq(how, "DoesNotExist") ? value == NULL
+                                                 : false)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool api_claim_fits(const yyjson_val *claim, const yyjson_val *volume, int64_t *ret_bytes)
 {
     yyjson_val *size = yyjson_ptr_get((yyjson_val *)volume, "/spec/capacity/storage");
@@ -82,7 +119,7 @@ bool api_claim_fits(const yyjson_val *claim, const yyjson_val *volume, int64_t *
         return false;
     }
     return *ret_bytes >= wanted && has_modes(claim, volume) && may_have(claim, volume) &&
-           matches_labels(claim, volume) &&
+           matches_labels(claim, volume) && matches_expressions(claim, volume) &&
            ferry_streq(*mode ? mode : "Filesystem", *its_mode ? its_mode : "Filesystem") &&
            ferry_streq(text_at(claim, "/spec/storageClassName"),
                        text_at(volume, "/spec/storageClassName")) &&

@@ -34,10 +34,23 @@ static yyjson_mut_val *child(yyjson_mut_doc *doc, yyjson_mut_val *obj, const cha
     return v;
 }
 
-/* ctx: the claim */
+struct giving {
+    const yyjson_val *claim;
+    bool *done;
+};
+
+/* ctx: struct giving. The volume as it is now: it may be somebody's since it was chosen. */
 static bool bind_volume(yyjson_mut_doc *doc, const void *ctx)
 {
-    const yyjson_val *claim = ctx;
+    const struct giving *g = ctx;
+    const yyjson_val *claim = g->claim;
+    api_cleanup_doc yyjson_doc *now = yyjson_mut_doc_imut_copy(doc, NULL);
+    int64_t bytes;
+
+    if (!api_claim_fits(claim, yyjson_doc_get_root(now), &bytes)) {
+        return false;
+    }
+    *g->done = true;
     yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
     yyjson_mut_val *ref = child(doc, child(doc, root, "spec"), "claimRef");
 
@@ -78,7 +91,7 @@ static bool set_phase(yyjson_mut_doc *doc, const void *ctx)
     return true;
 }
 
-static void edit(struct store *store, const struct entry *e,
+static bool edit(struct store *store, const struct entry *e,
                  bool (*how)(yyjson_mut_doc *doc, const void *ctx), const void *ctx)
 {
     struct ferry_error err;
@@ -86,7 +99,9 @@ static void edit(struct store *store, const struct entry *e,
     if (edit_entry(store, e, how, ctx, &err) < 0) {
         ferry_warn("cannot bind a volume", F_STR("resource", e->resource->plural),
                    F_STR("name", e->name), F_ERR(&err));
+        return false;
     }
+    return true;
 }
 
 /* ---- the sweep ---------------------------------------------------------------------------------
@@ -104,17 +119,18 @@ static bool waits_for_pod(struct store *store, const yyjson_val *claim)
                        "WaitForFirstConsumer");
 }
 
-static void bind(struct store *store, const struct entry *claim_entry)
+static bool bind(struct store *store, const struct entry *claim_entry)
 {
     api_cleanup_doc yyjson_doc *claim = yyjson_read(claim_entry->json, claim_entry->json_len, 0);
     yyjson_val *root = yyjson_doc_get_root(claim);
     cleanup_entry_list struct entry_list volumes = {0};
     const struct entry *best = NULL;
     int64_t best_bytes = 0;
+    bool given = false;
 
     if (ferry_streq(text_at(root, "/status/phase"), "Bound") ||
         api_json_str(root, "/metadata/deletionTimestamp")) {
-        return;
+        return true;
     }
     bool waits = waits_for_pod(store, root);
     store_list(store, api_resource_find("", "v1", "persistentvolumes"), NULL, &volumes);
@@ -132,49 +148,51 @@ static void bind(struct store *store, const struct entry *claim_entry)
         }
     }
     if (!best) {
-        if (!*text_at(root, "/status/phase")) {
-            edit(store, claim_entry, set_phase, "Pending");
-        }
-        return;
+        return *text_at(root, "/status/phase") || edit(store, claim_entry, set_phase, "Pending");
     }
     /* The volume first: a claim that is bound has its volume for sure, also after a crash. */
-    edit(store, best, bind_volume, root);
+    if (!edit(store, best, bind_volume, &(struct giving){.claim = root, .done = &given}) ||
+        !given) {
+        return false;
+    }
     api_cleanup_doc yyjson_doc *volume = yyjson_read(best->json, best->json_len, 0);
-    edit(store, claim_entry, bind_claim, yyjson_doc_get_root(volume));
+    return edit(store, claim_entry, bind_claim, yyjson_doc_get_root(volume));
 }
 
 /* A volume whose claim is gone is not given to another: its data is somebody's. */
-static void release(struct store *store, const struct entry *e)
+static bool release(struct store *store, const struct entry *e)
 {
     api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
     yyjson_val *root = yyjson_doc_get_root(doc);
     const char *phase = text_at(root, "/status/phase");
 
     if (!*phase) {
-        edit(store, e, set_phase, "Available");
-        return;
+        return edit(store, e, set_phase, "Available");
     }
     if (!ferry_streq(phase, "Bound")) {
-        return;
+        return true;
     }
     cleanup_entry struct entry *claim =
         store_get(store, api_resource_find("", "v1", "persistentvolumeclaims"),
                   text_at(root, "/spec/claimRef/namespace"), text_at(root, "/spec/claimRef/name"));
-    if (!claim || !strstr(claim->json, text_at(root, "/spec/claimRef/uid"))) {
-        edit(store, e, set_phase, "Released");
+    if (claim && strstr(claim->json, text_at(root, "/spec/claimRef/uid"))) {
+        return true;
     }
+    return edit(store, e, set_phase, "Released");
 }
 
-void binder_sweep(struct store *store)
+bool binder_sweep(struct store *store)
 {
     cleanup_entry_list struct entry_list volumes = {0}, claims = {0};
+    bool done = true;
 
     store_list(store, api_resource_find("", "v1", "persistentvolumes"), NULL, &volumes);
     for (size_t i = 0; i < volumes.n; i++) {
-        release(store, volumes.items[i]);
+        done &= release(store, volumes.items[i]);
     }
     store_list(store, api_resource_find("", "v1", "persistentvolumeclaims"), NULL, &claims);
     for (size_t i = 0; i < claims.n; i++) {
-        bind(store, claims.items[i]);
+        done &= bind(store, claims.items[i]);
     }
+    return done;
 }

@@ -5,4 +5,5 @@
 
 #include "apiserver/store.h"
 
-void binder_sweep(struct store *store);
+/* False when something could not be written and is to be tried again. */
+bool binder_sweep(struct store *store);

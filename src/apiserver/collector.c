@@ -2,7 +2,7 @@
  * went, an object that came with owners, a namespace marked for deletion. Then, after a short pause
  * that gathers what belongs together, it looks at everything once ("sweep"): it keeps no state that
  * a restart could lose, and the first sweep after a start catches what happened while it was down.
- */
+ * What a sweep could not write, because the disk is full, is tried again by another one soon. */
 #include "apiserver/collector.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
-enum { WAIT_MS = 500, GATHER_MS = 20, EVENTS_EVERY_S = 60, EVENT_LIFE_S = 3600 };
+enum { WAIT_MS = 500, GATHER_MS = 20, EVENTS_EVERY_S = 60, EVENT_LIFE_S = 3600, AGAIN_S = 2 };
 
 struct collector {
     struct store *store;
@@ -89,22 +89,26 @@ static bool is_orphan(const struct uids *alive, const struct entry *e)
     return true;
 }
 
-static void collect(struct collector *c, const struct entry *e, const char *why)
+/* False: not done, look again. */
+static bool collect(struct collector *c, const struct entry *e, bool unchanged, const char *why)
 {
     struct ferry_error err;
+    int rc = remove_entry(c->store, e, unchanged, &err);
 
-    if (remove_entry(c->store, e, &err) < 0) {
+    if (rc < 0) {
         ferry_warn("cannot collect an object", F_STR("resource", e->resource->plural),
                    F_STR("namespace", e->ns), F_STR("name", e->name), F_ERR(&err));
-        return;
+    } else if (rc == 0) {
+        ferry_debug("collected", F_STR("resource", e->resource->plural), F_STR("namespace", e->ns),
+                    F_STR("name", e->name), F_STR("why", why));
     }
-    ferry_debug("collected", F_STR("resource", e->resource->plural), F_STR("namespace", e->ns),
-                F_STR("name", e->name), F_STR("why", why));
+    return rc == 0;
 }
 
-static void sweep_orphans(struct collector *c)
+static bool sweep_orphans(struct collector *c)
 {
     cleanup_uids struct uids alive = {0};
+    bool done = true;
 
     /* Dependents are listed first: an owner that comes in between only makes one more alive. */
     struct entry_list lists[64] = {0};
@@ -123,18 +127,21 @@ static void sweep_orphans(struct collector *c)
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < lists[i].n; j++) {
+            /* It may have been given other owners, or none, since it was listed. */
             if (is_orphan(&alive, lists[i].items[j])) {
-                collect(c, lists[i].items[j], "its owners are gone");
+                done &= collect(c, lists[i].items[j], true, "its owners are gone");
             }
         }
         entry_list_done(&lists[i]);
     }
+    return done;
 }
 
 /* ---- namespaces --------------------------------------------------------------------------------
  */
 
-static size_t empty_namespace(struct collector *c, const char *ns)
+/* How many objects are left in it. */
+static size_t empty_namespace(struct collector *c, const char *ns, bool *done)
 {
     size_t left = 0;
 
@@ -146,7 +153,7 @@ static size_t empty_namespace(struct collector *c, const char *ns)
         }
         store_list(c->store, r, ns, &list);
         for (size_t i = 0; i < list.n; i++) {
-            collect(c, list.items[i], "its namespace is being deleted");
+            *done &= collect(c, list.items[i], false, "its namespace is being deleted");
         }
         entry_list_done(&list);
         store_list(c->store, r, ns, &list);
@@ -156,7 +163,7 @@ static size_t empty_namespace(struct collector *c, const char *ns)
 }
 
 /* The last finalizer of an empty namespace goes, and the namespace with it. */
-static void finish_namespace(struct collector *c, const struct entry *e)
+static bool finish_namespace(struct collector *c, const struct entry *e)
 {
     struct ferry_error err;
 
@@ -169,30 +176,34 @@ static void finish_namespace(struct collector *c, const struct entry *e)
     yyjson_mut_obj_remove_key(yyjson_mut_obj_get(root, "spec"), "finalizers");
     if (!doc || !prepare_is_gone(e->resource, root)) {
         store_abort(c->store);
-        return;
+        return true;
     }
-    if (store_remove(c->store, now, doc, &err) < 0) {
+    int rc = store_remove(c->store, now, doc, &err);
+    if (rc < 0) {
         store_abort(c->store);
-        ferry_warn("cannot remove a namespace", F_STR("name", e->name), F_ERR(&err));
-        return;
+    } else {
+        rc = store_commit(c->store, NULL, &err);
     }
-    if (store_commit(c->store, NULL, &err) < 0) {
+    if (rc < 0) {
         ferry_warn("cannot remove a namespace", F_STR("name", e->name), F_ERR(&err));
     }
+    return rc == 0;
 }
 
-static void sweep_namespaces(struct collector *c)
+static bool sweep_namespaces(struct collector *c)
 {
     cleanup_entry_list struct entry_list list = {0};
+    bool done = true;
 
     store_list(c->store, api_resource_find("", "v1", "namespaces"), NULL, &list);
     for (size_t i = 0; i < list.n; i++) {
         const struct entry *e = list.items[i];
 
-        if (strstr(e->json, "\"deletionTimestamp\"") && empty_namespace(c, e->name) == 0) {
-            finish_namespace(c, e);
+        if (strstr(e->json, "\"deletionTimestamp\"") && empty_namespace(c, e->name, &done) == 0) {
+            done &= finish_namespace(c, e);
         }
     }
+    return done;
 }
 
 /* ---- events ------------------------------------------------------------------------------------
@@ -212,7 +223,7 @@ static void sweep_events(struct collector *c)
 
         at = at ? at : api_json_str(yyjson_doc_get_root(doc), "/metadata/creationTimestamp");
         if (at && api_time_parse(at, &ms, NULL) == 0 && ms < oldest) {
-            collect(c, e, "an old event");
+            (void)collect(c, e, true, "an old event"); /* the next round is near */
         }
     }
 }
@@ -220,10 +231,27 @@ static void sweep_events(struct collector *c)
 /* ---- the thread --------------------------------------------------------------------------------
  */
 
+/* It came with owners, or was given others, who may be gone. */
+static bool has_new_owners(const struct hub_event *e)
+{
+    static const char pointer[] = "/metadata/ownerReferences";
+
+    if (!strstr(e->now->json, "\"ownerReferences\"")) {
+        return false; /* most objects: not parsed */
+    }
+    if (!e->before) {
+        return true;
+    }
+    api_cleanup_doc yyjson_doc *now = yyjson_read(e->now->json, e->now->json_len, 0);
+    api_cleanup_doc yyjson_doc *before = yyjson_read(e->before->json, e->before->json_len, 0);
+    yyjson_val *a = yyjson_ptr_get(yyjson_doc_get_root(now), pointer);
+    yyjson_val *b = yyjson_ptr_get(yyjson_doc_get_root(before), pointer);
+    return a && !(b && yyjson_equals(a, b));
+}
+
 static bool may_leave_garbage(const struct hub_event *e)
 {
-    return e->type == HUB_DELETED || dependents_hold(e->now) ||
-           (e->type == HUB_ADDED && strstr(e->now->json, "\"ownerReferences\"")) ||
+    return e->type == HUB_DELETED || dependents_hold(e->now) || has_new_owners(e) ||
            (ferry_streq(e->now->resource->plural, "namespaces") &&
             strstr(e->now->json, "\"deletionTimestamp\""));
 }
@@ -258,24 +286,39 @@ static unsigned look(struct collector *c, uint64_t *seen, int timeout_ms)
     return found;
 }
 
+/* Returns what is to be done again. */
+static unsigned sweep(struct collector *c, unsigned work)
+{
+    unsigned again = 0;
+
+    if (work & GARBAGE) {
+        bool settled = dependents_sweep(c->store);
+        bool collected = sweep_orphans(c);
+
+        again |= sweep_namespaces(c) && settled && collected ? 0 : GARBAGE;
+    }
+    if (work & VOLUMES) {
+        again |= binder_sweep(c->store) ? 0 : VOLUMES;
+    }
+    if (work & USAGE) {
+        again |= quota_sweep(c->store) ? 0 : USAGE;
+    }
+    return again;
+}
+
 static void *collector_run(void *arg)
 {
     struct collector *c = arg;
     uint64_t seen = store_version(c->store);
-    int64_t events_ns = 0;
-    unsigned work = EVERYTHING;
+    int64_t events_ns = 0, again_ns = 0;
+    unsigned work = EVERYTHING, again = 0;
 
     while (!atomic_load(&c->stop)) {
-        if (work & GARBAGE) {
-            dependents_sweep(c->store);
-            sweep_orphans(c);
-            sweep_namespaces(c);
-        }
-        if (work & VOLUMES) {
-            binder_sweep(c->store);
-        }
-        if (work & USAGE) {
-            quota_sweep(c->store);
+        unsigned undone = sweep(c, work);
+
+        if (undone) {
+            again |= undone;
+            again_ns = ferry_now_ns() + AGAIN_S * FERRY_NS_PER_S;
         }
         if (ferry_now_ns() >= events_ns) {
             sweep_events(c);
@@ -289,6 +332,10 @@ static void *collector_run(void *arg)
             while ((more = look(c, &seen, 0))) {
                 work |= more;
             }
+        }
+        if (again && ferry_now_ns() >= again_ns) {
+            work |= again;
+            again = 0;
         }
     }
     return NULL;

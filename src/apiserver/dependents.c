@@ -83,15 +83,16 @@ static enum relation relation_of(const struct entry *e, const char *uid)
     return STRANGER;
 }
 
-static void check(int rc, const struct entry *e, const struct ferry_error *err)
+static bool check(int rc, const struct entry *e, const struct ferry_error *err)
 {
     if (rc < 0) {
         ferry_warn("cannot change what an object owns", F_STR("resource", e->resource->plural),
                    F_STR("namespace", e->ns), F_STR("name", e->name), F_ERR(err));
     }
+    return rc >= 0;
 }
 
-static void settle(struct store *store, const struct entry_list *all, const struct entry *owner)
+static bool settle(struct store *store, const struct entry_list *all, const struct entry *owner)
 {
     api_cleanup_doc yyjson_doc *doc = yyjson_read(owner->json, owner->json_len, 0);
     yyjson_val *root = yyjson_doc_get_root(doc);
@@ -99,9 +100,10 @@ static void settle(struct store *store, const struct entry_list *all, const stru
     bool wait = has_finalizer(root, foreground), free_them = has_finalizer(root, orphan);
     size_t blocking = 0;
     struct ferry_error err;
+    bool done = true;
 
     if (!uid || (!wait && !free_them)) {
-        return;
+        return true;
     }
     for (size_t i = 0; i < all->n; i++) {
         enum relation is = relation_of(all->items[i], uid);
@@ -110,28 +112,34 @@ static void settle(struct store *store, const struct entry_list *all, const stru
             continue;
         }
         if (free_them) {
-            check(edit_entry(store, all->items[i], drop_owner, uid, &err), all->items[i], &err);
+            done &=
+                check(edit_entry(store, all->items[i], drop_owner, uid, &err), all->items[i], &err);
             continue;
         }
         blocking += is == BLOCKING;
         if (!strstr(all->items[i]->json, "\"deletionTimestamp\"")) {
-            check(remove_entry(store, all->items[i], &err), all->items[i], &err);
+            done &= check(remove_entry(store, all->items[i], false, &err), all->items[i], &err);
         }
     }
-    if (blocking == 0) {
-        check(edit_entry(store, owner, drop_finalizer, free_them ? orphan : foreground, &err),
-              owner, &err);
+    /* What could not be cut loose would be taken for garbage. */
+    if (done && blocking == 0) {
+        done =
+            check(edit_entry(store, owner, drop_finalizer, free_them ? orphan : foreground, &err),
+                  owner, &err);
     }
+    return done;
 }
 
-void dependents_sweep(struct store *store)
+bool dependents_sweep(struct store *store)
 {
     cleanup_entry_list struct entry_list all = {0};
+    bool done = true;
 
     store_list_all(store, &all);
     for (size_t i = 0; i < all.n; i++) {
         if (dependents_hold(all.items[i])) {
-            settle(store, &all, all.items[i]);
+            done &= settle(store, &all, all.items[i]);
         }
     }
+    return done;
 }

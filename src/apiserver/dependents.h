@@ -4,6 +4,7 @@
 
 #include "apiserver/store.h"
 
-void dependents_sweep(struct store *store);
+/* False when something could not be written and is to be tried again. */
+bool dependents_sweep(struct store *store);
 /* The object waits for this. */
 bool dependents_hold(const struct entry *e);

@@ -111,6 +111,20 @@ static void answer_deleted(struct request *r, const char *uid)
     ferry_buf_done(&b);
 }
 
+/* Inside the transaction. A node is out from the moment it is deleted: were it only when its last
+ * finalizer goes, a node that puts one on itself would stay. */
+static int stage_deletion(struct store *store, const struct entry *e, yyjson_mut_doc *doc,
+                          enum prepare_delete_result what, struct ferry_error *err)
+{
+    int rc = deny_removed(store, e, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    return what == PREPARE_REMOVE ? store_remove(store, e, doc, err)
+                                  : store_put(store, e->resource, e->ns, e->name, doc, err);
+}
+
 /* Ends the transaction. */
 static int delete_in_transaction(struct request *r, const struct entry *e, const yyjson_val *old,
                                  yyjson_mut_doc *doc, const struct delete_options *o)
@@ -124,12 +138,7 @@ static int delete_in_transaction(struct request *r, const struct entry *e, const
         finish_with_document(r, 200, doc);
         return 0;
     }
-    int rc = what == PREPARE_REMOVE ? deny_removed(r->store, e, &err) : 0;
-    if (rc == 0) {
-        rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
-                                    : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
-    }
-    if (rc < 0) {
+    if (stage_deletion(r->store, e, doc, what, &err) < 0) {
         store_abort(r->store);
         return finish_failed(r, &err);
     }
@@ -180,12 +189,7 @@ static int remove_in_collection(struct request *r, const struct entry *e,
         return 0;
     }
     (*changed)++;
-    int rc = what == PREPARE_REMOVE ? deny_removed(r->store, e, &err) : 0;
-    if (rc == 0) {
-        rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
-                                    : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
-    }
-    return rc < 0 ? finish_failed(r, &err) : 0;
+    return stage_deletion(r->store, e, doc, what, &err) < 0 ? finish_failed(r, &err) : 0;
 }
 
 int remove_serve_collection(struct request *r)
@@ -224,15 +228,18 @@ int remove_serve_collection(struct request *r)
     return rc;
 }
 
-int remove_entry(struct store *store, const struct entry *e, struct ferry_error *err)
+int remove_entry(struct store *store, const struct entry *e, bool unchanged,
+                 struct ferry_error *err)
 {
-    int rc = 0;
-
     store_begin(store);
     cleanup_entry struct entry *now = store_get(store, e->resource, e->ns, e->name);
     if (!now || !edit_same_object(e, now)) {
         store_abort(store);
         return 0;
+    }
+    if (unchanged && now->version != e->version) {
+        store_abort(store);
+        return 1;
     }
     api_cleanup_doc yyjson_doc *old = yyjson_read(now->json, now->json_len, 0);
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
@@ -242,8 +249,7 @@ int remove_entry(struct store *store, const struct entry *e, struct ferry_error 
         store_abort(store);
         return 0;
     }
-    rc = what == PREPARE_REMOVE ? store_remove(store, now, doc, err)
-                                : store_put(store, e->resource, e->ns, e->name, doc, err);
+    int rc = stage_deletion(store, now, doc, what, err);
     if (rc < 0) {
         store_abort(store);
         return rc;

@@ -8,5 +8,7 @@ int remove_serve(struct request *r);
 /* Everything that the selectors match, in one transaction. */
 int remove_serve_collection(struct request *r);
 
-/* Deletes as a client would, unless the object at that address is gone or another one by now. */
-int remove_entry(struct store *store, const struct entry *e, struct ferry_error *err);
+/* Deletes as a client would, unless the object at that address is gone or another one by now.
+ * `unchanged`: only as it is in `e`; 1 when it has changed since. */
+int remove_entry(struct store *store, const struct entry *e, bool unchanged,
+                 struct ferry_error *err);

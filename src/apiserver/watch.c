@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "apiserver/deny.h"
 #include "apiserver/filter.h"
 #include "apiserver/page.h"
 #include "apiserver/watch.h"
@@ -22,6 +23,7 @@ enum {
 
 struct watch {
     struct store *store;
+    struct http_peer *node; /* the watcher's certificate when it is a node's, else NULL */
     const struct api_resource *resource;
     struct filter filter;
     bool table, bookmarks;
@@ -44,6 +46,7 @@ static void watch_done(void *ctx)
     filter_done(&w->filter);
     entry_list_done(&w->initial);
     ferry_buf_done(&w->out);
+    free(w->node);
     free(w);
 }
 
@@ -95,6 +98,25 @@ static void put_expired(struct watch *w)
     w->over = true;
 }
 
+/* It ceased to match: its last state that did, with the version of the change, as Kubernetes has
+ * it. What it became is not for this watcher. */
+static void put_left(struct watch *w, const struct hub_event *e)
+{
+    api_cleanup_doc yyjson_doc *old = yyjson_read(e->before->json, e->before->json_len, 0);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
+    char version[24];
+    size_t len = 0;
+
+    snprintf(version, sizeof(version), "%llu", (unsigned long long)e->version);
+    yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "resourceVersion"),
+                       yyjson_mut_strcpy(doc, version));
+    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, &len);
+    cleanup_entry struct entry *left = entry_new(w->resource, e->version, e->now->ns, e->now->name,
+                                                 json ? json : "{}", json ? len : 2);
+    put_event(w, "DELETED", left);
+}
+
 /* An object that begins or ceases to match comes or goes as far as this watcher is concerned. */
 static void put_change(struct watch *w, const struct hub_event *e)
 {
@@ -103,8 +125,10 @@ static void put_change(struct watch *w, const struct hub_event *e)
 
     if (now) {
         put_event(w, before ? "MODIFIED" : "ADDED", e->now);
-    } else if (before) {
+    } else if (before && e->type == HUB_DELETED) {
         put_event(w, "DELETED", e->now);
+    } else if (before) {
+        put_left(w, e);
     }
 }
 
@@ -126,6 +150,10 @@ static void fill(struct watch *w)
     cleanup_hub_batch struct hub_batch batch = {0};
     int64_t now = ferry_now_ns();
 
+    if (w->node && deny_check(w->store, w->node)) {
+        w->over = true; /* it was removed: what it watches is no longer its business */
+        return;
+    }
     if (w->initial_sent < w->initial.n) {
         fill_initial(w);
         return;
@@ -136,6 +164,9 @@ static void fill(struct watch *w)
         return;
     }
     if (now >= w->end_ns) {
+        if (w->bookmarks) {
+            put_bookmark(w, false); /* whoever resumes begins here */
+        }
         w->over = true;
         return;
     }
@@ -226,6 +257,10 @@ int watch_serve(struct request *r)
 
     w->store = r->store;
     w->resource = r->route.resource;
+    if (r->who.role == AUTH_NODE && http_peer(r->x)->certificate) {
+        w->node = ferry_xcalloc(1, sizeof(*w->node));
+        *w->node = *http_peer(r->x);
+    }
     w->table = request_wants_table(r, &w->include);
     w->bookmarks = request_flag(r, "allowWatchBookmarks");
     w->bookmark_ns = ferry_now_ns() + BOOKMARK_EVERY_S * FERRY_NS_PER_S;

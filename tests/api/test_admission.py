@@ -94,6 +94,27 @@ class Quota(Case):
         self.api.ok("PATCH", pods("a", "q1") + "/status", {"status": {"phase": "Succeeded"}}, MERGE_PATCH)
         self.api.ok("POST", where, sized("c", limits={"cpu": "1"}))
 
+    def claim(self, ns, name, storage):
+        return self.api.call("POST", f"/api/v1/namespaces/{ns}/persistentvolumeclaims", {"metadata": {"name": name}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": storage}}}})
+
+    def test_petabytes_are_not_nothing(self):
+        where = self.namespace("q4", **{"requests.storage": "10Gi", "requests.memory": "1Gi"})
+        code, answer = self.claim("q4", "huge", "20Pi")
+        self.assertEqual((code, answer["message"].split(": ", 1)[1]), (
+            403, "exceeded quota: q, requested: requests.storage=20Pi, used: requests.storage=0, limited: requests.storage=10Gi"))
+        two = sized("two", "100Mi")
+        two["spec"]["containers"].append({**two["spec"]["containers"][0], "name": "second", "resources": {
+            "requests": {"memory": "20Pi"}}})
+        self.assertEqual(self.api.call("POST", where, two)[0], 403)
+        three = sized("three", "7Ei")  # together more than fits in a number
+        three["spec"]["containers"].append({**three["spec"]["containers"][0], "name": "second"})
+        self.assertEqual(self.api.call("POST", where, three)[0], 403)
+        self.namespace("q5", **{"requests.storage": "50Pi", "count/virtualmachineinstances.kubevirt.io": "1"})
+        self.assertEqual([self.claim("q5", f"c{i}", "20Pi")[0] for i in range(3)], [201, 201, 403])
+        wait_for("the status", lambda: self.api.ok("GET", "/api/v1/namespaces/q5/resourcequotas/q").get(
+            "status", {}).get("used", {}).get("requests.storage") == "40Pi")
+
     def test_the_last_place_goes_once(self):
         where = self.namespace("q2", pods="5")
         codes = []
@@ -127,6 +148,22 @@ class Volumes(Case):
 
     def get(self, name):
         return self.api.ok("GET", f"/api/v1/namespaces/default/persistentvolumeclaims/{name}")
+
+    def test_selectors(self):
+        """Whatever kind of selector a claim has, only volumes that it matches are given out."""
+        for name in ("red", "blue"):
+            self.api.ok("POST", "/api/v1/persistentvolumes", {"metadata": {"name": name, "labels": {"colour": name}}, "spec": {
+                "capacity": {"storage": "1Gi" if name == "red" else "5Gi"}, "accessModes": ["ReadWriteMany"],
+                "storageClassName": "coloured", "persistentVolumeReclaimPolicy": "Retain"}})
+        for i, wrong in enumerate(([{"key": "colour", "operator": "In", "values": ["green"]}], [{"key": "colour", "operator": "DoesNotExist"}],
+                                   [{"key": "shape", "operator": "Exists"}], [{"key": "colour", "operator": "NotIn", "values": ["red", "blue"]}])):
+            self.claim(f"wrong-{i}", "1Gi", storageClassName="coloured", selector={"matchExpressions": wrong})
+        self.claim("coloured", "1Gi", storageClassName="coloured", selector={
+            "matchExpressions": [{"key": "colour", "operator": "NotIn", "values": ["red"]}, {"key": "colour", "operator": "Exists"}]})
+        wait_for("the claim to be bound", lambda: self.get("coloured").get("status", {}).get("phase") == "Bound")
+        self.assertEqual(self.get("coloured")["spec"]["volumeName"], "blue")
+        for i in range(4):
+            self.assertEqual(self.get(f"wrong-{i}")["status"]["phase"], "Pending")
 
     def test_smallest_that_fits(self):
         for name, size in (("big", "10Gi"), ("small", "1Gi"), ("middle", "2Gi")):

@@ -5,7 +5,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import PROGRAM, Client, Lab, configmaps, run, wait_for  # noqa: E402
+from lab import MERGE_PATCH, PROGRAM, Client, Lab, configmaps, run, wait_for  # noqa: E402
 
 
 class Join(unittest.TestCase):
@@ -98,6 +98,37 @@ class Join(unittest.TestCase):
             return self.client("gone", answer).call("GET", "/api/v1/nodes")[0] == 200
 
         wait_for("a certificate that is younger than the removal", again, step=0.3)
+
+    def test_a_node_cannot_hold_itself_in(self):
+        """Whatever keeps its Node object for a while: its certificates end when it is deleted."""
+        owner = self.api.ok("POST", configmaps(), {"metadata": {"name": "owner-of-nodes"}})["metadata"]
+        for name, meta, options in (("held", {"finalizers": ["x.io/mine"]}, None),
+                                    ("slow", {}, {"propagationPolicy": "Foreground"}),
+                                    ("owned", {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": owner["name"],
+                                                                    "uid": owner["uid"]}]}, None)):
+            node = self.lab.node(name)
+            node.ok("POST", "/api/v1/nodes", {"metadata": {"name": name, **meta}})
+            if name == "owned":
+                self.api.ok("DELETE", configmaps(owner["name"]))
+            else:
+                self.api.ok("DELETE", f"/api/v1/nodes/{name}", options)
+            wait_for(f"{name} to be refused", lambda n=node: n.call("GET", "/api/v1/nodes")[0] == 401)
+            self.assertEqual(node.call("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"finalizers": None}}, MERGE_PATCH)[0], 401)
+            self.api.call("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"finalizers": None}}, MERGE_PATCH)
+            wait_for(f"{name} to go", lambda n=name: self.api.call("GET", f"/api/v1/nodes/{n}")[0] == 404)
+            self.assertEqual(node.call("GET", "/api/v1/nodes")[0], 401)
+
+    def test_what_a_removed_node_watches_ends(self):
+        node = self.lab.node("spy")
+        node.ok("POST", "/api/v1/nodes", {"metadata": {"name": "spy"}})
+        start = self.api.ok("GET", configmaps())["metadata"]["resourceVersion"]
+        its, ours = (c.watch(configmaps(), resourceVersion=start, timeoutSeconds=600) for c in (node, self.api))
+        self.api.ok("DELETE", "/api/v1/nodes/spy")
+        self.assertIsNone(its.next())
+        self.api.ok("POST", configmaps(), {"metadata": {"name": "not-for-spies"}})
+        self.assertEqual(ours.next()[1]["metadata"]["name"], "not-for-spies")
+        its.close()
+        ours.close()
 
     def test_tokens_of_people(self):
         viewer, admin = self.token("--user", "eve", "--group", "ferry:viewers"), self.token(

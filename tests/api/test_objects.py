@@ -81,6 +81,13 @@ class Objects(unittest.TestCase):
         other = dict(second, metadata={"name": "up", "uid": "someone-else"})
         self.refused(409, "Conflict", "UID", "PUT", configmaps("up"), other)
         self.refused(404, "NotFound", "not found", "PUT", configmaps("absent"), {"metadata": {"name": "absent"}})
+        # custom kinds and leases are never replaced blindly
+        leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "up"}, "spec": {}}
+        for where, body in ((vmis(), vmi("up")), (leases, lease)):
+            made = self.api.ok("POST", where, body)
+            self.refused(422, "Invalid", "metadata.resourceVersion: Invalid value", "PUT", where + "/up", body)
+            self.api.ok("PUT", where + "/up", made)
         self.refused(400, "BadRequest", "does not match the name", "PUT", configmaps("up"), {"metadata": {"name": "x"}})
 
     def test_patches(self):
@@ -196,6 +203,10 @@ class Objects(unittest.TestCase):
     def test_binding(self):
         self.api.ok("POST", pods(), pod("bound"))
         target = binding("bound", "n7")
+        for wrong in ({"uid": "8a0ff1a4-0000-0000-0000-000000000000"}, {"resourceVersion": "1"}):  # another pod was looked at
+            self.assertEqual(self.api.call("POST", pods("bound") + "/binding", {
+                **target, "metadata": {"name": "bound", **wrong}})[0], 409)
+        self.assertNotIn("nodeName", self.api.ok("GET", pods("bound"))["spec"])
         answer = self.api.ok("POST", pods("bound") + "/binding", target, code=201)
         self.assertEqual(answer["status"], "Success")
         after = self.api.ok("GET", pods("bound"))
@@ -268,6 +279,13 @@ class Objects(unittest.TestCase):
         wait_for("the orphan to go", lambda: self.gone(configmaps("orphan")))
 
     @embedded_only("kube-controller-manager empties namespaces, not kube-apiserver")
+    @embedded_only("kube-controller-manager collects, not kube-apiserver")
+    def test_owners_that_are_named_later(self):
+        self.api.ok("POST", configmaps(), {"metadata": {"name": "adopted"}})
+        ref = {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "8a0ff1a4-0000-0000-0000-000000000000"}
+        self.api.ok("PATCH", configmaps("adopted"), {"metadata": {"ownerReferences": [ref]}}, MERGE_PATCH)
+        wait_for("what nobody owns to go", lambda: self.api.call("GET", configmaps("adopted"))[0] == 404)
+
     def test_namespaces(self):
         self.api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "short"}})
         self.api.ok("POST", configmaps(ns="short"), {"metadata": {"name": "a"}})

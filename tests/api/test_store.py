@@ -7,7 +7,7 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import PROGRAM, Lab, configmaps, run, vmi, vmis  # noqa: E402
+from lab import PROGRAM, Lab, configmaps, run, vmi, vmis, wait_for  # noqa: E402
 
 
 def body(name, size=0):
@@ -15,6 +15,39 @@ def body(name, size=0):
 
 
 class FullDisk(unittest.TestCase):
+    def test_what_the_server_does_by_itself_is_done_later(self):
+        """Cutting loose what a deleted object owned: not half, and without anybody asking again."""
+        lab = Lab()
+        lab.stop()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", lab.data], check=False,
+                                 capture_output=True)
+        if mounted.returncode != 0:
+            lab.start()
+            lab.close()
+            self.skipTest("cannot mount a small file system here")
+        try:
+            lab.start()
+            owner = lab.admin.ok("POST", configmaps(), body("owner"))["metadata"]
+            owned = body("owned", 500_000)
+            owned["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["uid"]}]
+            lab.admin.ok("POST", configmaps(), owned)
+            lab.stop()
+            lab.start()  # and with it an empty journal
+            free = os.statvfs(lab.data)
+            filler = os.path.join(lab.data, "filler")
+            with open(filler, "wb") as f:
+                f.write(b"x" * (free.f_bavail * free.f_frsize - 200_000))
+            lab.admin.ok("DELETE", configmaps("owner"), {"propagationPolicy": "Orphan"})
+            wait_for("it to fail", lambda: "cannot change what an object owns" in lab.log_text())
+            self.assertEqual(lab.admin.call("GET", configmaps("owner"))[0], 200)  # as long as it is owned
+            os.unlink(filler)
+            wait_for("the owner to go", lambda: lab.admin.call("GET", configmaps("owner"))[0] == 404)
+            self.assertFalse(lab.admin.ok("GET", configmaps("owned"))["metadata"].get("ownerReferences"))
+        finally:
+            lab.stop()
+            run("umount", lab.data)
+        lab.close()
+
     def test_reads_go_on_and_it_recovers(self):
         lab = Lab()
         lab.stop()

@@ -50,13 +50,34 @@ class Watches(unittest.TestCase):
         kind, found = w.next()
         self.assertEqual((kind, found["metadata"]["name"]), ("ADDED", "w-2"))
         # ceasing to match is going, matching again is coming
-        self.api.ok("PATCH", configmaps("w-2"), {"metadata": {"labels": {"watch": "no"}}}, MERGE_PATCH)
-        self.assertEqual(w.next()[0], "DELETED")
+        changed = self.api.ok("PATCH", configmaps("w-2"), {"metadata": {"labels": {"watch": "no"}}, "data": {"x": "1"}}, MERGE_PATCH)
+        kind, left = w.next()
+        self.assertEqual(kind, "DELETED")
+        # as it was when it matched, with the version of the change
+        self.assertEqual((left["metadata"]["labels"], left.get("data")), ({"watch": "initial"}, None))
+        self.assertEqual(left["metadata"]["resourceVersion"], changed["metadata"]["resourceVersion"])
         self.api.ok("PATCH", configmaps("w-2"), {"data": {"unseen": "1"}}, MERGE_PATCH)
         self.api.ok("PATCH", configmaps("w-2"), {"metadata": {"labels": {"watch": "initial"}}}, MERGE_PATCH)
         kind, back = w.next()
-        self.assertEqual((kind, back["data"]), ("ADDED", {"unseen": "1"}))
+        self.assertEqual((kind, back["data"]), ("ADDED", {"unseen": "1", "x": "1"}))
         w.close()
+
+    @embedded_only("Kubernetes sends them at times of its own")
+    def test_bookmarks(self):
+        """Every half a minute, and at the end of the stream, what a resume may begin from though nothing came."""
+        start = self.version()
+        long, short = (self.api.watch(configmaps("", "kube-node-lease"), resourceVersion=start, allowWatchBookmarks="true",
+                                      timeoutSeconds=s) for s in (600, 1))
+        silent = self.api.watch(configmaps("", "kube-node-lease"), resourceVersion=start, timeoutSeconds=1)
+        newest = int(self.api.ok("POST", vmis(), vmi("moves-on"))["metadata"]["resourceVersion"])
+        for w in (short, long):
+            kind, mark = w.next()
+            self.assertEqual((kind, mark["kind"], mark["apiVersion"]), ("BOOKMARK", "ConfigMap", "v1"))
+            self.assertGreaterEqual(int(mark["metadata"]["resourceVersion"]), newest)
+        self.assertIsNone(short.next())
+        self.assertIsNone(silent.next())
+        for w in (long, short, silent):
+            w.close()
 
     def test_one_object(self):
         start = self.version()
