@@ -1,4 +1,5 @@
 """The site's data: a disk that fills up, backups while it runs, restoring one."""
+import datetime
 import os
 import signal
 import subprocess
@@ -8,6 +9,9 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import PROGRAM, Lab, configmaps, run, vmi, vmis, wait_for  # noqa: E402
+
+
+EVENTS = "/api/v1/namespaces/default/events"
 
 
 def body(name, size=0):
@@ -77,6 +81,20 @@ class FullDisk(unittest.TestCase):
         finally:
             lab.stop()
             run("umount", lab.data)
+        lab.close()
+
+
+class OldEvents(unittest.TestCase):
+    def test_they_end_after_an_hour(self):
+        lab = Lab()
+        now = datetime.datetime.now(datetime.timezone.utc)
+        for name, minutes in (("old", 61), ("young", 58)):
+            at = (now - datetime.timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            lab.admin.ok("POST", EVENTS, {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "lastTimestamp": at})
+        lab.stop()
+        lab.start()  # looks at once, and then every minute
+        wait_for("the old one to go", lambda: lab.admin.call("GET", f"{EVENTS}/old")[0] == 404)
+        lab.admin.ok("GET", f"{EVENTS}/young")
         lab.close()
 
 

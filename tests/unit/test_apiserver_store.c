@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "api/json.h"
@@ -361,6 +363,38 @@ static void old_schemas_are_upgraded(void **state)
     assert_non_null(strstr(err.msg, "a newer program made it"));
 }
 
+/* ---- what is answered is on disk ---------------------------------------------------------------
+ */
+
+static atomic_int syncs;
+
+/* What SQLite calls: this one, because the program comes before its libraries. */
+int fdatasync(int fd)
+{
+    atomic_fetch_add(&syncs, 1);
+    return (int)syscall(SYS_fdatasync, fd);
+}
+
+int fsync(int fd)
+{
+    atomic_fetch_add(&syncs, 1);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static void every_answer_was_synced(void **state)
+{
+    struct store *s = open_store();
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int before = atomic_load(&syncs);
+
+        put(s, "synced", "x", i % 2 ? "odd" : "even");
+        assert_true(atomic_load(&syncs) > before);
+    }
+    store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +406,7 @@ int main(void)
         cmocka_unit_test(watchers_miss_nothing),
         cmocka_unit_test(writers_share_commits),
         cmocka_unit_test(old_schemas_are_upgraded),
+        cmocka_unit_test(every_answer_was_synced),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

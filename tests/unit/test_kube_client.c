@@ -395,6 +395,44 @@ static void test_events(void **state)
     kube_record(NULL, pod, KUBE_EVENT_NORMAL, "Nobody", "listens");
 }
 
+static bool last_request_has(struct server *s, const char *text)
+{
+    pthread_mutex_lock(&serving);
+    bool has = strstr(s->request, text) != NULL;
+    pthread_mutex_unlock(&serving);
+    return has;
+}
+
+/* An event that the server no longer has is not counted up but made anew. */
+static void test_event_expired(void **state)
+{
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    api_cleanup_object struct api_object *pod = NULL;
+    struct kube_recorder *r = NULL;
+
+    assert_int_equal(api_object_parse(API_KIND_POD, POD, sizeof(POD) - 1, &pod, &err), 0);
+    s->status = 201;
+    s->body = "{}";
+    assert_int_equal(kube_recorder_start(s->client, "test", NULL, &r, &err), 0);
+    kube_record(r, pod, KUBE_EVENT_NORMAL, "Hourly", "as ever");
+    for (int64_t until = ferry_now_ns() + 60 * FERRY_NS_PER_S;
+         !last_request_has(s, "Hourly") && ferry_now_ns() < until;) {
+        usleep(1000);
+    }
+    kube_record(r, pod, KUBE_EVENT_NORMAL, "Other", "to know that the first was answered");
+    for (int64_t until = ferry_now_ns() + 60 * FERRY_NS_PER_S;
+         !last_request_has(s, "Other") && ferry_now_ns() < until;) {
+        usleep(1000);
+    }
+    s->status = 404;
+    kube_record(r, pod, KUBE_EVENT_NORMAL, "Hourly", "as ever");
+    kube_recorder_stop(r);
+    assert_string_equal(s->method, "POST");
+    assert_non_null(strstr(s->request, "\"reason\":\"Hourly\""));
+    assert_non_null(strstr(s->request, "\"count\":1"));
+}
+
 /* More than a thousand moves at once: each event is written, those of one object in order. */
 static void test_event_burst(void **state)
 {
@@ -433,11 +471,11 @@ static void test_event_burst(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),      cmocka_unit_test(test_in_cluster),
-        cmocka_unit_test(test_classes),     cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_requests),    cmocka_unit_test(test_token_file),
-        cmocka_unit_test(test_conflicts),   cmocka_unit_test(test_events),
-        cmocka_unit_test(test_event_burst),
+        cmocka_unit_test(test_config),        cmocka_unit_test(test_in_cluster),
+        cmocka_unit_test(test_classes),       cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_requests),      cmocka_unit_test(test_token_file),
+        cmocka_unit_test(test_conflicts),     cmocka_unit_test(test_events),
+        cmocka_unit_test(test_event_expired), cmocka_unit_test(test_event_burst),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
