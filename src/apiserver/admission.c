@@ -209,6 +209,30 @@ static int create_pod(const struct api_resource *r, yyjson_mut_doc *doc, struct 
     return 0;
 }
 
+/* ---- config maps and secrets -------------------------------------------------------------------
+ */
+
+static int update_data(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                       struct status *st)
+{
+    static const char *const fixed[] = {"immutable", "data", "binaryData"};
+
+    for (size_t i = 0; i < 3 && api_json_bool(old, "/immutable", false); i++) {
+        yyjson_val *before = yyjson_obj_get((yyjson_val *)old, fixed[i]);
+        yyjson_mut_val *after = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), fixed[i]);
+
+        if (before || after) {
+            yyjson_mut_val *copy = before ? yyjson_val_mut_copy(doc, before) : NULL;
+
+            if (!copy || !after || !yyjson_mut_equals(copy, after)) {
+                return status_invalid(st, r, name_of(doc), fixed[i],
+                                      "Forbidden: field is immutable when `immutable` is set");
+            }
+        }
+    }
+    return 0;
+}
+
 /* ---- policies ----------------------------------------------------------------------------------
  */
 
@@ -388,6 +412,9 @@ int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson
         return update_vmi(r, old, doc, view, st);
     case API_KIND_POD:
         return update_pod(r, old, doc, st);
+    case API_KIND_CONFIG_MAP:
+    case API_KIND_SECRET:
+        return update_data(r, old, doc, st);
     default:
         if (is_policy(r) && check_policy(r, doc, st) < 0) {
             return -1;

@@ -50,7 +50,7 @@ static const struct {
     {"long", "\"type\":\"integer\",\"format\":\"int64\""},
     {"boolean", "\"type\":\"boolean\""},
     {"bytes", "\"type\":\"string\",\"format\":\"byte\""},
-    {"quantity", "\"x-kubernetes-int-or-string\":true"},
+    {"quantity", "\"x-kubernetes-int-or-string\":true,\"format\":\"quantity\""},
     {"intorstring", "\"x-kubernetes-int-or-string\":true"},
     {"time", "\"type\":\"string\",\"format\":\"date-time\""},
     {"microtime", "\"type\":\"string\",\"format\":\"date-time\""},

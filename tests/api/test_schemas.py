@@ -6,7 +6,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../kubernetes")]
-from lab import MERGE_PATCH, ON_KUBERNETES, Lab, migration, migrations, vmi, vmis  # noqa: E402
+from lab import MERGE_PATCH, ON_KUBERNETES, Lab, migration, migrations, pod, pods, vmi, vmis  # noqa: E402
 from test_crds import KEPT, REFUSED  # noqa: E402  the tables that tests/kubernetes runs against Kubernetes
 
 # Decided before the schema's own rule is reached: moves between clusters are not offered here.
@@ -56,6 +56,31 @@ class Schemas(unittest.TestCase):
         self.assertNotIn("speed", self.api.ok("POST", migrations(), with_more)["spec"])
         code, answer = self.api.call("PATCH", migrations("u1"), {"spec": {"vmiName": "v"}}, MERGE_PATCH)
         self.assertIn("update of Migration object's spec is restricted", answer["message"])
+
+    def test_core_kinds(self):
+        """What people write into manifests of core kinds, and what they cannot."""
+        small = pod("half")
+        small["spec"]["containers"][0]["resources"] = {"requests": {"cpu": 0.5, "memory": 1073741824}, "limits": {"cpu": 1.5}}
+        self.api.ok("POST", pods() + "?dryRun=All", small, code=201)
+        self.api.ok("POST", "/api/v1/namespaces/default/resourcequotas?dryRun=All", {
+            "metadata": {"name": "half"}, "spec": {"hard": {"requests.cpu": 1.5}}}, code=201)
+        secrets = "/api/v1/namespaces/default/secrets"
+        for data in ("not base64", "QUJ", "QUJD=", "=QUI", "QUI=QUJD"):
+            code, answer = self.api.call("POST", secrets, {"metadata": {"name": "odd"}, "data": {"x": data}})
+            self.assertEqual(code, 400 if ON_KUBERNETES else 422, (data, answer))
+        self.api.ok("POST", secrets, {"metadata": {"name": "even"}, "data": {"x": "QUI=", "y": "QUJD\nQUJD\n", "z": ""}})
+
+    def test_what_is_immutable(self):
+        for kind, value in (("configmaps", "a"), ("secrets", "QUJD")):
+            where = f"/api/v1/namespaces/default/{kind}"
+            self.api.ok("POST", where, {"metadata": {"name": "fixed"}, "data": {"x": value}})
+            self.api.ok("PATCH", where + "/fixed", {"immutable": True, "data": {"y": value}}, MERGE_PATCH)
+            for change in ({"data": {"x": None}}, {"data": {"z": value}}, {"immutable": None}, {"immutable": False}):
+                code, answer = self.api.call("PATCH", where + "/fixed", change, MERGE_PATCH)
+                self.assertEqual(code, 422, (change, answer))
+                self.assertIn("field is immutable when `immutable` is set", answer["message"])
+            self.api.ok("PATCH", where + "/fixed", {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
+            self.api.ok("DELETE", where + "/fixed")
 
     def test_columns_and_explain(self):
         self.api.ok("POST", "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies",
