@@ -476,6 +476,37 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *
     ferry_debug("http server", F_STR("server", s->name), F_STR("says", text));
 }
 
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* "%2F" and the like, in place. "%00" stays as it is: decoded it would end the text for everybody
+ * who reads it, and be another address than the one that was asked for. */
+static size_t unescape(void *cls, struct MHD_Connection *c, char *text)
+{
+    char *out = text;
+
+    (void)cls;
+    (void)c;
+    for (const char *in = text; *in;) {
+        int high = in[0] == '%' ? digit_of(in[1]) : -1;
+        int low = high >= 0 ? digit_of(in[2]) : -1;
+
+        if (low >= 0 && (high || low)) {
+            *out++ = (char)(high << 4 | low);
+            in += 3;
+        } else {
+            *out++ = *in++;
+        }
+    }
+    *out = '\0';
+    return (size_t)(out - text);
+}
+
 static struct MHD_Daemon *start_daemon(struct http_server *s, int listen_fd, const char *cert_pem,
                                        const char *key_pem)
 {
@@ -494,13 +525,13 @@ static struct MHD_Daemon *start_daemon(struct http_server *s, int listen_fd, con
     if (s->tls) {
         flags |= MHD_USE_TLS;
     }
-    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log,
-                            s, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED,
-                            on_completed, s, MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,
-                            MHD_OPTION_CONNECTION_LIMIT, s->max_connections,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S,
-                            MHD_OPTION_THREAD_STACK_SIZE, (size_t)(1 << 20), MHD_OPTION_ARRAY,
-                            s->tls ? tls : none, MHD_OPTION_END);
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, s,
+        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
+        NULL, MHD_OPTION_CONNECTION_LIMIT, s->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE, (size_t)(1 << 20), MHD_OPTION_ARRAY,
+        s->tls ? tls : none, MHD_OPTION_END);
 }
 
 int http_server_start(const struct http_server_config *cfg, struct http_server **ret,
