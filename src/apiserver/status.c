@@ -165,27 +165,6 @@ static const char *cause_of(const char *why)
     return "FieldValueInvalid";
 }
 
-/* Bytes of the character at `s`, or 0 when there is none that is whole. */
-static size_t character(const unsigned char *s)
-{
-    static const unsigned lowest[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t n = *s < 0x80             ? 1
-               : (*s & 0xe0) == 0xc0 ? 2
-               : (*s & 0xf0) == 0xe0 ? 3
-               : (*s & 0xf8) == 0xf0 ? 4
-                                     : 0;
-    unsigned code = n == 1 ? *s : *s & (0x7f >> n);
-
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-        code = code << 6 | (s[i] & 0x3f);
-    }
-    bool good = n > 0 && code >= lowest[n] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    return good ? n : 0;
-}
-
 /* Names come from addresses, which may hold any bytes, and long ones are cut, maybe inside a
  * character: what is left over is a question mark. */
 static yyjson_mut_val *text(yyjson_mut_doc *doc, const char *s)
@@ -193,7 +172,7 @@ static yyjson_mut_val *text(yyjson_mut_doc *doc, const char *s)
     ferry_cleanup_buf struct ferry_buf b = {0};
 
     while (*s) {
-        size_t n = character((const unsigned char *)s);
+        size_t n = ferry_utf8_len(s);
 
         ferry_buf_append(&b, n ? s : "?", n ? n : 1);
         s += n ? n : 1;

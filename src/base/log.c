@@ -41,10 +41,13 @@ static void put_quoted(struct ferry_buf *b, const char *s)
             ferry_buf_printf(b, "\\%c", c);
         } else if (c == '\n') {
             ferry_buf_puts(b, "\\n");
-        } else if (c < 0x20 || c == 0x7f) {
-            ferry_buf_printf(b, "\\u%04x", c);
+        } else if (c < 0x20 || c == 0x7f || ferry_utf8_len(s) == 0) {
+            ferry_buf_printf(b, "\\u%04x", c); /* also a byte that is no part of a character */
         } else {
-            ferry_buf_append(b, s, 1);
+            size_t n = ferry_utf8_len(s);
+
+            ferry_buf_append(b, s, n);
+            s += n - 1;
         }
     }
     ferry_buf_puts(b, "\"");

@@ -168,3 +168,24 @@ char *ferry_buf_take(struct ferry_buf *b)
     *b = (struct ferry_buf){0};
     return s;
 }
+
+size_t ferry_utf8_len(const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    static const unsigned lowest[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t n = *s < 0x80             ? 1
+               : (*s & 0xe0) == 0xc0 ? 2
+               : (*s & 0xf0) == 0xe0 ? 3
+               : (*s & 0xf8) == 0xf0 ? 4
+                                     : 0;
+    unsigned code = n == 1 ? *s : *s & (0x7f >> n);
+
+    for (size_t i = 1; i < n; i++) {
+        if ((s[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+        code = code << 6 | (s[i] & 0x3f);
+    }
+    bool good = n > 0 && code >= lowest[n] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
+    return good ? n : 0;
+}

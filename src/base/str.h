@@ -25,6 +25,8 @@ static inline bool ferry_str_empty(const char *s)
 
 bool ferry_str_starts(const char *s, const char *prefix);
 bool ferry_str_ends(const char *s, const char *suffix);
+/* Bytes of the UTF-8 character at `text`, or 0 when there is none that is whole. */
+size_t ferry_utf8_len(const char *text);
 
 /* Whole of `s` as a number in [min, max]. */
 int ferry_parse_int(const char *s, long long min, long long max, long long *ret,

@@ -150,9 +150,44 @@ static void processes(void **state)
     assert_int_equal(ferry_proc_start_time(pid), 0);
 }
 
+static void characters(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t len;
+    } cases[] = {
+        {"a", 1},
+        {"", 1},
+        {"\xc3\xa9", 2},
+        {"\xe2\x82\xac", 3},
+        {"\xf0\x9f\x98\x80", 4},
+        {"\xff", 0},
+        {"\x80", 0},
+        {"\xc3", 0},
+        {"\xc3(", 0},
+        {"\xe2\x82", 0},
+        {"\xc0\x80", 0},
+        {"\xc1\xbf", 0},
+        {"\xe0\x9f\xbf", 0},
+        {"\xed\xa0\x80", 0},
+        {"\xf4\x90\x80\x80", 0},
+        {"\xf8\x88", 0},
+        {"\xef\xbf\xbd", 3},
+        {"\xf4\x8f\xbf\xbf", 4},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (ferry_utf8_len(cases[i].text) != cases[i].len) {
+            fail_msg("case %zu: %zu", i, ferry_utf8_len(cases[i].text));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(characters),
         cmocka_unit_test(errors_carry_class_and_words),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(times),
