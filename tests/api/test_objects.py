@@ -278,7 +278,6 @@ class Objects(unittest.TestCase):
             {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "no-such-uid"}]}})
         wait_for("the orphan to go", lambda: self.gone(configmaps("orphan")))
 
-    @embedded_only("kube-controller-manager empties namespaces, not kube-apiserver")
     @embedded_only("kube-controller-manager collects, not kube-apiserver")
     def test_owners_that_are_named_later(self):
         self.api.ok("POST", configmaps(), {"metadata": {"name": "adopted"}})
@@ -286,6 +285,7 @@ class Objects(unittest.TestCase):
         self.api.ok("PATCH", configmaps("adopted"), {"metadata": {"ownerReferences": [ref]}}, MERGE_PATCH)
         wait_for("what nobody owns to go", lambda: self.api.call("GET", configmaps("adopted"))[0] == 404)
 
+    @embedded_only("kube-controller-manager empties namespaces, not kube-apiserver")
     def test_namespaces(self):
         self.api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": "short"}})
         self.api.ok("POST", configmaps(ns="short"), {"metadata": {"name": "a"}})
