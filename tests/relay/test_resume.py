@@ -124,7 +124,7 @@ class Resume(Pair):
             self.assertEqual((s["state"], s["resumes"]), ("open", 1))
             self.assertGreater(s["rttUs"], 0)
         wait_for("a rate is known", lambda: self.a.must("GET", "/v1/paths/b")["bytesPerS"] > 0)
-        self.assertEqual(self.a.must("GET", "/v1/paths/b")["state"], "up")
+        wait_for("the path to be up", lambda: self.a.must("GET", "/v1/paths/b")["state"] == "up")  # all of its streams
         self.assertEqual(self.a.must("GET", "/v1/paths/nobody")["state"], "none")
         for f in flows:
             f.finish()
