@@ -51,13 +51,12 @@ demo: all
 lint: setup
 	tools/lint
 
-bench: bench-relay bench-api bench-control bench-dataplane bench-migrate
 # Thousands of random histories of the controllers over virtual time; a failing seed is printed and replays exactly.
 SEEDS ?= 5000
 check-sim: all
 	build/tests/sim/sim --from 1 --count $(SEEDS)
 
-bench: bench-relay bench-api bench-control bench-dataplane
+bench: bench-relay bench-api bench-control bench-node bench-dataplane bench-migrate
 
 bench-relay: all
 	@scripts/setup --bench

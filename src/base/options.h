@@ -36,10 +36,19 @@ struct ferry_command {
     const char *summary; /* one or more sentences */
     const struct ferry_option *options;
     const char *epilogue; /* after the options, or NULL */
+    /* Program whose settings file these options may come from, ROOT/etc/ferry/NAME.conf (ROOT from
+     * --root when there is such an option), or NULL. Then there is --config FILE too, and an option
+     * without a value can be taken back: --FLAG=no. */
+    const char *config;
 };
 
-/* Returns the index of the first positional argument (options may stand anywhere; positionals are
- * moved to the end of argv in order), or a negative class. --help and --version print and exit 0.
+/* Stores a value where the option says; NULL = a flag that was given without one. */
+int ferry_option_store(const struct ferry_option *o, const char *value, struct ferry_error *err);
+
+/* The settings file counts first, then the command line: what is given there replaces what the file
+ * says. Returns the index of the first positional argument (options may stand anywhere; positionals
+ * are moved to the end of argv in order), or a negative class. --help and --version print and exit
+ * 0.
  */
 int ferry_options_parse(const struct ferry_command *cmd, int argc, char **argv,
                         struct ferry_error *err);

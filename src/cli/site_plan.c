@@ -285,7 +285,9 @@ struct site_daemons site_plan_daemons(const struct site_plan *p)
     server->api_sockets = true;
     server->netns = ferry_strdup(p->fabric); /* from there it reaches the nodes' own API */
     add(&d, NULL, "controller",
-        WORDS(controller, "--kubeconfig", p->controller_kubeconfig, "--embedded"))
+        /* It has no root: this host's own settings are not the site's. */
+        WORDS(controller, "--config", "/dev/null", "--kubeconfig", p->controller_kubeconfig,
+              "--embedded"))
         ->after = ferry_strdup(p->controller_kubeconfig);
     for (size_t i = 0; i < p->n_nodes; i++) {
         add_node(&d, p, &p->nodes[i]);

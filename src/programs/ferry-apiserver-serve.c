@@ -216,6 +216,7 @@ int verb_serve(int argc, char **argv)
         .summary = "Serves the Kubernetes API of a small site from a SQLite database. Makes the "
                    "site's CA and\nDATA/admin.kubeconfig when it starts.",
         .options = rows,
+        .config = PROGRAM,
         .epilogue = "Sockets passed by LISTEN_FDS are served too. See ferry-apiserver(1).",
     };
     int first = site_options_parse(&command, &o.site, argc, argv, &err);

@@ -134,6 +134,7 @@ int main(int argc, char **argv)
                    "their\nphases. It may be killed at any time; a new one goes on from what the "
                    "API holds.",
         .options = options,
+        .config = PROGRAM,
     };
     int first = ferry_options_parse(&cmd, argc, argv, &err);
 

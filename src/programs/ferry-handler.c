@@ -161,6 +161,7 @@ int main(int argc, char **argv)
         .summary = "The agent of one node: starts, watches and stops the VMs that live here, and\n"
                    "works both ends of their moves. Restarting it leaves guests and moves alone.",
         .options = options,
+        .config = PROGRAM,
     };
     int first = ferry_options_parse(&cmd, argc, argv, &err);
 

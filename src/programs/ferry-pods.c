@@ -211,6 +211,7 @@ int main(int argc, char **argv)
         .summary = "Runs the pods that are bound to this node, each in a sandbox of its own.\n"
                    "Sandboxes outlive this program and are adopted when it starts again.",
         .options = options,
+        .config = PROGRAM,
     };
     int first = ferry_options_parse(&cmd, argc, argv, &err);
 

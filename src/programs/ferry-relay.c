@@ -265,6 +265,7 @@ static int serve(int argc, char **argv, const struct relay_self *self)
             "Relays the connections of migrations between this node and others, as the node\n"
             "agent asks for on the control socket.",
         .options = options,
+        .config = program,
         .epilogue =
             "SIGTERM drains: no new moves, and the end when no stream is left; a second one\n"
             "stops at once.",

@@ -30,7 +30,7 @@ def looks_right(deb):
         assert any(n.endswith(f"/systemd/system/{unit}.service") for n in names), unit
     for page in ("ferry.1.gz", "ferry-pods.1.gz"):
         assert not shutil.which("rst2man") or f"./usr/share/man/man1/{page}" in names, page
-    for name in ("./usr/share/doc/ferry/copyright", "./usr/lib/ferry/gate/ferry.so", "./etc/ferry/apiserver.env"):
+    for name in ("./usr/share/doc/ferry/copyright", "./usr/lib/ferry/gate/ferry.so", "./etc/ferry/ferry-apiserver.conf"):
         assert any(n == name or n.endswith("/ferry/gate/ferry.so") for n in names), name
     assert not [n for n in names if "/usr/local" in n or "/home" in n], names
     fields = dict(line.split(": ", 1) for line in out("dpkg-deb", "--field", deb).splitlines() if ": " in line)
@@ -38,7 +38,8 @@ def looks_right(deb):
     assert "libc6" in fields["Depends"] and "libvirt0" in fields["Depends"], fields["Depends"]
     with tempfile.TemporaryDirectory() as d:
         out("dpkg-deb", "--control", deb, d)
-        assert open(os.path.join(d, "conffiles")).read().split() == ["/etc/ferry/apiserver.env", "/etc/ferry/controller.env"]
+        assert open(os.path.join(d, "conffiles")).read().split() == [
+            f"/etc/ferry/{unit}.conf" for unit in UNITS]
         for script in ("postinst", "prerm", "postrm"):
             out("sh", "-n", os.path.join(d, script))
 
@@ -80,12 +81,12 @@ def lives(deb, base):
     assert "ferry-relay" in there("getent", "passwd", "ferry-relay")
     assert "Usage: ferry-handler" in there("/usr/bin/ferry-handler", "--help")
     assert there("stat", "-c", "%a", "/var/lib/ferry").strip() == "711"
-    there("sh", "-c", "echo '# mine' >>/etc/ferry/apiserver.env; echo key >/var/lib/ferry/key")
+    there("sh", "-c", "echo '# mine' >>/etc/ferry/ferry-apiserver.conf; echo key >/var/lib/ferry/key")
     there("dpkg", "--install", inside)  # an upgrade: the order matters
     calls = there.calls()
     assert calls == ["daemon-reload", "reload ferry-relay", "try-restart ferry-apiserver", "try-restart ferry-controller",
                      "try-restart ferry-pods", "try-restart ferry-handler"], calls
-    assert "# mine" in there("cat", "/etc/ferry/apiserver.env")
+    assert "# mine" in there("cat", "/etc/ferry/ferry-apiserver.conf")
     there("dpkg", "--remove", "ferry")
     assert there.calls()[0] == "disable --now ferry-handler"
     assert there("sh", "-c", "ls /usr/bin/ferry* 2>/dev/null || true") == ""
