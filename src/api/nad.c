@@ -78,11 +78,49 @@ static int read_mode(yyjson_val *v, const char **ret, struct ferry_error *err)
     return mode ? wrong(err, "mode", mode, "must be bridge, private, vepa or passthru") : 0;
 }
 
+/* Fields that would have to be obeyed. */
+static int check_unsupported(yyjson_val *v, struct ferry_error *err)
+{
+    static const char *const must[][2] = {
+        {"isGateway", "the bridge gets no address from Ferry; give it one on the host"},
+        {"isDefaultGateway", "the bridge gets no address from Ferry; give it one on the host"},
+        {"ipMasq", "Ferry sets no packet filter; masquerade on the host"},
+        {"vlanTrunk", "put interfaces of the VLANs into bridges of their own"},
+        {"vlan", "a bridge's ports have no VLAN of their own here; put an interface of the VLAN "
+                 "(eth1.100) into the bridge, or use type vlan"},
+    };
+
+    for (size_t i = 0; i < sizeof(must) / sizeof(must[0]); i++) {
+        yyjson_val *f = field(v, must[i][0]);
+
+        if (f && !yyjson_is_null(f) && !yyjson_is_false(f) &&
+            !(yyjson_is_num(f) && yyjson_get_num(f) == 0) &&
+            !(yyjson_is_arr(f) && yyjson_arr_size(f) == 0)) {
+            return ferry_fail(err, FERRY_INVALID, "spec.config: %s: not supported: %s", must[i][0],
+                              must[i][1]);
+        }
+    }
+    return 0;
+}
+
+static int read_vlan(yyjson_val *v, struct api_nad *ret, struct ferry_error *err)
+{
+    int rc = read_link(v, "master", NULL, ret->link, err);
+
+    rc = rc < 0 ? rc : read_number(v, "vlanId", 1, VLAN_MAX, &ret->vlan, err);
+    return rc == 0 && ret->vlan == 0
+               ? ferry_fail(err, FERRY_INVALID, "spec.config: vlanId: must be in 1 to %d", VLAN_MAX)
+               : rc;
+}
+
 static int read_plugin(yyjson_val *v, struct api_nad *ret, struct ferry_error *err)
 {
     const char *type = text(v, "type");
-    int rc;
+    int rc = check_unsupported(v, err);
 
+    if (rc < 0) {
+        return rc;
+    }
     if (ferry_streq(type, "macvlan")) {
         ret->type = API_NAD_MACVLAN;
         rc = read_link(v, "master", NULL, ret->link, err);
@@ -90,9 +128,11 @@ static int read_plugin(yyjson_val *v, struct api_nad *ret, struct ferry_error *e
     } else if (ferry_streq(type, "bridge")) {
         ret->type = API_NAD_BRIDGE;
         rc = read_link(v, "bridge", "cni0", ret->link, err);
-        rc = rc < 0 ? rc : read_number(v, "vlan", 1, VLAN_MAX, &ret->vlan, err);
+    } else if (ferry_streq(type, "vlan")) {
+        ret->type = API_NAD_VLAN;
+        rc = read_vlan(v, ret, err);
     } else {
-        return wrong(err, "type", type, "must be macvlan or bridge");
+        return wrong(err, "type", type, "must be macvlan, vlan or bridge");
     }
     return rc < 0 ? rc : read_number(v, "mtu", MTU_MIN, MTU_MAX, &ret->mtu, err);
 }
@@ -285,18 +325,71 @@ static int read_static(yyjson_val *ipam, struct api_nad *nad, struct ferry_error
                         : ferry_fail(err, FERRY_INVALID, "spec.config: ipam.addresses is missing");
 }
 
-static int read_ipam(yyjson_val *ipam, struct api_nad *ret, struct ferry_error *err)
+/* The gateway of the first range of that family, if it has one. */
+static void default_via(const struct api_nad *nad, struct api_nad_route *r)
+{
+    for (size_t i = 0; i < nad->n_pools && !r->has_via; i++) {
+        for (size_t k = 0; k < nad->pools[i].n && !r->has_via; k++) {
+            const struct api_nad_range *range = &nad->pools[i].ranges[k];
+
+            if (range->has_gateway && api_ip_is_v4(&range->gateway) == api_ip_is_v4(&r->to.ip)) {
+                r->via = range->gateway;
+                r->has_via = true;
+            }
+        }
+    }
+}
+
+/* All managers have them alike: dst, and gw when it is not the range's gateway. */
+static int read_routes(yyjson_val *ipam, struct api_nad *nad, struct ferry_error *err)
+{
+    yyjson_arr_iter it = yyjson_arr_iter_with(field(ipam, "routes"));
+
+    for (yyjson_val *v; (v = yyjson_arr_iter_next(&it));) {
+        const char *dst = text(v, "dst"), *gw = text(v, "gw");
+        struct api_nad_route r = {.has_via = gw != NULL};
+
+        if (nad->n_routes == API_NAD_ROUTES) {
+            return ferry_fail(err, FERRY_INVALID, "spec.config: ipam.routes: more than %d",
+                              API_NAD_ROUTES);
+        }
+        if (!api_ip_parse_net(dst, &r.to)) {
+            return wrong(err, "ipam.routes[].dst", dst, "must be a network like 10.2.0.0/16");
+        }
+        if (gw && (!api_ip_parse(gw, &r.via) || api_ip_is_v4(&r.via) != api_ip_is_v4(&r.to.ip))) {
+            return wrong(err, "ipam.routes[].gw", gw, "must be an address of the same family");
+        }
+        r.to.ip = api_ip_first(&r.to);
+        default_via(nad, &r);
+        nad->routes[nad->n_routes++] = r;
+    }
+    return 0;
+}
+
+static int read_addresses(yyjson_val *ipam, struct api_nad *ret, struct ferry_error *err)
 {
     const char *type = text(ipam, "type");
 
     if (!type) {
         return 0; /* no addresses from here */
     }
+    if (ferry_streq(type, "dhcp")) {
+        return wrong(err, "ipam.type", type,
+                     "not supported: Ferry has no DHCP client; use static, host-local or "
+                     "whereabouts, or leave ipam out where addresses are given otherwise");
+    }
     return ferry_streq(type, "whereabouts")  ? read_whereabouts(ipam, ret, err)
            : ferry_streq(type, "host-local") ? read_host_local(ipam, ret, err)
            : ferry_streq(type, "static")
                ? read_static(ipam, ret, err)
                : wrong(err, "ipam.type", type, "must be static, host-local or whereabouts");
+}
+
+static int read_ipam(yyjson_val *ipam, struct api_nad *ret, struct ferry_error *err)
+{
+    int rc = read_addresses(ipam, ret, err);
+
+    return rc < 0 ? rc : read_routes(ipam, ret, err);
 }
 
 int api_nad_parse(const char *config, struct api_nad *ret, struct ferry_error *err)

@@ -1,8 +1,9 @@
 /* What a NetworkAttachmentDefinition asks for, and which of its addresses one gets. Pure.
  *
- * Known are the plugins macvlan and bridge, alone or as the first of a list of plugins, and the
- * address managers static, host-local and whereabouts, by the names of their own documentation. A
- * definition has pools: of each, a holder gets one address. */
+ * Known are the plugins macvlan, vlan and bridge, alone or as the first of a list of plugins, and
+ * the address managers static, host-local and whereabouts, by the names of their own documentation.
+ * A definition has pools: of each, a holder gets one address. What is asked for and would not be
+ * done is refused, not passed over. */
 #pragma once
 
 #include <stddef.h>
@@ -15,9 +16,16 @@ enum {
     API_NAD_RANGES = 8,   /* of one pool */
     API_NAD_EXCLUDES = 8, /* of one range */
     API_NAD_LINK_NAME = 16,
+    API_NAD_ROUTES = 8,
 };
 
-enum api_nad_type { API_NAD_MACVLAN, API_NAD_BRIDGE };
+enum api_nad_type { API_NAD_MACVLAN, API_NAD_VLAN, API_NAD_BRIDGE };
+
+struct api_nad_route {
+    struct api_ip_net to;
+    struct api_ip via; /* with has_via, else directly */
+    bool has_via;
+};
 
 struct api_nad_range {
     struct api_ip_net net;
@@ -35,12 +43,14 @@ struct api_nad_pool {
 
 struct api_nad {
     enum api_nad_type type;
-    char link[API_NAD_LINK_NAME]; /* macvlan: the interface below; bridge: its name */
+    char link[API_NAD_LINK_NAME]; /* bridge: its name; else the interface below */
     const char *mode;             /* of a macvlan, static */
     int mtu;                      /* 0 = not said */
-    int vlan;                     /* on the bridge's port; 0 = none */
+    int vlan;                     /* of a vlan, its number */
     struct api_nad_pool pools[API_NAD_POOLS];
     size_t n_pools;
+    struct api_nad_route routes[API_NAD_ROUTES];
+    size_t n_routes;
 };
 
 /* `config` is the JSON text of spec.config. -FERRY_INVALID names the field. */

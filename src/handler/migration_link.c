@@ -1,5 +1,6 @@
 #include "handler/migration_link.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "api/object.h"
 
 #define ALIAS "ferry:"
+
+enum { V4_PREFIX = 96 };
 
 static void read_addresses(yyjson_val *list, struct migration_link_seen *ret)
 {
@@ -47,13 +50,53 @@ int migration_link_parse(const char *json, size_t len, struct migration_link_see
     return 0;
 }
 
-/* What the link is made from, in one word. */
+int migration_link_check(const struct api_nad *nad, struct ferry_error *err)
+{
+    if (nad->n_pools == 0) {
+        return ferry_fail(err, FERRY_INVALID, "spec.config: ipam is missing");
+    }
+    for (size_t i = 0; i < nad->n_routes; i++) {
+        const struct api_ip_net *to = &nad->routes[i].to;
+
+        if (to->prefix == (api_ip_is_v4(&to->ip) ? V4_PREFIX : 0)) {
+            return ferry_fail(
+                err, FERRY_INVALID,
+                "spec.config: ipam.routes[].dst: a default route would take all other "
+                "traffic of the node; name the networks of the other nodes");
+        }
+    }
+    return 0;
+}
+
+static void route(const struct api_nad_route *r, const char *dev, struct ferry_buf *ret)
+{
+    char to[API_IP_TEXT], via[API_IP_TEXT];
+
+    ferry_buf_printf(ret, "route replace %s %s%s%sdev %s\n", api_ip_net_text(&r->to, to),
+                     r->has_via ? "via " : "", r->has_via ? api_ip_text(&r->via, via) : "",
+                     r->has_via ? " " : "", dev);
+}
+
+/* What the link is made from, in one word: with routes a number for them, so that others come with
+ * another link. */
 static void alias_of(const struct api_nad *nad, char ret[MIGRATION_LINK_ALIAS])
 {
-    bool macvlan = nad->type == API_NAD_MACVLAN;
+    static const char *const types[] = {
+        [API_NAD_MACVLAN] = "macvlan", [API_NAD_VLAN] = "vlan", [API_NAD_BRIDGE] = "bridge"};
+    int n = snprintf(ret, MIGRATION_LINK_ALIAS, ALIAS "%s:%s:%s:%d:%d", types[nad->type], nad->link,
+                     nad->type == API_NAD_MACVLAN ? nad->mode : "", nad->mtu, nad->vlan);
+    ferry_cleanup_buf struct ferry_buf routes = {0};
+    uint32_t h = UINT32_C(2166136261);
 
-    snprintf(ret, MIGRATION_LINK_ALIAS, ALIAS "%s:%s:%s:%d:%d", macvlan ? "macvlan" : "bridge",
-             nad->link, macvlan ? nad->mode : "", nad->mtu, nad->vlan);
+    for (size_t i = 0; i < nad->n_routes; i++) {
+        route(&nad->routes[i], "", &routes);
+    }
+    for (size_t i = 0; i < routes.len; i++) {
+        h = (h ^ (unsigned char)routes.data[i]) * UINT32_C(16777619);
+    }
+    if (nad->n_routes && n > 0 && n < MIGRATION_LINK_ALIAS) {
+        snprintf(ret + n, (size_t)(MIGRATION_LINK_ALIAS - n), ":%08x", h);
+    }
 }
 
 static void make(const struct migration_link_wanted *w, const char *alias, struct ferry_buf *ret)
@@ -63,6 +106,9 @@ static void make(const struct migration_link_wanted *w, const char *alias, struc
     if (nad->type == API_NAD_MACVLAN) {
         ferry_buf_printf(ret, "link add link %s name %s type macvlan mode %s\n", nad->link, w->name,
                          nad->mode);
+    } else if (nad->type == API_NAD_VLAN) {
+        ferry_buf_printf(ret, "link add link %s name %s type vlan id %d\n", nad->link, w->name,
+                         nad->vlan);
     } else {
         if (!w->bridge_exists) {
             ferry_buf_printf(ret, "link add name %s type bridge\nlink set dev %s up\n", nad->link,
@@ -129,8 +175,14 @@ void migration_link_plan(const struct migration_link_seen *seen,
     if (!seen->exists) {
         make(wanted, alias, ret);
     }
+    size_t before = ret->len;
     address(seen, wanted, ret);
     if (!seen->up) {
         ferry_buf_printf(ret, "link set dev %s up\n", wanted->name);
+    }
+    bool changed = ret->len > before;
+    /* They went with the address or the link. */
+    for (size_t i = 0; changed && i < wanted->nad->n_routes; i++) {
+        route(&wanted->nad->routes[i], wanted->name, ret);
     }
 }

@@ -29,6 +29,9 @@ struct migration_link_wanted {
     bool bridge_exists; /* that of a bridge definition */
 };
 
+/* What a network may ask for that this interface cannot give; -FERRY_INVALID names the field. */
+int migration_link_check(const struct api_nad *nad, struct ferry_error *err);
+
 /* Commands of iproute2, one per line without the word "ip"; empty when all is well. */
 void migration_link_plan(const struct migration_link_seen *seen,
                          const struct migration_link_wanted *wanted, struct ferry_buf *ret);

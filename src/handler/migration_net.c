@@ -103,8 +103,8 @@ static int definition(struct migration_net *m, const char *network, struct api_n
                           network);
     }
     int rc = api_nad_parse(nad->u.network.config, ret, err);
-    if (rc == 0 && ret->n_pools == 0) {
-        rc = ferry_fail(err, FERRY_INVALID, "spec.config: ipam is missing");
+    if (rc == 0) {
+        rc = migration_link_check(ret, err);
     }
     return rc < 0 ? ferry_wrap(err, "NetworkAttachmentDefinition %s", network) : 0;
 }

@@ -17,6 +17,17 @@
     "link add link eth1 name migration0 type macvlan mode bridge\n"                                \
     "link set dev migration0 alias " OURS "\n"
 
+/* One by the range's gateway, one by its own, one of a family without any. */
+#define ROUTED                                                                                     \
+    "{\"type\":\"macvlan\",\"master\":\"eth1\",\"ipam\":{\"type\":\"whereabouts\",\"range\":"      \
+    "\"10.1.1.0/24\",\"gateway\":\"10.1.1.1\",\"routes\":[{\"dst\":\"10.2.7.7/16\"},{\"dst\":"     \
+    "\"10.3.0.0/16\",\"gw\":\"10.1.1.9\"},{\"dst\":\"fd00::/64\"}]}}"
+#define ROUTES                                                                                     \
+    "route replace 10.2.0.0/16 via 10.1.1.1 dev migration0\n"                                      \
+    "route replace 10.3.0.0/16 via 10.1.1.9 dev migration0\n"                                      \
+    "route replace fd00::/64 dev migration0\n"
+#define ROUTED_ALIAS OURS ":59d94d1b"
+
 static void plans(void **state)
 {
     static const struct {
@@ -40,6 +51,29 @@ static void plans(void **state)
         {"somebody else's is used as it is", SEEN("", UP, AT("10.9.9.9")), MACVLAN, "10.1.1.5/24",
          false, ""},
         {"somebody else's stays", SEEN("", UP, AT("10.9.9.9")), NULL, NULL, false, ""},
+        {"a VLAN", "[]", "{\"type\":\"vlan\",\"master\":\"eth1\",\"vlanId\":100}", "10.1.1.5/24",
+         false,
+         "link add link eth1 name migration0 type vlan id 100\n"
+         "link set dev migration0 alias ferry:vlan:eth1::0:100\n"
+         "addr add 10.1.1.5/24 dev migration0\nlink set dev migration0 up\n"},
+        {"another VLAN", SEEN("ferry:vlan:eth1::0:100", UP, AT("10.1.1.5")),
+         "{\"type\":\"vlan\",\"master\":\"eth1\",\"vlanId\":101}", "10.1.1.5/24", false,
+         "link del dev migration0\nlink add link eth1 name migration0 type vlan id 101\n"
+         "link set dev migration0 alias ferry:vlan:eth1::0:101\n"
+         "addr add 10.1.1.5/24 dev migration0\nlink set dev migration0 up\n"},
+        {"routes, after the address and the link", "[]", ROUTED, "10.1.1.5/24", false,
+         "link add link eth1 name migration0 type macvlan mode bridge\n"
+         "link set dev migration0 alias " ROUTED_ALIAS "\n"
+         "addr add 10.1.1.5/24 dev migration0\nlink set dev migration0 up\n" ROUTES},
+        {"routes that are there", SEEN(ROUTED_ALIAS, UP, AT("10.1.1.5")), ROUTED, "10.1.1.5/24",
+         false, ""},
+        {"routes go with an address", SEEN(ROUTED_ALIAS, UP, AT("10.1.1.5")), ROUTED, "10.1.1.6/24",
+         false,
+         "addr add 10.1.1.6/24 dev migration0\naddr del 10.1.1.5/24 dev migration0\n" ROUTES},
+        {"other routes, another link", SEEN(OURS, UP, AT("10.1.1.5")), ROUTED, "10.1.1.5/24", false,
+         "link del dev migration0\nlink add link eth1 name migration0 type macvlan mode bridge\n"
+         "link set dev migration0 alias " ROUTED_ALIAS "\n"
+         "addr add 10.1.1.5/24 dev migration0\nlink set dev migration0 up\n" ROUTES},
         {"no longer asked for", SEEN(OURS, UP, AT("10.1.1.5")), NULL, NULL, false,
          "link del dev migration0\n"},
         {"made from something else", SEEN("ferry:macvlan:eth2:bridge:0:0", UP, AT("10.1.1.5")),
@@ -78,6 +112,34 @@ static void plans(void **state)
     }
 }
 
+/* What would do harm on a node, though it may be right for a guest. */
+static void checks(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{\"type\":\"bridge\"}", "ipam is missing"},
+        {"{\"type\":\"bridge\",\"ipam\":{\"type\":\"whereabouts\",\"range\":\"10.1.1.0/"
+         "24\",\"routes\":["
+         "{\"dst\":\"0.0.0.0/0\"}]}}",
+         "default route"},
+        {"{\"type\":\"bridge\",\"ipam\":{\"type\":\"whereabouts\",\"range\":\"10.1.1.0/"
+         "24\",\"routes\":["
+         "{\"dst\":\"::/0\",\"gw\":\"fd00::1\"}]}}",
+         "default route"},
+        {ROUTED, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ferry_error err = {0};
+        struct api_nad nad;
+
+        assert_int_equal(api_nad_parse(cases[i][0], &nad, NULL), 0);
+        int rc = migration_link_check(&nad, &err);
+        assert_int_equal(rc == 0, cases[i][1] == NULL);
+        assert_true(rc == 0 || strstr(err.msg, cases[i][1]));
+    }
+}
+
 static void no_bridge_yet(void **state)
 {
     ferry_cleanup_buf struct ferry_buf out = {0};
@@ -107,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans),
+        cmocka_unit_test(checks),
         cmocka_unit_test(no_bridge_yet),
         cmocka_unit_test(nonsense),
     };
