@@ -22,8 +22,10 @@ def sh(*words, **more):
 
 
 class Hosts:
-    def __init__(self, bin_dir, names):
+    def __init__(self, bin_dir, names, six=False):
         self.bin = bin_dir
+        self.net = "fd79::%d" if six else "10.79.0.%d"
+        self.api_at = (f"[{self.net}]:6443" if six else f"{self.net}:6443") % 1
         self.base = tempfile.mkdtemp(prefix="ferry-join-")
         os.chmod(self.base, 0o711)
         self.names = names
@@ -31,7 +33,7 @@ class Hosts:
         self.hub = TAG + "h"
         sh("ip", "netns", "add", self.hub)
         sh("ip", "-n", self.hub, "link", "add", "name", "hub0", "type", "bridge")
-        sh("ip", "-n", self.hub, "addr", "add", "10.79.0.1/24", "dev", "hub0")
+        sh("ip", "-n", self.hub, "addr", "add", self.host(1), "dev", "hub0", *self.at_once())
         for dev in ("lo", "hub0"):
             sh("ip", "-n", self.hub, "link", "set", dev, "up")
         for i, name in enumerate(names):
@@ -39,9 +41,15 @@ class Hosts:
             sh("ip", "netns", "add", ns)
             sh("ip", "-n", self.hub, "link", "add", f"p{i}", "type", "veth", "peer", "name", "eth0", "netns", ns)
             sh("ip", "-n", self.hub, "link", "set", f"p{i}", "master", "hub0", "up")
-            sh("ip", "-n", ns, "addr", "add", f"10.79.0.{11 + i}/24", "dev", "eth0")
+            sh("ip", "-n", ns, "addr", "add", self.host(11 + i), "dev", "eth0", *self.at_once())
             for dev in ("lo", "eth0"):
                 sh("ip", "-n", ns, "link", "set", dev, "up")
+
+    def host(self, number):
+        return self.net % number + ("/64" if ":" in self.net else "/24")
+
+    def at_once(self):
+        return ["nodad"] if ":" in self.net else []
 
     def netns(self, name):
         return TAG + name
@@ -69,7 +77,7 @@ class Hosts:
         return done.stdout
 
     def serve(self):
-        self.start(self.hub, "api", "ferry-apiserver", "serve", "--root", self.root("api"), "--listen", "10.79.0.1:6443",
+        self.start(self.hub, "api", "ferry-apiserver", "serve", "--root", self.root("api"), "--listen", self.api_at,
                    "--listen", "127.0.0.1:6443")
         config = os.path.join(self.root("api"), "var/lib/ferry/controller.kubeconfig")
         wait_for("the API server", lambda: os.path.exists(os.path.join(self.root("api"), "var/lib/ferry/admin.kubeconfig")) and
@@ -79,19 +87,24 @@ class Hosts:
         self.start(self.hub, "controller", "ferry-controller", "--kubeconfig", config, "--embedded")
 
     def join(self, name, token, *more, stdin=None):
-        return self.run(self.netns(name), "join", "10.79.0.1:6443", "--node", name, "--root", self.root(name), "--token", token,
+        return self.run(self.netns(name), "join", self.api_at, "--node", name, "--root", self.root(name), "--token", token,
                         *more, stdin=stdin)
 
-    def start_node(self, name):
+    def kubectl(self, *args):
+        config = os.path.join(self.root("api"), "var/lib/ferry/admin.kubeconfig")
+        return sh("ip", "netns", "exec", self.hub, "kubectl", "--kubeconfig", config, *args, stdout=subprocess.PIPE, timeout=60).stdout
+
+    def start_node(self, name, address=None):
         """What the systemd units do."""
         environment = dict(line.split("=", 1) for line in open(os.path.join(self.root(name), "etc/ferry/node.env")).read().split("\n")
                            if line and not line.startswith("#"))
-        assert environment["FERRY_NODE"] == name
+        assert environment["FERRY_NODE"] == name and environment["FERRY_NODE_ADDRESS"] == (address or environment["FERRY_NODE_ADDRESS"])
         root = ["--root", self.root(name), "--node", name]
+        with open(os.path.join(self.root(name), "etc/ferry/ferry-handler.conf"), "w") as f:  # as an operator may
+            f.write("# with every look, so that a move meets it, too\nrenew-at = 0\nnode-address = 192.0.2.1\n")
         self.start(self.netns(name), name, "ferry-relay", "serve", *root)
         self.start(self.netns(name), name, "ferry-pods", *root)
-        self.start(self.netns(name), name, "ferry-handler", *root, "--node-address", environment["FERRY_NODE_ADDRESS"],
-                   "--renew-at", "0")  # with every look, so that a move meets it, too
+        self.start(self.netns(name), name, "ferry-handler", *root, "--node-address", environment["FERRY_NODE_ADDRESS"])
 
     def certificate(self, name, which):
         with open(os.path.join(self.root(name), "var/lib/ferry/pki", which + ".crt")) as f:
@@ -160,6 +173,33 @@ def test_join(bin_dir):
         hosts.close(failed)
 
 
+def test_join_ipv6(bin_dir):
+    """Everything over IPv6: the API, the nodes' addresses, the paths of moves, the node API behind the API server."""
+    hosts = Hosts(bin_dir, ["one", "two"], six=True)
+    failed = True
+    try:
+        hosts.serve()
+        for i, name in enumerate(hosts.names):
+            token = hosts.ferry("token", "create", name).strip()
+            done = hosts.join(name, "-", stdin=token)
+            assert done.returncode == 0, done.stderr
+            hosts.start_node(name, f"fd79::{11 + i}")
+        wait_for("both nodes to be ready", lambda: hosts.nodes() == {"one": True, "two": True}, 90)
+        hosts.ferry("vm", "create", "vm", "--memory", "64Mi", "--wait")
+        for _ in range(2):
+            done = hosts.ferry("migrate", "vm", "--watch")
+            assert "moved from" in done, done
+            vmi = json.loads(hosts.kubectl("get", "vmi", "vm", "-o", "json"))
+            address = vmi["status"]["migrationState"]["targetNodeAddress"]
+            assert address in ("fd79::11", "fd79::12"), address
+        metrics = hosts.kubectl("get", "--raw", "/api/v1/nodes/one/proxy/metrics")
+        assert "ferry_" in metrics, metrics[:300]
+        hosts.ferry("vm", "delete", "vm", "--wait")
+        failed = False
+    finally:
+        hosts.close(failed)
+
+
 def check_tokens(hosts):
     token = hosts.ferry("token", "create", "one").strip()
     secret, pin = token.split(":")
@@ -192,6 +232,39 @@ def check_renewal(hosts, joined):
     assert all(hosts.nodes().values()), hosts.nodes()
 
 
+def check_other_doors(hosts, here, removed):
+    """The removed node's certificates at another node's API and relay: neither lets it in."""
+    pki = os.path.join(hosts.root(removed), "var/lib/ferry/pki")
+    node = json.loads(hosts.kubectl("get", "node", here, "-o", "json"))
+    port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    address = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
+
+    def curl(which, url, *more):
+        return subprocess.run(["ip", "netns", "exec", hosts.netns(removed), "curl", "-sS", "--max-time", "20", "--cacert", f"{pki}/ca.crt",
+                               "--cert", f"{pki}/{which}.crt", "--key", f"{pki}/{which}.key", "-w", "%{http_code}", *more, url],
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    for which in ("node", "relay"):
+        done = curl(which, f"https://{address}:{port}/v1/paths", "--insecure")
+        assert done.stdout.endswith("403") or done.stdout.endswith("401") or done.returncode != 0, (which, done.stdout)
+    # A listener for a move from a node that there is: the removed one is not that.
+    control = os.path.join(hosts.root(here), "run/ferry/relay.sock")
+    body = json.dumps({"move": "11111111-1111-4111-8111-111111111111", "generation": 1, "sourceNode": here, "bind": address, "tls": "ferry",
+                       "resumeWindowS": 10, "channels": [{"logical": 0, "unix": "/nonexistent/x.sock"}]})
+    made = json.loads(sh("curl", "-sS", "--max-time", "20", "--unix-socket", control, "-X", "PUT", "-d", body, "http://relay/v1/targets/test",
+                         stdout=subprocess.PIPE).stdout)
+    port = next(iter(made["ports"]))
+    before = os.path.getsize(hosts.log(here))
+    subprocess.run(["ip", "netns", "exec", hosts.netns(removed), "openssl", "s_client", "-connect", f"{address}:{port}", "-alpn", "ferry/1",
+                           "-CAfile", f"{pki}/ca.crt", "-cert", f"{pki}/relay.crt", "-key", f"{pki}/relay.key", "-tls1_3"],
+                          input="", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    def says():
+        with open(hosts.log(here)) as f:
+            f.seek(before)
+            return [line for line in f if "names the wrong node" in line and f"node '{removed}'" in line]
+    wait_for("the relay to refuse it", says, 30)
+    sh("curl", "-sS", "--max-time", "20", "--unix-socket", control, "-X", "DELETE", "http://relay/v1/targets/test", stdout=subprocess.PIPE)
+
+
 def check_removal(hosts):
     """A node with a VM stays unless forced; a removed one is refused everywhere and may join again."""
     here = next(word for word in hosts.ferry("vm", "list").split() if word in hosts.names)
@@ -202,6 +275,7 @@ def check_removal(hosts):
     config = os.path.join(hosts.root(other), "var/lib/ferry/node.kubeconfig")
     done = hosts.run(hosts.netns(other), "node", "list", "--kubeconfig", config)
     refused(done, "removed")
+    check_other_doors(hosts, here, other)
     # Nor does it get new ones: what was removed does not renew itself back in.
     stays = hosts.certificate(other, "node")
     wait_for("a renewal to be refused", lambda: "certificates were not renewed" in open(hosts.log(other)).read(), 120)
