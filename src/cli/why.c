@@ -98,7 +98,11 @@ static void pod_pending(const struct why_view *v, struct why_link *l)
     int64_t age_ms = v->now_ms - pod->meta.created_ms;
     char age[PROGRESS_TEXT];
 
-    if (c && ferry_streq(c->status, "False")) {
+    ferry_cleanup_free char *cpu = why_cpu_trouble(v);
+    if (c && ferry_streq(c->status, "False") && cpu) {
+        why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name, cpu);
+        why_remedy(l, "add a node with that CPU; a VM with a named CPU model can go to more nodes");
+    } else if (c && ferry_streq(c->status, "False")) {
         why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name,
                 why_text_or(c->message, "no more is known"));
         why_remedy(l, "make room on a node, or uncordon one ('ferry node list')");

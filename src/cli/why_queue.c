@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/messages.h"
 #include "api/object.h"
+#include "base/str.h"
 #include "cli/why_case.h"
 
 static const struct {
@@ -35,6 +37,16 @@ static const struct {
     {"PathAway", "path", WHY_BROKEN,
      "bring back the network between the two nodes; the move goes on by itself"},
 };
+
+char *why_cpu_trouble(const struct why_view *v)
+{
+    const char *text = api_map_get(&v->migration->meta.annotations, "ferry.io/queue");
+    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    const char *message = doc ? api_json_str(yyjson_doc_get_root(doc), "/message") : NULL;
+    const char *cpu = message ? strstr(message, API_NO_NODE_WITH_CPU) : NULL;
+
+    return cpu ? ferry_strdup(cpu) : NULL;
+}
 
 /* Whether the controller says that the move waits at this link; then `l` says it, too. */
 bool why_queued_at(const struct why_view *v, const char *link, struct why_link *l)

@@ -7,6 +7,7 @@
 
 #include "api/json.h"
 #include "base/str.h"
+#include "control/cpu_fit.h"
 #include "control/facts.h"
 #include "control/migration_case.h"
 #include "control/migration_patch.h"
@@ -161,16 +162,33 @@ static int64_t timeout_s(const struct migration_case *d, const char *annotation,
     return text && ferry_parse_int(text, 0, 1000000, &n, NULL) == 0 ? n : standard;
 }
 
+/* Which nodes lack what of the CPU that the guest has seen; NULL when that is not it. */
+static char *cpu_trouble(const struct migration_case *d)
+{
+    return cpu_fit_trouble(d->target, d->view->nodes, d->view->n_nodes,
+                           d->vmi ? d->vmi->node_name : NULL);
+}
+
+/* The scheduler counts nodes; what they lack of the CPU is worth its words. */
+static char *homeless_text(const struct migration_case *d, const char *message)
+{
+    ferry_cleanup_free char *cpu = cpu_trouble(d);
+
+    message = message ? message : "";
+    return cpu ? ferry_asprintf("%s; %s", message, cpu) : ferry_strdup(message);
+}
+
 /* Of a CPU that no other node has, the VM's owner has to hear. */
 static void tell_unschedulable(struct migration_case *d, const char *why)
 {
     const struct migration_view *v = d->view;
+    ferry_cleanup_free char *cpu = cpu_trouble(d);
 
     plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING, "migrationTargetPodUnschedulable",
                "%s", why);
     if (pending_lacks_cpu(d->target, v->nodes, v->n_nodes, d->vmi->node_name)) {
         plan_event(d->plan, v->vmi, KUBE_EVENT_WARNING, "NoSuitableNodesForHostModelMigration",
-                   "no other node has the CPU model and features that the guest has seen");
+                   "%s", cpu ? cpu : "there is no other node");
     }
 }
 
@@ -186,7 +204,7 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
     const struct migration_settings *s = d->view->settings;
     const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
     bool homeless = c && ferry_streq(c->status, "False");
-    const char *why = homeless && c->message ? c->message : "";
+    ferry_cleanup_free char *why = homeless ? homeless_text(d, c->message) : ferry_strdup("");
     int64_t unschedulable_s =
         timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT, s->unschedulable_timeout_s);
     int64_t pending_s = timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s);
@@ -207,7 +225,7 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
     }
     int64_t limit_s = homeless && unschedulable_s < pending_s ? unschedulable_s : pending_s;
     struct migration_wait wait = {
-        .reason = homeless ? pending_reason(why) : "TargetPodPending",
+        .reason = homeless ? pending_reason(c->message ? c->message : "") : "TargetPodPending",
         .message = homeless ? why : "the target pod is starting",
         .blocker = pod->meta.name,
         .deadline_ms = pod->meta.created_ms + limit_s * 1000,

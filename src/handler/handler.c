@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "handler/cpu_probe.h"
 #include "handler/heartbeat.h"
 #include "handler/launcher_client.h"
 #include "handler/look.h"
@@ -56,6 +57,7 @@ struct handler {
     struct kube_queue *queue;
     struct kube_workers *workers;
     struct heartbeat *heartbeat;
+    struct cpu_probe *cpu;
     struct migration_net *network;
     char network_told[MIGRATION_NET_TEXT]; /* its trouble; the key's worker's own */
     struct handler_config cfg;
@@ -372,6 +374,14 @@ static int follow_network(struct handler *h, struct kube_again *again)
     return 0;
 }
 
+static void on_cpu(void *ctx, const struct node_cpu *cpu)
+{
+    struct handler *h = ctx;
+
+    heartbeat_set_cpu(h->heartbeat, cpu);
+    heartbeat_hurry(h->heartbeat);
+}
+
 static int reconcile(void *ctx, const char *key, struct kube_again *again, struct ferry_error *err)
 {
     return ferry_streq(key, SWEEP)     ? sweep(ctx, again)
@@ -464,6 +474,12 @@ static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *er
                                                         .api_port = node_api_port(h->api)},
                              &h->heartbeat, err);
     }
+    if (rc == 0) {
+        rc = cpu_probe_start(
+            &(struct cpu_probe_config){
+                .launcher = h->cfg.launcher, .cache = h->cfg.cpu_cache, .news = on_cpu, .ctx = h},
+            &h->cpu, err);
+    }
     struct kube_informer *all[] = {h->pods, h->here, h->coming};
     for (size_t i = 0; i < 3 && rc == 0; i++) {
         rc = await_api(all[i], stopping, err);
@@ -528,7 +544,9 @@ void handler_stop(struct handler *h)
     for (size_t i = 0; i < 3; i++) {
         kube_informer_stop(all[i]);
     }
+    cpu_probe_stop(h->cpu);
     heartbeat_stop(h->heartbeat);
+    cpu_probe_free(h->cpu); /* after those who read it */
     migration_net_stop(h->network);
     kube_recorder_stop(h->node.recorder);
     kube_queue_free(h->queue);

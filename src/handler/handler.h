@@ -14,8 +14,9 @@ struct handler_config {
     const char *records_dir, *pki_dir;
     const char *api_socket; /* handler.sock */
     const char *kubeconfig;
-    int renew_percent;   /* of a certificate's life, then it is renewed */
-    int api_port;        /* of the node API; 0 = any that is free */
+    const char *launcher, *cpu_cache; /* program that is asked about the CPU, and the answer kept */
+    int renew_percent;                /* of a certificate's life, then it is renewed */
+    int api_port;                     /* of the node API; 0 = any that is free */
     int resume_window_s; /* how long a move's streams are held while their path is away */
 };
 

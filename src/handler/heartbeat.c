@@ -30,10 +30,11 @@ struct heartbeat {
     struct utsname kernel;
     char *os_image;
     pthread_t thread;
-    pthread_mutex_t lock; /* guards `stopping`, `hurry` and `port` */
+    pthread_mutex_t lock; /* guards `stopping`, `hurry`, `port` and `cpu` */
     pthread_cond_t wake;
     bool stopping, hurry;
     int port;
+    const struct node_cpu *cpu;
 };
 
 /* PRETTY_NAME of os-release, or "Linux". */
@@ -96,6 +97,7 @@ static int beat_once(void *ctx, struct ferry_error *err)
     h->facts.migration_trouble = trouble;
     pthread_mutex_lock(&h->lock);
     h->facts.api_port = h->port;
+    h->facts.cpu = h->cpu;
     pthread_mutex_unlock(&h->lock);
     int rc = get_or_create(h, &node, err);
 
@@ -211,6 +213,13 @@ void heartbeat_hurry(struct heartbeat *h)
     pthread_mutex_lock(&h->lock);
     h->hurry = true;
     pthread_cond_broadcast(&h->wake);
+    pthread_mutex_unlock(&h->lock);
+}
+
+void heartbeat_set_cpu(struct heartbeat *h, const struct node_cpu *cpu)
+{
+    pthread_mutex_lock(&h->lock);
+    h->cpu = cpu;
     pthread_mutex_unlock(&h->lock);
 }
 

@@ -77,6 +77,25 @@ static void put_or_clear(struct api_patch *p, const struct api_meta *meta, bool 
     }
 }
 
+/* Those of an earlier CPU, QEMU or libvirt go. */
+static void put_cpu(struct api_patch *p, const struct api_meta *meta, bool *made,
+                    const struct node_cpu *cpu)
+{
+    for (size_t i = 0; i < cpu->n; i++) {
+        put_in_map(p, &meta->labels, made, "/metadata/labels", cpu->labels[i], "true");
+    }
+    for (size_t i = 0; i < meta->labels.n; i++) {
+        const char *key = meta->labels.items[i].key;
+
+        if (node_cpu_is_kind(key) && !node_cpu_has(cpu, key)) {
+            ferry_cleanup_free char *escaped = api_pointer_escape(key);
+            ferry_cleanup_free char *path = ferry_asprintf("/metadata/labels/%s", escaped);
+
+            api_patch_remove(p, path);
+        }
+    }
+}
+
 struct api_patch *node_report_metadata(const struct api_object *node, const struct node_facts *f,
                                        int64_t now_ms)
 {
@@ -90,6 +109,9 @@ struct api_patch *node_report_metadata(const struct api_object *node, const stru
     labels_of(f, labels);
     for (size_t i = 0; i < LABELS; i++) {
         put_in_map(p, &meta->labels, &made, "/metadata/labels", labels[i].key, labels[i].value);
+    }
+    if (f->cpu) {
+        put_cpu(p, meta, &made, f->cpu);
     }
     made = false;
     put_in_map(p, &meta->annotations, &made, "/metadata/annotations", ANNOTATION_HEARTBEAT,

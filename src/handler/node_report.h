@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "api/object.h"
+#include "handler/node_cpu.h"
 
 struct node_facts {
     const char *name, *address;
@@ -13,7 +14,8 @@ struct node_facts {
     const char *migration_address; /* "" = none that could be used */
     /* The definition that it is from, and what keeps it from being used; "" = none. */
     const char *migration_network, *migration_trouble;
-    int api_port; /* 0 = the node API is not served */
+    int api_port;               /* 0 = the node API is not served */
+    const struct node_cpu *cpu; /* NULL = not known yet: what the node says stays */
 };
 
 /* Manifest to create the Node with; JSON, the caller's. */

@@ -10,7 +10,7 @@
 #include "launcher/xml_write.h"
 
 #define BUILTIN_IMAGE "ferry.io/builtin"
-#define MACHINE_PC "pc-i440fx-10.0"
+#define MACHINE_PC DOMAIN_XML_MACHINE
 #define MACHINE_Q35 "pc-q35-10.0"
 #define CPU_EMULATED "qemu64"
 #define CPU_NATIVE "host-model"
@@ -330,13 +330,14 @@ static int write_cpu(struct xml_write *x, const struct api_vmi *vmi, bool kvm,
         return -(int)FERRY_INVALID;
     }
     model = model ? model : kvm ? CPU_NATIVE : CPU_EMULATED;
-    bool of_host = ferry_streq(model, "host-model") || ferry_streq(model, "host-passthrough");
+    bool of_host = ferry_streq(model, CPU_NATIVE) || ferry_streq(model, "host-passthrough");
     if (!is_word(model, "-_.")) {
         return fail_field(err, "/domain/cpu/model", "is not the name of a CPU model");
     }
-    if (of_host && !kvm) {
+    if (ferry_streq(model, "host-passthrough") && !kvm) {
         return fail_field(err, "/domain/cpu/model",
-                          "the host's CPU can be had with KVM only; name a model, e.g. qemu64");
+                          "the host's CPU can be had with KVM only; host-model is the nearest "
+                          "that emulation has");
     }
     xml_write_start(x, "cpu");
     xml_write_attribute(x, "mode", of_host ? model : "custom");

@@ -10,6 +10,9 @@
 #include "api/kinds.h"
 #include "base/error.h"
 
+/* The machine of a VMI that names none. */
+#define DOMAIN_XML_MACHINE "pc-i440fx-10.0"
+
 struct domain_xml_options {
     bool kvm;                /* domain type kvm; else emulation */
     const char *emulator;    /* QEMU's path */

@@ -2,6 +2,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -79,6 +81,16 @@ static int lock_root(const char *dir, struct ferry_error *err)
     return ferry_take_fd(&fd);
 }
 
+/* The launcher as it is installed, beside this program. */
+static char *find_launcher(void)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[n < 0 ? 0 : n] = '\0';
+    return ferry_asprintf("%s/ferry-launcher", dirname(self));
+}
+
 static bool stop_asked(void)
 {
     static bool asked;
@@ -98,6 +110,8 @@ static int run(const struct settings *s, struct ferry_error *err)
     ferry_cleanup_free char *kubeconfig =
         s->kubeconfig ? ferry_strdup(s->kubeconfig)
                       : ferry_asprintf("%s/var/lib/ferry/node.kubeconfig", s->root);
+    ferry_cleanup_free char *launcher = find_launcher();
+    ferry_cleanup_free char *cpu_cache = ferry_asprintf("%s/var/lib/ferry/cpu.json", s->root);
     kube_cleanup_client struct kube_client *client = NULL;
     struct handler *handler = NULL;
     ferry_cleanup_fd int lock = lock_root(run_dir, err);
@@ -115,6 +129,8 @@ static int run(const struct settings *s, struct ferry_error *err)
                                                     .api_socket = socket,
                                                     .api_port = s->api_port,
                                                     .kubeconfig = kubeconfig,
+                                                    .launcher = launcher,
+                                                    .cpu_cache = cpu_cache,
                                                     .renew_percent = s->renew_percent,
                                                     .resume_window_s = s->resume_window_s},
                            stop_asked, &handler, err);

@@ -6,6 +6,7 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "launcher/launcher.h"
+#include "programs/ferry-launcher-cpu.h"
 
 /* The control socket, and ferry-init's store where there is one. */
 static int descriptors(const char *path, struct launcher_config *cfg, struct ferry_error *err)
@@ -27,14 +28,14 @@ static int descriptors(const char *path, struct launcher_config *cfg, struct fer
                             "(LISTEN_FDS=1), or --control PATH given");
 }
 
-static int check_arguments(const struct launcher_config *cfg, const char *accelerator, int extra,
-                           struct ferry_error *err)
+static int check_arguments(const struct launcher_config *cfg, const char *accelerator,
+                           bool describe, int extra, struct ferry_error *err)
 {
     if (extra > 0) {
         return ferry_fail(err, FERRY_INVALID, "takes no arguments, only options");
     }
-    if (ferry_str_empty(cfg->namespace_) || ferry_str_empty(cfg->name) ||
-        ferry_str_empty(cfg->uid)) {
+    if (!describe && (ferry_str_empty(cfg->namespace_) || ferry_str_empty(cfg->name) ||
+                      ferry_str_empty(cfg->uid))) {
         return ferry_fail(err, FERRY_INVALID, "--namespace, --name and --uid are needed");
     }
     if (!ferry_streq(accelerator, "tcg") && !ferry_streq(accelerator, "kvm")) {
@@ -58,6 +59,7 @@ int main(int argc, char **argv)
     };
     struct ferry_log_options lo = {0};
     const char *control = NULL, *accelerator = "tcg";
+    bool describe = false;
     struct ferry_error err;
     const struct ferry_option options[] = {
         {"namespace", 0, FERRY_OPTION_STRING, &cfg.namespace_, "NS", "namespace of the VMI"},
@@ -81,6 +83,8 @@ int main(int argc, char **argv)
         {"libvirtd", 0, FERRY_OPTION_STRING, &cfg.libvirtd, "PATH", "libvirtd's program"},
         {"libvirt", 0, FERRY_OPTION_STRING, &cfg.libvirt_uri, "URI",
          "use this libvirt instead of starting one"},
+        {"describe-cpu", 0, FERRY_OPTION_FLAG, &describe, NULL,
+         "print what CPUs guests can have on this host, as JSON, and end"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };
@@ -96,11 +100,14 @@ int main(int argc, char **argv)
     };
     int first = ferry_options_parse(&cmd, argc, argv, &err);
 
-    if (first < 0 || check_arguments(&cfg, accelerator, argc - first, &err) < 0 ||
+    if (first < 0 || check_arguments(&cfg, accelerator, describe, argc - first, &err) < 0 ||
         ferry_log_options_apply("ferry-launcher", &lo, &err) < 0) {
         return ferry_die("ferry-launcher", FERRY_EXIT_USAGE, &err);
     }
     cfg.kvm = ferry_streq(accelerator, "kvm");
+    if (describe) {
+        return launcher_describe_cpu(cfg.emulator, cfg.kvm);
+    }
     ferry_signals_block();
     if (descriptors(control, &cfg, &err) < 0) {
         return ferry_die("ferry-launcher", FERRY_EXIT_USAGE, &err);

@@ -385,6 +385,9 @@ static void test_cpu_that_no_node_has(void **state)
         if (has_event(&p, "NoSuitableNodesForHostModelMigration") != cases[i].told) {
             fail_msg("%s: told %d", cases[i].name, !cases[i].told);
         }
+        ferry_cleanup_free char *text = patches_of(&p, API_KIND_MIGRATION);
+        assert_int_equal(strstr(text, "no other node has its CPU: b lacks ") != NULL,
+                         cases[i].told);
         objects_done(&o);
     }
 }

@@ -133,8 +133,8 @@ static void refusals(void **state)
         {MEMORY "," KERNEL ",'cpu':{'dedicatedCpuPlacement':true}",
          "spec.domain.cpu.dedicatedCpuPlacement: not supported yet"},
         {MEMORY "," KERNEL ",'cpu':{'model':'host-passthrough'}",
-         "spec.domain.cpu.model: the host's CPU can be had with KVM only; name a model, e.g. "
-         "qemu64"},
+         "spec.domain.cpu.model: the host's CPU can be had with KVM only; host-model is the "
+         "nearest that emulation has"},
         {MEMORY "," KERNEL ",'cpu':{'model':'a b'}",
          "spec.domain.cpu.model: is not the name of a CPU model"},
         {MEMORY "," KERNEL ",'cpu':{'model':7}", "spec.domain.cpu.model: must be a string"},
