@@ -476,10 +476,20 @@ static int begin(struct migrate *m, const char *uid, const struct migrate_option
                                     .disk_bytes = disk_bytes,
                                     .options = *options};
     snprintf(fresh.uid, sizeof(fresh.uid), "%s", uid);
+    bool was_open = !gate_must_be_closed(v);
+    /* Before the state says that it runs: then nobody would begin it again. */
+    rc = gate_close(m->c->gate, err);
+    if (rc < 0) {
+        state_unlock(m->c->state);
+        return rc;
+    }
     state_begin_migration(v, &fresh);
     copy = *v;
     rc = state_commit(m->c->state, err);
-    if (rc < 0 || (rc = gate_close(m->c->gate, err)) < 0) {
+    if (rc < 0) {
+        if (was_open && gate_open(m->c->gate, NULL) < 0) {
+            ferry_warn("the guest here cannot be resumed until the launcher is started again");
+        }
         return rc;
     }
     m->paused = now.state == VIEW_PAUSED;

@@ -49,6 +49,30 @@ def test_launcher_dies_while_idle(bin_dir):
         second.end()
 
 
+def test_a_move_that_could_not_begin_begins_later(bin_dir):
+    """The gate cannot be closed: the call fails, nothing has begun, and the same call works once it can be."""
+    with labs.lab(bin_dir) as lab:
+        guest, pod = labs.start(lab)
+        gate = os.path.join(pod.dir, "state/gate")
+        os.rename(gate, gate + ".away")
+        target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+        try:
+            m = labs.Move(lab, guest, pod, target)
+        except AssertionError as e:
+            m = lab.moves[-1]
+            assert "gate" in str(e), e
+        else:
+            raise AssertionError("a move began behind a gate that is open")
+        assert "phase" not in pod.migration(), pod.migration()
+        lab.check_guest(pod)
+        os.rename(gate + ".away", gate)
+        pod.ok("PUT", f"/v1/migrations/{m.uid}", {"vmi": guest, "options": {}})
+        assert m.wait_end() == ("succeeded", "succeeded"), pod.migration()
+        lab.check_guest(target)
+        pod.end()
+        target.end()
+
+
 def test_libvirtd_dies_while_idle(bin_dir):
     with labs.lab(bin_dir) as lab:
         guest, pod = labs.start(lab)
