@@ -11,7 +11,6 @@
  * NETWORK brings the migration network to what the site has configured. */
 #include "handler/handler.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,7 @@
 #include "handler/heartbeat.h"
 #include "handler/launcher_client.h"
 #include "handler/look.h"
+#include "handler/memories.h"
 #include "handler/migration_net.h"
 #include "handler/names.h"
 #include "handler/node_api.h"
@@ -44,13 +44,6 @@ enum {
 #define SWEEP "*sweep*"
 #define NETWORK "*network*"
 
-struct remembered {
-    struct remembered *next;
-    char *uid; /* of the VMI */
-    struct look_memory memory;
-    unsigned round; /* last sweep that saw the VMI */
-};
-
 struct handler {
     struct look_node node;
     struct kube_informer *here, *coming, *pods;
@@ -63,10 +56,7 @@ struct handler {
     struct handler_config cfg;
     struct node_api *api; /* the sweeping worker's while workers run, as is `renewal` */
     struct renewal renewal;
-
-    pthread_mutex_t lock; /* guards the list; an entry belongs to the worker of its VMI */
-    struct remembered *memories;
-    unsigned round; /* of sweeps; the sweeping worker's own */
+    struct memories *memories;
 };
 
 /* ---- what comes in ----------------------------------------------------------------------------
@@ -157,24 +147,6 @@ static int find_vmi(struct handler *h, const char *ns, const char *name, struct 
     return 0;
 }
 
-static struct look_memory *memory_of(struct handler *h, const char *uid)
-{
-    pthread_mutex_lock(&h->lock);
-    struct remembered *r = h->memories;
-    while (r && strcmp(r->uid, uid) != 0) {
-        r = r->next;
-    }
-    if (!r) {
-        r = ferry_xcalloc(1, sizeof(*r));
-        r->uid = ferry_strdup(uid);
-        r->next = h->memories;
-        h->memories = r;
-    }
-    r->round = h->round;
-    pthread_mutex_unlock(&h->lock);
-    return &r->memory;
-}
-
 static void ask_again(struct kube_again *again, int64_t after_ms)
 {
     *again = (struct kube_again){
@@ -221,14 +193,15 @@ static int reconcile_vmi(struct handler *h, const char *key, struct kube_again *
         return 0;
     }
     ferry_cleanup(look_done) struct look l = {.node = &h->node,
-                                              .memory = memory_of(h, vmi->meta->uid),
+                                              .memory = memories_lend(h->memories, vmi->meta->uid),
                                               .vmi = vmi,
                                               .face = face_of(&vmi->u.vmi, h->node.name)};
     if (cache_lags(&l)) {
         ask_again(again, CACHE_LOOK_MS);
-        return 0;
+    } else {
+        rc = look_at(&l, err);
     }
-    rc = look_at(&l, err);
+    memories_give_back(h->memories, l.memory);
     if (rc == 0 && l.again_ms) {
         ask_again(again, l.again_ms);
     }
@@ -288,36 +261,28 @@ static int sweep_relay(struct handler *h, const char *collection, struct kube_in
     return rc;
 }
 
+static bool known_here(void *ctx, const char *uid)
+{
+    const struct kube_snapshot *snapshots = ctx;
+
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < snapshots[i].n; k++) {
+            if (ferry_streq(snapshots[i].items[k]->meta->uid, uid)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Drops what is remembered of VMIs that are in no cache. */
 static void sweep_memories(struct handler *h)
 {
-    kube_cleanup_snapshot struct kube_snapshot here = kube_informer_list(h->here);
-    kube_cleanup_snapshot struct kube_snapshot coming = kube_informer_list(h->coming);
+    struct kube_snapshot both[] = {kube_informer_list(h->here), kube_informer_list(h->coming)};
 
-    pthread_mutex_lock(&h->lock);
-    h->round++;
-    for (struct remembered **p = &h->memories; *p;) {
-        struct remembered *r = *p;
-        bool known = false;
-
-        for (size_t i = 0; i < here.n && !known; i++) {
-            known = ferry_streq(here.items[i]->meta->uid, r->uid);
-        }
-        for (size_t i = 0; i < coming.n && !known; i++) {
-            known = ferry_streq(coming.items[i]->meta->uid, r->uid);
-        }
-        /* One look that began before may still use it: it goes in the round after next. */
-        if (known || h->round - r->round < 3) {
-            r->round = known ? h->round : r->round;
-            p = &r->next;
-            continue;
-        }
-        *p = r->next;
-        look_memory_done(&r->memory);
-        free(r->uid);
-        free(r);
-    }
-    pthread_mutex_unlock(&h->lock);
+    memories_sweep(h->memories, known_here, both);
+    kube_snapshot_done(&both[0]);
+    kube_snapshot_done(&both[1]);
 }
 
 static int sweep(struct handler *h, struct kube_again *again)
@@ -515,7 +480,7 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
                                   .pki_dir = cfg->pki_dir,
                                   .kubeconfig = cfg->kubeconfig,
                                   .percent = cfg->renew_percent};
-    pthread_mutex_init(&h->lock, NULL);
+    h->memories = memories_new();
     h->queue = kube_queue_new(NULL);
     h->node.follow = follow_new(on_launcher, h);
     int rc = run(h, stopping, err);
@@ -550,12 +515,6 @@ void handler_stop(struct handler *h)
     migration_net_stop(h->network);
     kube_recorder_stop(h->node.recorder);
     kube_queue_free(h->queue);
-    for (struct remembered *r = h->memories, *next; r; r = next) {
-        next = r->next;
-        look_memory_done(&r->memory);
-        free(r->uid);
-        free(r);
-    }
-    pthread_mutex_destroy(&h->lock);
+    memories_free(h->memories);
     free(h);
 }
