@@ -1,6 +1,5 @@
 #include "handler/renewal.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "handler/cert_files.h"
 #include "http/client.h"
 #include "tls/pki.h"
 
@@ -25,15 +25,10 @@ int64_t renewal_due_s(int64_t begin_s, int64_t end_s, int percent)
     return begin_s + life * percent / 100;
 }
 
-static char *path_of(const struct renewal *r, const char *name)
-{
-    return ferry_asprintf("%s/%s", r->pki_dir, name);
-}
-
 /* False also when there is no certificate: then there is nothing to renew it with. */
 static bool is_due(const struct renewal *r, int64_t now_ms)
 {
-    ferry_cleanup_free char *path = path_of(r, "node.crt");
+    ferry_cleanup_free char *path = ferry_asprintf("%s/node.crt", r->pki_dir);
     ferry_cleanup_buf struct ferry_buf pem = {0};
     int64_t begin_s, end_s;
     struct ferry_error err;
@@ -79,24 +74,6 @@ static int ask(const struct renewal *r, const char *body, yyjson_doc **ret, stru
     return rc < 0 ? rc : api_json_parse(reply.body.data, reply.body.len, ret, err);
 }
 
-/* In place of what is there, for its owner: the relay is a user of its own. */
-static int replace(const struct renewal *r, const char *name, const char *pem, mode_t mode,
-                   struct ferry_error *err)
-{
-    ferry_cleanup_free char *path = path_of(r, name);
-    struct stat st;
-    bool was = stat(path, &st) == 0;
-
-    if (ferry_str_empty(pem)) {
-        return ferry_fail(err, FERRY_PEER, "renewing certificates: the answer has no %s", name);
-    }
-    int rc = ferry_write_file(path, pem, strlen(pem), mode, err);
-    if (rc == 0 && was && chown(path, st.st_uid, st.st_gid) < 0) {
-        return ferry_fail_errno(err, errno, "giving %s back to its owner", path);
-    }
-    return rc;
-}
-
 char *renewal_kubeconfig(const char *text)
 {
     static const struct {
@@ -120,24 +97,61 @@ char *renewal_kubeconfig(const char *text)
     return ferry_buf_take(&b);
 }
 
-/* Written anew even if it is the same: that is what tells the programs. */
-static int rewrite_kubeconfig(const struct renewal *r, struct ferry_error *err)
+/* Of the node's own kubeconfig: the text that it had, or NULL; one that lies elsewhere is somebody
+ * else's. */
+static char *own_kubeconfig(const char *pki_dir, const char *kubeconfig)
 {
-    ferry_cleanup_free char *beside = ferry_asprintf("%s/../node.kubeconfig", r->pki_dir);
+    ferry_cleanup_free char *beside = ferry_asprintf("%s/../node.kubeconfig", pki_dir);
     ferry_cleanup_buf struct ferry_buf text = {0};
     struct stat ours, named;
 
-    /* One that lies elsewhere is somebody else's. */
-    if (stat(beside, &ours) < 0 || stat(r->kubeconfig, &named) < 0 || ours.st_ino != named.st_ino ||
-        ours.st_dev != named.st_dev) {
-        return 0;
+    if (stat(beside, &ours) < 0 || stat(kubeconfig, &named) < 0 || ours.st_ino != named.st_ino ||
+        ours.st_dev != named.st_dev || ferry_read_file(kubeconfig, PEM_MAX, &text, NULL) < 0 ||
+        !text.data) {
+        return NULL;
     }
-    int rc = ferry_read_file(r->kubeconfig, PEM_MAX, &text, err);
-    if (rc < 0) {
-        return rc;
+    return ferry_buf_take(&text);
+}
+
+/* Has it name the files, unless it does; written anew in any case when `tell`: that is what tells
+ * the programs. */
+static int write_kubeconfig(const char *pki_dir, const char *kubeconfig, bool tell,
+                            struct ferry_error *err)
+{
+    ferry_cleanup_free char *had = own_kubeconfig(pki_dir, kubeconfig);
+    ferry_cleanup_free char *now = had ? renewal_kubeconfig(had) : NULL;
+
+    return !now || (!tell && ferry_streq(had, now))
+               ? 0
+               : ferry_write_file(kubeconfig, now, strlen(now), 0600, err);
+}
+
+static bool is_newer(const char *path, const char *than)
+{
+    struct stat a, b;
+
+    return stat(path, &a) == 0 && stat(than, &b) == 0 &&
+           (a.st_mtim.tv_sec > b.st_mtim.tv_sec ||
+            (a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec > b.st_mtim.tv_nsec));
+}
+
+static int settle_files(const char *pki_dir, struct ferry_error *err)
+{
+    int rc = cert_files_settle(pki_dir, "relay", err);
+
+    if (rc >= 0) {
+        rc = cert_files_settle(pki_dir, "node", err);
     }
-    ferry_cleanup_free char *now = renewal_kubeconfig(text.data ? text.data : "");
-    return ferry_write_file(r->kubeconfig, now, strlen(now), 0600, err);
+    return rc < 0 ? rc : 0;
+}
+
+int renewal_settle(const char *pki_dir, const char *kubeconfig, struct ferry_error *err)
+{
+    ferry_cleanup_free char *crt = ferry_asprintf("%s/node.crt", pki_dir);
+    int rc = settle_files(pki_dir, err);
+
+    return rc == 0 && is_newer(crt, kubeconfig) ? write_kubeconfig(pki_dir, kubeconfig, true, err)
+                                                : rc;
 }
 
 static int renew(const struct renewal *r, struct ferry_error *err)
@@ -157,22 +171,28 @@ static int renew(const struct renewal *r, struct ferry_error *err)
     }
     ferry_cleanup_free char *body = request_body(r->node, node_request, relay_request);
     rc = ask(r, body, &doc, err);
-    const yyjson_val *answer = yyjson_doc_get_root(doc);
-    /* Each key before its certificate: readers keep what they have while the two do not fit. The
-     * node's certificate last: it says that all of it was done. */
-    const struct {
-        const char *name, *pem;
-        mode_t mode;
-    } files[] = {
-        {"relay.key", relay_key, 0600},
-        {"relay.crt", api_json_str(answer, "/relay"), 0644},
-        {"node.key", node_key, 0600},
-        {"node.crt", api_json_str(answer, "/node"), 0644},
-    };
-    for (size_t i = 0; rc == 0 && i < sizeof(files) / sizeof(files[0]); i++) {
-        rc = replace(r, files[i].name, files[i].pem, files[i].mode, err);
+    if (rc < 0) {
+        return rc;
     }
-    return rc < 0 ? rc : rewrite_kubeconfig(r, err);
+    const yyjson_val *answer = yyjson_doc_get_root(doc);
+    const char *node = api_json_str(answer, "/node"), *relay = api_json_str(answer, "/relay");
+    if (ferry_str_empty(node) || ferry_str_empty(relay)) {
+        return ferry_fail(err, FERRY_PEER, "renewing certificates: the answer has no %s",
+                          ferry_str_empty(node) ? "node.crt" : "relay.crt");
+    }
+    /* A kubeconfig with the old certificate in it would outlast the old files. */
+    rc = write_kubeconfig(r->pki_dir, r->kubeconfig, false, err);
+    if (rc == 0) {
+        rc = cert_files_stage(r->pki_dir, "relay", relay_key, relay, err);
+    }
+    /* The node's last: its certificate says that all of it was done. */
+    if (rc == 0) {
+        rc = cert_files_stage(r->pki_dir, "node", node_key, node, err);
+    }
+    if (rc == 0) {
+        rc = settle_files(r->pki_dir, err);
+    }
+    return rc < 0 ? rc : write_kubeconfig(r->pki_dir, r->kubeconfig, true, err);
 }
 
 int renewal_look(struct renewal *r, int64_t now_ms, struct ferry_error *err)

@@ -22,6 +22,10 @@ struct renewal {
  */
 int renewal_look(struct renewal *r, int64_t now_ms, struct ferry_error *err);
 
+/* Finishes what a renewal that was cut short left, before anybody uses the files: call it when the
+ * program starts. */
+int renewal_settle(const char *pki_dir, const char *kubeconfig, struct ferry_error *err);
+
 /* A kubeconfig that names the node's files where it had their contents. The caller's. Pure. */
 char *renewal_kubeconfig(const char *text);
 

@@ -15,6 +15,7 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "handler/handler.h"
+#include "handler/renewal.h"
 #include "kube/client.h"
 
 #define PROGRAM "ferry-handler"
@@ -115,8 +116,11 @@ static int run(const struct settings *s, struct ferry_error *err)
     kube_cleanup_client struct kube_client *client = NULL;
     struct handler *handler = NULL;
     ferry_cleanup_fd int lock = lock_root(run_dir, err);
-    int rc = lock < 0 ? lock : kube_client_open(kubeconfig, &client, err);
+    int rc = lock < 0 ? lock : renewal_settle(pki, kubeconfig, err);
 
+    if (rc == 0) {
+        rc = kube_client_open(kubeconfig, &client, err);
+    }
     if (rc == 0) {
         rc = handler_start(&(struct handler_config){.client = client,
                                                     .node = s->node,

@@ -30,6 +30,7 @@ class Hosts:
         os.chmod(self.base, 0o711)
         self.names = names
         self.processes = []
+        self.handlers = {}  # name -> process, address
         self.hub = TAG + "h"
         sh("ip", "netns", "add", self.hub)
         sh("ip", "-n", self.hub, "link", "add", "name", "hub0", "type", "bridge")
@@ -62,8 +63,15 @@ class Hosts:
 
     def start(self, ns, log, program, *args):
         with open(self.log(log), "a") as out:
-            self.processes.append(subprocess.Popen(["ip", "netns", "exec", ns, os.path.join(self.bin, program), *args],
-                                                   stdout=out, stderr=out, start_new_session=True))
+            process = subprocess.Popen(["ip", "netns", "exec", ns, os.path.join(self.bin, program), *args],
+                                       stdout=out, stderr=out, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def end(self, process, sig):
+        process.send_signal(sig)
+        process.wait(60)
+        self.processes.remove(process)
 
     def run(self, ns, *args, stdin=None):
         config = os.path.join(self.root("api"), "var/lib/ferry/admin.kubeconfig")
@@ -104,7 +112,11 @@ class Hosts:
             f.write("# with every look, so that a move meets it, too\nrenew-at = 0\nnode-address = 192.0.2.1\n")
         self.start(self.netns(name), name, "ferry-relay", "serve", *root)
         self.start(self.netns(name), name, "ferry-pods", *root)
-        self.start(self.netns(name), name, "ferry-handler", *root, "--node-address", environment["FERRY_NODE_ADDRESS"])
+        self.start_handler(name, environment["FERRY_NODE_ADDRESS"])
+
+    def start_handler(self, name, address):
+        self.handlers[name] = self.start(self.netns(name), name, "ferry-handler", "--root", self.root(name), "--node", name,
+                                         "--node-address", address), address
 
     def certificate(self, name, which):
         with open(os.path.join(self.root(name), "var/lib/ferry/pki", which + ".crt")) as f:
@@ -230,6 +242,22 @@ def check_renewal(hosts, joined):
     done = hosts.ferry("migrate", "vm", "--watch")
     assert "moved from" in done, done
     assert all(hosts.nodes().values()), hosts.nodes()
+    check_interrupted_renewal(hosts, "one", joined["one", "node"])
+
+
+def check_interrupted_renewal(hosts, name, old):
+    """The agent is killed when the new key is in its place and the certificate is not: the next one finishes that, and gets in."""
+    process, address = hosts.handlers[name]
+    hosts.end(process, signal.SIGKILL)
+    crt = os.path.join(hosts.root(name), "var/lib/ferry/pki/node.crt")
+    if not os.path.exists(crt + ".new"):  # it was killed at another instant
+        os.rename(crt, crt + ".new")
+    with open(crt, "w") as f:
+        f.write(old)
+    before = os.path.getsize(hosts.log(name))
+    hosts.start_handler(name, address)
+    wait_for("certificates to be renewed again", lambda: b"certificates renewed" in open(hosts.log(name), "rb").read()[before:], 60)
+    assert not os.path.exists(crt + ".new") and hosts.certificate(name, "node") != old
 
 
 def check_other_doors(hosts, here, removed):
