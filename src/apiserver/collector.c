@@ -1,8 +1,13 @@
-/* Theory of operation. The collector watches the hub for what can leave garbage: an object that
- * went, an object that came with owners, a namespace marked for deletion. Then, after a short pause
- * that gathers what belongs together, it looks at everything once ("sweep"): it keeps no state that
- * a restart could lose, and the first sweep after a start catches what happened while it was down.
- * What a sweep could not write, because the disk is full, is tried again by another one soon. */
+/* Theory of operation. The collector watches the hub for what can leave garbage: an owner that
+ * went, an object that came with owners of whom none is there, a namespace marked for deletion.
+ * Then, after a short pause that gathers what belongs together, it looks at everything once
+ * ("sweep"): it keeps no state that a restart could lose, and the first sweep after a start catches
+ * what happened while it was down. What a sweep could not write, because the disk is full, is tried
+ * again by another one soon.
+ *
+ * A sweep costs as much as there are objects, so what cannot leave garbage causes none: `owners`
+ * has everybody whom an object has ever named as its owner since the last sweep, and all named at
+ * that time; `waits` is set while something waits for others to go. */
 #include "apiserver/collector.h"
 
 #include <pthread.h>
@@ -16,6 +21,7 @@
 #include "apiserver/prepare.h"
 #include "apiserver/quota.h"
 #include "apiserver/remove.h"
+#include "apiserver/uid_set.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -26,52 +32,28 @@ struct collector {
     struct store *store;
     pthread_t thread;
     atomic_bool stop;
+    struct uid_set owners; /* the thread's alone, as the next */
+    bool waits;
 };
 
 /* ---- owners ------------------------------------------------------------------------------------
  */
 
-struct uids {
-    char **items;
-    size_t n, cap;
-};
-
-static void uids_done(struct uids *u)
-{
-    for (size_t i = 0; i < u->n; i++) {
-        free(u->items[i]);
-    }
-    free(u->items);
-}
-#define cleanup_uids ferry_cleanup(uids_done)
-
-static int compare_uid(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool has_uid(const struct uids *u, const char *uid)
-{
-    return u->n && bsearch(&uid, u->items, u->n, sizeof(*u->items), compare_uid) != NULL;
-}
-
-static void add_uids(struct uids *u, const struct entry_list *list)
+static void add_uids(struct uid_set *u, const struct entry_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         api_cleanup_doc yyjson_doc *doc =
             yyjson_read(list->items[i]->json, list->items[i]->json_len, 0);
         const char *uid = api_json_str(yyjson_doc_get_root(doc), "/metadata/uid");
 
-        if (u->n == u->cap) {
-            u->cap = u->cap ? u->cap * 2 : 64;
-            u->items = ferry_xrealloc(u->items, u->cap, sizeof(*u->items));
+        if (uid) {
+            uid_set_add(u, uid);
         }
-        u->items[u->n++] = ferry_strdup(uid ? uid : "");
     }
 }
 
 /* It names owners, and none of them is there. */
-static bool is_orphan(const struct uids *alive, const struct entry *e)
+static bool is_orphan(const struct uid_set *alive, const struct entry *e)
 {
     if (!strstr(e->json, "\"ownerReferences\"")) {
         return false; /* most objects: not parsed */
@@ -82,7 +64,7 @@ static bool is_orphan(const struct uids *alive, const struct entry *e)
         return false;
     }
     for (size_t i = 0; i < o->meta->n_owners; i++) {
-        if (o->meta->owners[i].uid && has_uid(alive, o->meta->owners[i].uid)) {
+        if (o->meta->owners[i].uid && uid_set_has(alive, o->meta->owners[i].uid)) {
             return false;
         }
     }
@@ -105,10 +87,41 @@ static bool collect(struct collector *c, const struct entry *e, bool unchanged, 
     return rc == 0;
 }
 
+/* Somebody is named as an owner, whether there or not. */
+static void note_owners(struct collector *c, const struct entry *e)
+{
+    if (!strstr(e->json, "\"ownerReferences\"")) {
+        return; /* most objects: not parsed */
+    }
+    api_cleanup_object struct api_object *o = NULL;
+    if (api_object_parse(API_KIND_NONE, e->json, e->json_len, &o, NULL) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < o->meta->n_owners; i++) {
+        if (o->meta->owners[i].uid) {
+            uid_set_add(&c->owners, o->meta->owners[i].uid);
+        }
+    }
+}
+
+static bool is_ending_namespace(const struct entry *e)
+{
+    return ferry_streq(e->resource->plural, "namespaces") &&
+           strstr(e->json, "\"deletionTimestamp\"");
+}
+
+static bool waits_for_others(const struct entry *e)
+{
+    return dependents_hold(e) || is_ending_namespace(e);
+}
+
 static bool sweep_orphans(struct collector *c)
 {
-    cleanup_uids struct uids alive = {0};
+    cleanup_uid_set struct uid_set alive = {0};
     bool done = true;
+
+    uid_set_done(&c->owners);
+    c->waits = false;
 
     /* Dependents are listed first: an owner that comes in between only makes one more alive. */
     struct entry_list lists[64] = {0};
@@ -122,11 +135,10 @@ static bool sweep_orphans(struct collector *c)
         store_list(c->store, r, NULL, &now);
         add_uids(&alive, &now);
     }
-    if (alive.n) {
-        qsort(alive.items, alive.n, sizeof(*alive.items), compare_uid);
-    }
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < lists[i].n; j++) {
+            note_owners(c, lists[i].items[j]);
+            c->waits |= waits_for_others(lists[i].items[j]);
             /* It may have been given other owners, or none, since it was listed. */
             if (is_orphan(&alive, lists[i].items[j])) {
                 done &= collect(c, lists[i].items[j], true, "its owners are gone");
@@ -199,7 +211,7 @@ static bool sweep_namespaces(struct collector *c)
     for (size_t i = 0; i < list.n; i++) {
         const struct entry *e = list.items[i];
 
-        if (strstr(e->json, "\"deletionTimestamp\"") && empty_namespace(c, e->name, &done) == 0) {
+        if (is_ending_namespace(e) && empty_namespace(c, e->name, &done) == 0) {
             done &= finish_namespace(c, e);
         }
     }
@@ -249,20 +261,79 @@ static bool has_new_owners(const struct hub_event *e)
     return a && !(b && yyjson_equals(a, b));
 }
 
-static bool may_leave_garbage(const struct hub_event *e)
+static const struct api_resource *resource_of_owner(const struct api_owner *o)
 {
-    return e->type == HUB_DELETED || dependents_hold(e->now) || has_new_owners(e) ||
-           (ferry_streq(e->now->resource->plural, "namespaces") &&
-            strstr(e->now->json, "\"deletionTimestamp\""));
+    const char *slash = o->api_version ? strchr(o->api_version, '/') : NULL;
+    size_t len = slash ? (size_t)(slash - o->api_version) : 0; /* of the group */
+
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        if (ferry_streq(r->kind_name, o->kind) && strlen(r->group) == len &&
+            (len == 0 || strncmp(r->group, o->api_version, len) == 0)) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* For sure; who is named in another way than usual has to be looked for. */
+static bool is_there(struct store *store, const char *ns, const struct api_owner *o)
+{
+    const struct api_resource *r = resource_of_owner(o);
+
+    if (!r || !o->name || !o->uid) {
+        return false;
+    }
+    cleanup_entry struct entry *e = store_get(store, r, r->namespaced ? ns : "", o->name);
+    api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+
+    return ferry_streq(api_json_str(yyjson_doc_get_root(doc), "/metadata/uid"), o->uid);
+}
+
+static bool has_living_owner(struct store *store, const struct entry *e)
+{
+    api_cleanup_object struct api_object *o = NULL;
+
+    if (api_object_parse(API_KIND_NONE, e->json, e->json_len, &o, NULL) < 0) {
+        return false;
+    }
+    for (size_t i = 0; i < o->meta->n_owners; i++) {
+        if (is_there(store, e->ns, &o->meta->owners[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_named_as_owner(const struct collector *c, const struct entry *e)
+{
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+    const char *uid = api_json_str(yyjson_doc_get_root(doc), "/metadata/uid");
+
+    return uid && uid_set_has(&c->owners, uid);
+}
+
+static bool may_leave_garbage(struct collector *c, const struct hub_event *e)
+{
+    if (e->type == HUB_DELETED) {
+        return c->waits || is_named_as_owner(c, e->now);
+    }
+    if (waits_for_others(e->now)) {
+        return true;
+    }
+    if (!has_new_owners(e)) {
+        return false;
+    }
+    note_owners(c, e->now);
+    return c->waits || !has_living_owner(c->store, e->now);
 }
 
 enum { GARBAGE = 1, USAGE = 2, VOLUMES = 4, EVERYTHING = GARBAGE | USAGE | VOLUMES };
 
 /* What is to be looked at after this. */
-static unsigned work_of(const struct hub_event *e)
+static unsigned work_of(struct collector *c, const struct hub_event *e)
 {
     const char *plural = e->now->resource->plural;
-    unsigned work = may_leave_garbage(e) ? GARBAGE : 0;
+    unsigned work = may_leave_garbage(c, e) ? GARBAGE : 0;
 
     if (!ferry_streq(plural, "events") && !ferry_streq(plural, "leases")) {
         work |= USAGE;
@@ -281,7 +352,7 @@ static unsigned look(struct collector *c, uint64_t *seen, int timeout_ms)
     }
     *seen = batch.version;
     for (size_t i = 0; i < batch.n; i++) {
-        found |= work_of(&batch.events[i]);
+        found |= work_of(c, &batch.events[i]);
     }
     return found;
 }
@@ -357,6 +428,7 @@ void collector_stop(struct collector *c)
     if (c) {
         atomic_store(&c->stop, true);
         pthread_join(c->thread, NULL);
+        uid_set_done(&c->owners);
         free(c);
     }
 }

@@ -14,6 +14,7 @@ struct entry {
     const char *ns, *name; /* ns is "" for what has no namespace */
     const char *json;      /* NUL-terminated */
     size_t json_len;
+    const char *about; /* of a migration: spec.vmiName; NULL where there is nothing to find it by */
 };
 
 struct entry *entry_new(const struct api_resource *resource, uint64_t version, const char *ns,

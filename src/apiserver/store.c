@@ -10,7 +10,7 @@
  * When a write to SQLite fails, everything staged fails with it: later changes were decided on top
  * of what is not there. The next ones begin anew on what is.
  *
- * The index is one array per resource, sorted by namespace and name, under `index_lock`. Lock
+ * The index is one shelf per resource (shelf.h), under `index_lock`. Lock
  * order: write_lock, index_lock; the hub's own lock last. */
 #include "apiserver/store.h"
 
@@ -21,16 +21,12 @@
 #include <string.h>
 
 #include "apiserver/database.h"
+#include "apiserver/shelf.h"
 #include "base/log.h"
 #include "base/str.h"
 
 enum { MAX_RESOURCES = 64 };
 enum { WINDOW_EVENTS = 16384, WINDOW_BYTES = 32 << 20 };
-
-struct shelf {
-    struct entry **items;
-    size_t n, cap;
-};
 
 struct change {
     enum hub_type type;
@@ -81,68 +77,6 @@ static struct shelf *shelf_of(struct store *s, const struct api_resource *r)
     return &s->shelves[r - api_resources()];
 }
 
-static int compare(const struct entry *e, const char *ns, const char *name)
-{
-    int c = strcmp(e->ns, ns);
-
-    return c ? c : strcmp(e->name, name);
-}
-
-/* Where it is, or where it would be. */
-static size_t position(const struct shelf *shelf, const char *ns, const char *name, bool *found)
-{
-    size_t low = 0, high = shelf->n;
-
-    *found = false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int c = compare(shelf->items[middle], ns, name);
-
-        if (c == 0) {
-            *found = true;
-            return middle;
-        }
-        if (c < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static void shelf_put(struct shelf *shelf, struct entry *take)
-{
-    bool found;
-    size_t at = position(shelf, take->ns, take->name, &found);
-
-    if (found) {
-        entry_unref(shelf->items[at]);
-        shelf->items[at] = take;
-        return;
-    }
-    if (shelf->n == shelf->cap) {
-        shelf->cap = shelf->cap ? shelf->cap * 2 : 16;
-        shelf->items = ferry_xrealloc(shelf->items, shelf->cap, sizeof(struct entry *));
-    }
-    memmove(shelf->items + at + 1, shelf->items + at, (shelf->n - at) * sizeof(struct entry *));
-    shelf->items[at] = take;
-    shelf->n++;
-}
-
-static void shelf_remove(struct shelf *shelf, const char *ns, const char *name)
-{
-    bool found;
-    size_t at = position(shelf, ns, name, &found);
-
-    if (!found) {
-        return;
-    }
-    entry_unref(shelf->items[at]);
-    shelf->n--;
-    memmove(shelf->items + at, shelf->items + at + 1, (shelf->n - at) * sizeof(struct entry *));
-}
-
 /* ---- changes on their way ----------------------------------------------------------------------
  */
 
@@ -176,7 +110,8 @@ static const struct change *staged_of(const struct store *s, const struct api_re
     for (size_t i = s->staged.n; i-- > 0;) {
         const struct change *c = &s->staged.items[i];
 
-        if (c->now->resource == r && compare(c->now, ns, name) == 0) {
+        if (c->now->resource == r && strcmp(c->now->ns, ns) == 0 &&
+            strcmp(c->now->name, name) == 0) {
             return c;
         }
     }
@@ -189,30 +124,33 @@ static const struct change *staged_of(const struct store *s, const struct api_re
 struct entry *store_get(struct store *s, const struct api_resource *r, const char *ns,
                         const char *name)
 {
-    struct shelf *shelf = shelf_of(s, r);
     const struct change *c = NULL;
-    bool found;
 
     ns = ns ? ns : "";
     if (writing == s && (c = staged_of(s, r, ns, name))) {
         return c->type == HUB_DELETED ? NULL : entry_ref(c->now);
     }
     pthread_rwlock_rdlock(&s->index_lock);
-    size_t at = position(shelf, ns, name, &found);
-    struct entry *e = found ? entry_ref(shelf->items[at]) : NULL;
+    struct entry *e = shelf_get(shelf_of(s, r), ns, name);
+    e = e ? entry_ref(e) : NULL;
     pthread_rwlock_unlock(&s->index_lock);
     return e;
 }
 
+static bool is_in(const struct entry *e, const char *ns, const char *about)
+{
+    return (!ns || strcmp(ns, e->ns) == 0) && (!about || ferry_streq(about, e->about));
+}
+
 static void overlay_staged(struct store *s, const struct api_resource *r, const char *ns,
-                           struct entry_list *list)
+                           const char *about, struct entry_list *list)
 {
     struct shelf shelf = {.items = list->items, .n = list->n, .cap = list->n};
 
     for (size_t i = 0; i < s->staged.n; i++) {
         const struct change *c = &s->staged.items[i];
 
-        if (c->now->resource != r || (ns && strcmp(ns, c->now->ns) != 0)) {
+        if (c->now->resource != r || !is_in(c->now, ns, about)) {
             continue;
         }
         if (c->type == HUB_DELETED) {
@@ -221,31 +159,44 @@ static void overlay_staged(struct store *s, const struct api_resource *r, const 
             shelf_put(&shelf, entry_ref(c->now));
         }
     }
+    shelf_free_order(&shelf);
     list->items = shelf.items;
     list->n = shelf.n;
+}
+
+/* `items` are of one shelf, under the lock. */
+static struct entry_list copy_of(const struct store *s, struct entry *const *items, size_t n)
+{
+    struct entry_list list = {
+        .items = ferry_xcalloc(n, sizeof(struct entry *)), .n = n, .version = s->version};
+
+    for (size_t i = 0; i < n; i++) {
+        list.items[i] = entry_ref(items[i]);
+    }
+    return list;
 }
 
 void store_list(struct store *s, const struct api_resource *r, const char *ns,
                 struct entry_list *ret)
 {
-    struct shelf *shelf = shelf_of(s, r);
-    bool found;
-
     pthread_rwlock_rdlock(&s->index_lock);
-    size_t from = ns ? position(shelf, ns, "", &found) : 0;
-    size_t to = from;
-    while (to < shelf->n && (!ns || strcmp(shelf->items[to]->ns, ns) == 0)) {
-        to++;
-    }
-    *ret = (struct entry_list){.items = ferry_xcalloc(to - from, sizeof(struct entry *)),
-                               .n = to - from,
-                               .version = s->version};
-    for (size_t i = from; i < to; i++) {
-        ret->items[i - from] = entry_ref(shelf->items[i]);
-    }
+    struct shelf_span span = shelf_list(shelf_of(s, r), ns);
+    *ret = copy_of(s, span.items, span.n);
     pthread_rwlock_unlock(&s->index_lock);
     if (writing == s) {
-        overlay_staged(s, r, ns, ret);
+        overlay_staged(s, r, ns, NULL, ret);
+    }
+}
+
+void store_find(struct store *s, const struct api_resource *r, const char *ns, const char *about,
+                struct entry_list *ret)
+{
+    pthread_rwlock_rdlock(&s->index_lock);
+    struct shelf_span span = shelf_find(shelf_of(s, r), ns, about);
+    *ret = copy_of(s, span.items, span.n);
+    pthread_rwlock_unlock(&s->index_lock);
+    if (writing == s) {
+        overlay_staged(s, r, ns, about, ret);
     }
 }
 
@@ -291,6 +242,7 @@ int store_list_at(struct store *s, const struct api_resource *r, const char *ns,
     }
     changes_drop(&later, later.n);
     free(later.items);
+    shelf_free_order(&shelf);
     *ret = (struct entry_list){.items = shelf.items, .n = shelf.n, .version = version};
     return rc;
 }
@@ -471,10 +423,7 @@ void store_close(struct store *s)
     database_close(s->db);
     hub_free(s->hub);
     for (size_t i = 0; i < MAX_RESOURCES; i++) {
-        for (size_t j = 0; j < s->shelves[i].n; j++) {
-            entry_unref(s->shelves[i].items[j]);
-        }
-        free(s->shelves[i].items);
+        shelf_done(&s->shelves[i]);
     }
     free(s->staged.items);
     free(s->pending.items);

@@ -25,6 +25,9 @@ struct entry *store_get(struct store *s, const struct api_resource *r, const cha
 /* `ns` NULL = all namespaces. */
 void store_list(struct store *s, const struct api_resource *r, const char *ns,
                 struct entry_list *ret);
+/* Those that are `about` something (entry.h). */
+void store_find(struct store *s, const struct api_resource *r, const char *ns, const char *about,
+                struct entry_list *ret);
 
 /* As it was at `version`: -1 when that is no longer (or not yet) known. */
 int store_list_at(struct store *s, const struct api_resource *r, const char *ns, uint64_t version,

@@ -42,19 +42,16 @@ static void view_done(struct view *view)
 }
 #define cleanup_view ferry_cleanup(view_done)
 
-/* Those of one VMI. Thousands may be there: only what names it is parsed. */
+/* Those of one VMI. */
 static void view_migrations(struct store *store, const struct api_resource *resource,
                             const char *ns, const char *vmi, struct view *view)
 {
     cleanup_entry_list struct entry_list list = {0};
-    ferry_cleanup_free char *needle = ferry_asprintf("\"vmiName\":\"%s\"", vmi);
-    size_t len = strlen(needle);
 
-    store_list(store, resource, ns, &list);
+    store_find(store, resource, ns, vmi, &list);
     view->migrations = ferry_xcalloc(list.n + 1, sizeof(struct api_object *));
     for (size_t i = 0; i < list.n; i++) {
-        if (memmem(list.items[i]->json, list.items[i]->json_len, needle, len) &&
-            api_object_parse(API_KIND_MIGRATION, list.items[i]->json, list.items[i]->json_len,
+        if (api_object_parse(API_KIND_MIGRATION, list.items[i]->json, list.items[i]->json_len,
                              &view->migrations[view->n], NULL) == 0) {
             view->n++;
         }

@@ -115,6 +115,66 @@ static void objects_and_versions(void **state)
     store_close(s);
 }
 
+static void put_move(struct store *s, const char *ns, const char *name, const char *vmi)
+{
+    ferry_cleanup_free char *json = ferry_asprintf(
+        "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"vmiName\":\"a-label\"}},\"spec\":{"
+        "\"vmiName\":\"%s\"}}",
+        name, vmi);
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
+    api_cleanup_mut_doc yyjson_mut_doc *m = yyjson_doc_mut_copy(doc, NULL);
+    struct ferry_error err = {0};
+
+    store_begin(s);
+    assert_int_equal(store_put(s, api_resource_of_kind(API_KIND_MIGRATION), ns, name, m, &err), 0);
+    assert_int_equal(store_commit(s, NULL, &err), 0);
+}
+
+/* The names of what is found, one after the other. */
+static char *found(struct store *s, const char *ns, const char *vmi)
+{
+    cleanup_entry_list struct entry_list list = {0};
+    struct ferry_buf b = {0};
+
+    store_find(s, api_resource_of_kind(API_KIND_MIGRATION), ns, vmi, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        ferry_buf_puts(&b, list.items[i]->name);
+    }
+    return ferry_buf_take(&b);
+}
+
+static void check_found(struct store *s, const char *ns, const char *vmi, const char *want)
+{
+    ferry_cleanup_free char *names = found(s, ns, vmi);
+
+    assert_string_equal(names, want);
+}
+
+static void migrations_of_a_vmi(void **state)
+{
+    struct store *s = open_store();
+
+    (void)state;
+    put_move(s, "f", "3", "web");
+    put_move(s, "f", "1", "web");
+    put_move(s, "f", "2", "db");
+    put_move(s, "g", "4", "web");
+    put_move(s, "f", "3", "web"); /* again */
+    check_found(s, "f", "web", "13");
+    check_found(s, "f", "db", "2");
+    check_found(s, "g", "web", "4");
+    check_found(s, "g", "db", "");
+    check_found(s, "f", "we", "");
+    check_found(s, "f", "a-label", "");
+    put_move(s, "f", "1", "db");
+    check_found(s, "f", "web", "3");
+    check_found(s, "f", "db", "12");
+    store_close(s);
+    s = open_store();
+    check_found(s, "f", "db", "12");
+    store_close(s);
+}
+
 static void aborted_is_not_there(void **state)
 {
     struct store *s = open_store();
@@ -398,15 +458,11 @@ static void every_answer_was_synced(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(objects_and_versions),
-        cmocka_unit_test(aborted_is_not_there),
-        cmocka_unit_test(one_owner),
-        cmocka_unit_test(events_in_order),
-        cmocka_unit_test(windows_move_on),
-        cmocka_unit_test(watchers_miss_nothing),
-        cmocka_unit_test(writers_share_commits),
-        cmocka_unit_test(old_schemas_are_upgraded),
-        cmocka_unit_test(every_answer_was_synced),
+        cmocka_unit_test(objects_and_versions),     cmocka_unit_test(migrations_of_a_vmi),
+        cmocka_unit_test(aborted_is_not_there),     cmocka_unit_test(one_owner),
+        cmocka_unit_test(events_in_order),          cmocka_unit_test(windows_move_on),
+        cmocka_unit_test(watchers_miss_nothing),    cmocka_unit_test(writers_share_commits),
+        cmocka_unit_test(old_schemas_are_upgraded), cmocka_unit_test(every_answer_was_synced),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

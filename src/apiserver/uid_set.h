@@ -1,0 +1,13 @@
+/* A set of UIDs. */
+#pragma once
+
+#include <stdbool.h>
+
+struct uid_set {
+    void *tree;
+};
+
+void uid_set_add(struct uid_set *s, const char *uid); /* copied */
+bool uid_set_has(const struct uid_set *s, const char *uid);
+void uid_set_done(struct uid_set *s); /* empty again */
+#define cleanup_uid_set ferry_cleanup(uid_set_done)
