@@ -78,13 +78,30 @@ static bool is_post_copy(const struct migration_case *d)
     return ferry_streq(d->state->mode, "PostCopy");
 }
 
+/* When the source last told how far it is. */
+static int64_t last_sign_ms(const struct migration_case *d)
+{
+    const char *text = api_map_get(&d->vmi->meta.annotations, ANNOTATION_PROGRESS);
+    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+    int64_t elapsed = root && ferry_streq(api_json_str(root, "/uid"), d->m->meta.uid)
+                          ? api_json_int(root, "/elapsedMs", 0)
+                          : 0;
+    int64_t began = migration_phase_since(d->m, PHASE_RUNNING);
+
+    began = d->state->start_ms > began ? d->state->start_ms : began;
+    return began + (elapsed > 0 ? elapsed : 0);
+}
+
 /* The target has taken the guest over by its own word; what is left is its clean-up. */
 bool migration_rule_arrived(struct migration_case *d)
 {
-    if (!under_way(d) || !has_arrived(d) || !d->state->end_ms) {
+    if (!under_way(d) || !has_arrived(d)) {
         return false;
     }
-    if (!migration_past(d, d->state->end_ms, d->view->settings->finish_timeout_s)) {
+    int64_t since = d->state->end_ms ? d->state->end_ms : last_sign_ms(d);
+
+    if (!migration_past(d, since, d->view->settings->finish_timeout_s)) {
         return false;
     }
     plan_patch_status(d->plan, d->view->vmi, migration_patch_completed(d->view->vmi));
@@ -123,21 +140,6 @@ bool migration_rule_node_silent(struct migration_case *d)
                               .blocker = source ? d->state->source_node : d->state->target_node,
                               .deadline_ms = ends ? source + limit_s * 1000 : 0});
     return ends || is_post_copy(d); /* else the source has to give signs of life */
-}
-
-/* When the source last told how far it is. */
-static int64_t last_sign_ms(const struct migration_case *d)
-{
-    const char *text = api_map_get(&d->vmi->meta.annotations, ANNOTATION_PROGRESS);
-    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-    int64_t elapsed = root && ferry_streq(api_json_str(root, "/uid"), d->m->meta.uid)
-                          ? api_json_int(root, "/elapsedMs", 0)
-                          : 0;
-    int64_t began = migration_phase_since(d->m, PHASE_RUNNING);
-
-    began = d->state->start_ms > began ? d->state->start_ms : began;
-    return began + (elapsed > 0 ? elapsed : 0);
 }
 
 bool migration_rule_stuck(struct migration_case *d)
@@ -197,8 +199,7 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
     const struct api_pod *pod = d->target;
 
     if (!(migration_in_phase(d, PHASE_PENDING) || migration_in_phase(d, PHASE_SCHEDULING)) ||
-        !pod || pod->meta.deleted_ms ||
-        !(ferry_str_empty(pod->phase) || strcmp(pod->phase, "Pending") == 0)) {
+        !pod || pod_is_ready(pod)) {
         return false;
     }
     const struct migration_settings *s = d->view->settings;

@@ -153,12 +153,17 @@ static bool rule_target_lost(struct migration_case *d)
 {
     bool gone = !d->target && (migration_target_created(d->m) || migration_handed_off(d));
     bool down = d->target && pod_is_down(d->target);
+    /* It does not come back; and on a node that is dead it is never gone. */
+    bool going = d->target && d->target->meta.deleted_ms && !migration_handed_off(d);
 
-    if ((!gone && !down) || (d->state && (d->state->completed || d->state->failed))) {
+    if ((!gone && !down && !going) || (d->state && (d->state->completed || d->state->failed))) {
         return false;
     }
     char text[MIGRATION_TEXT];
-    snprintf(text, sizeof(text), "the target pod %s%s%.200s", gone ? "is gone" : "ended",
+    snprintf(text, sizeof(text), "the target pod %s%s%.200s",
+             gone   ? "is gone"
+             : down ? "ended"
+                    : "is being deleted",
              down && d->target->message ? ": " : "",
              down && d->target->message ? d->target->message : "");
     if (migration_handed_off(d)) {
