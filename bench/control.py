@@ -65,8 +65,8 @@ def run(args, e):
         e.spawn("ferry-controller", os.path.join(args.build, "src/programs/ferry-controller"), "--kubeconfig",
                 e.kubeconfig("controller"), "--embedded", "--workers", str(args.workers), "--log-level", "warning")
         pid = e.processes["ferry-controller"].pid
-        last = None
-        while (now := cpu_seconds(pid)) != last:  # it has read everything and has nothing to do
+        last = -1.0
+        while (now := cpu_seconds(pid)) - last > 0.15:  # until it has read everything and only hears signs of life
             last = now
             time.sleep(1)
         result = {"idle MiB": status(pid, "VmRSS") / 1024}

@@ -1,9 +1,9 @@
 /* control_nodes KUBECONFIG NODES VMS MOVES THREADS: the load of bench/control.py. Fills the
  * API with NODES nodes and VMS running VMs with their pods, says "ready" and waits for a line on
  * standard input; then plays all nodes, without any time of their own, and creates MOVES migrations
- * as fast as it can. Prints, as they come: "created SECONDS", "handed SECONDS", "final SECONDS"
- * when the last migration got so far, counted from the first creation; then "writes N" of its own
- * after the line. */
+ * as fast as it can. All the time the nodes give their signs of life, as handlers do. Prints, as
+ * they come: "created SECONDS", "handed SECONDS", "final SECONDS" when the last migration got so
+ * far, counted from the first creation; then "writes N" of its own after the line. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,9 +17,10 @@
 #include "kube/workers.h"
 
 #define NS "default"
+#define HEARTBEAT "kubevirt.io/heartbeat"
 #define LABEL_JOB "kubevirt.io/migrationJobUID"
 
-enum { WAIT_S = 280, THREADS_MAX = 64 };
+enum { WAIT_S = 900, THREADS_MAX = 64, HEARTBEAT_MS = 10000 };
 
 static struct kube_client *client;
 static struct kube_queue *queue; /* "p/NAME" and "v/NAME" */
@@ -77,6 +78,30 @@ static void make_node(long i)
                           NULL, &err) < 0) {
         die(&err);
     }
+}
+
+/* One thread for all nodes, each every ten seconds. */
+static void *beat(void *arg)
+{
+    (void)arg;
+    for (long i = 0;; i = (i + 1) % n_nodes) {
+        int64_t next_ns = ferry_now_ns() + HEARTBEAT_MS * FERRY_NS_PER_MS / n_nodes;
+        char when[FERRY_RFC3339_SIZE];
+        ferry_cleanup_free char *name = ferry_asprintf("n%ld", i);
+        ferry_cleanup_free char *body =
+            ferry_asprintf("{\"metadata\":{\"annotations\":{\"" HEARTBEAT "\":\"%s\"}}}",
+                           ferry_rfc3339(ferry_now_unix_ms(), when));
+        struct ferry_error err = {0};
+
+        if (kube_client_patch(client, kube_ref(API_KIND_NODE, NULL, name), KUBE_PATCH_MERGE, body,
+                              NULL, &err) < 0) {
+            fprintf(stderr, "control_nodes: %s\n", err.msg);
+        }
+        while (ferry_now_ns() < next_ns) {
+            ferry_sleep_ms(1);
+        }
+    }
+    return NULL;
 }
 
 /* A VM that runs already: what controller and handlers would have written. */
@@ -293,6 +318,7 @@ int main(int argc, char **argv)
 {
     struct kube_workers *workers = NULL;
     struct ferry_error err = {0};
+    pthread_t heart;
     char line[8];
 
     if (argc != 6 || atoi(argv[2]) < 2 || atoi(argv[3]) < 1 || atoi(argv[5]) < 1 ||
@@ -308,6 +334,9 @@ int main(int argc, char **argv)
         die(&err);
     }
     in_parallel(make_node, n_nodes);
+    if (pthread_create(&heart, NULL, beat, NULL) != 0) {
+        return 1;
+    }
     in_parallel(make_vm, n_vms);
     puts("ready");
     fflush(stdout);
