@@ -5,7 +5,8 @@
  *   1  a pod in which a guest runs is deleted for no reason but the end of its VMI; a VM is handed
  *      to one move at a time
  *   4  whatever dies and whenever, every migration ends once the faults are over
- *   5  a cancelled one is gone then, and no pod but the VM's own is left
+ *   5  a cancelled one is gone then, and no pod but the VM's own is left; also where a node stays
+ *      dead and nobody removes it
  *      and: never more moves than the limits allow
  *
  * sim [--seed N | --from N --count N] [--verbose]; a failure prints its seed. */
@@ -702,6 +703,14 @@ static void users_act(void)
         snprintf(name, sizeof(name), "m%u", world_random(moves_made));
         world_delete(API_KIND_MIGRATION, name, NULL);
     }
+    if (world_random(250) == 0) { /* whatever it holds */
+        const struct world_item *item = world.items[world_random((uint32_t)world.n_items)];
+
+        if (item->now && (item->kind == API_KIND_POD ||
+                          (item->kind == API_KIND_VMI && world.seed % 2 && world_chance(20)))) {
+            world_delete(item->kind, item->name, NULL);
+        }
+    }
     if (world_random(400) == 0) {
         int64_t most_ms = world.seed % 4 == 0 || world_chance(50) ? 20000 : 1200000;
 
@@ -709,6 +718,34 @@ static void users_act(void)
         world_say("the controller's clock is set: it is %lld ms off",
                   (long long)world.wall_offset_ms);
     }
+}
+
+static bool is_dead_for_good(const char *node)
+{
+    return node && world.nodes[node[1] - '0'].stays_dead;
+}
+
+/* Only that node can tell whether it has the guest. */
+static bool awaits_dead_node(const struct api_vmi *vmi)
+{
+    return vmi_awaits_target(vmi) && is_dead_for_good(vmi->migration.target_node);
+}
+
+/* It waits for a node that does nothing any more, and says so: its owner has to act. */
+static bool waits_for_dead_node(const struct api_object *move)
+{
+    struct family f = family_of(move->u.migration.vmi_name, true);
+    const char *note = api_map_get(&move->meta->annotations, ANNOTATION_QUEUE);
+
+    if (strcmp(move->u.migration.phase, PHASE_PENDING) != 0 || !f.vmi || !note ||
+        !strstr(note, "SourceBusy")) {
+        return false;
+    }
+    const struct api_vmi *vmi = &f.vmi->u.vmi;
+    const struct api_object *pod = vmi_current_pod(vmi, f.pods, f.n_pods);
+    bool starts = pod && !vmi_has_phase(vmi, PHASE_RUNNING);
+
+    return awaits_dead_node(vmi) || (starts && is_dead_for_good(pod->u.pod.node_name));
 }
 
 /* What is still not as it must be in the end, or NULL. */
@@ -723,14 +760,16 @@ static const char *unfinished(void)
             continue;
         }
         if (o->kind == API_KIND_MIGRATION &&
-            (!migration_is_final(&o->u.migration) || o->meta->deleted_ms)) {
+            (!migration_is_final(&o->u.migration) || o->meta->deleted_ms) &&
+            !waits_for_dead_node(o)) {
             snprintf(text, sizeof(text), "migration %s is %s", o->meta->name,
                      o->meta->deleted_ms ? "still there" : o->u.migration.phase);
             return text;
         }
         const struct api_object *vmi =
             o->kind == API_KIND_POD ? get(API_KIND_VMI, o->meta->owners[0].name, true) : NULL;
-        if (vmi && !phase_is_final(vmi->u.vmi.phase) && world_guest_in(o->meta->uid) < 0) {
+        if (vmi && !phase_is_final(vmi->u.vmi.phase) && world_guest_in(o->meta->uid) < 0 &&
+            !awaits_dead_node(&vmi->u.vmi) && !is_dead_for_good(o->u.pod.node_name)) {
             snprintf(text, sizeof(text), "pod %s is left over", o->meta->name);
             return text;
         }

@@ -270,6 +270,13 @@ static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
 #define ADD(path, value) "{'op':'add','path':'" path "','value':" value "}"
 #define STATE "/status/migrationState/"
 
+/* Its container never comes up: only a deadline ends the wait for it. */
+static bool is_hung(const struct api_pod *pod)
+{
+    return api_map_get(&pod->meta.labels, LABEL_MIGRATION_JOB_UID) &&
+           strtoul(pod->meta.uid + strlen("uid-"), NULL, 10) % 11 == 5;
+}
+
 static void pod_acts(struct world_item *item)
 {
     const struct api_pod *pod = &item->now->u.pod;
@@ -281,6 +288,12 @@ static void pod_acts(struct world_item *item)
             move_guest(guest, NULL);
         }
         world_remove(item);
+    } else if (is_hung(pod)) {
+        if (!ferry_streq(pod->phase, "Running")) {
+            patchf(API_KIND_POD, item->name,
+                   "[" ADD("/status", "{'phase':'Running','containerStatuses':[{'name':'compute',"
+                                      "'state':{'waiting':{}}}]}") "]");
+        }
     } else if (ferry_str_empty(pod->phase) || strcmp(pod->phase, "Pending") == 0) {
         patchf(API_KIND_POD, item->name,
                "[" ADD("/status",
@@ -467,6 +480,9 @@ static void vmi_acts(struct world_item *item)
         }
         return;
     }
+    if (vmi->meta.deleted_ms && !world.guests[guest].pod_uid) {
+        return;
+    }
     if (!s->present || !ferry_streq(vmi->phase, PHASE_RUNNING)) {
         return;
     }
@@ -539,6 +555,7 @@ static void node_acts(int i)
         world_say("node %s dies", name);
         n->up = false;
         n->back_ms = world.now_ms + 10000 + (int64_t)world_random(200000);
+        n->stays_dead = i == 1 && world.seed % 3 == 1;
         guests_of_node_die(name);
     }
     if (!n->up && !n->removed && i >= 2 && world.storm && world_random(400) == 0) {
@@ -556,7 +573,8 @@ static void node_acts(int i)
         n->cut = false;
     }
     node_reports(i, name);
-    bool back = !n->up && !n->removed && (world.now_ms >= n->back_ms || !world.storm);
+    bool back =
+        !n->up && !n->removed && !n->stays_dead && (world.now_ms >= n->back_ms || !world.storm);
     for (size_t k = 0; (back || n->removed) && k < world.n_items; k++) {
         struct world_item *p = world.items[k];
 
@@ -572,6 +590,15 @@ static void node_acts(int i)
     n->up |= back;
 }
 
+/* As the API server does with what has lost its owner. */
+static bool lost_its_owner(const struct world_item *pod)
+{
+    const struct world_item *vmi =
+        pod->now->meta->n_owners ? world_find(API_KIND_VMI, pod->now->meta->owners[0].name) : NULL;
+
+    return vmi && (!vmi->now || !ferry_streq(vmi->now->meta->uid, pod->now->meta->owners[0].uid));
+}
+
 void world_act(void)
 {
     for (int i = 0; i < WORLD_NODES; i++) {
@@ -583,7 +610,9 @@ void world_act(void)
         if (!item->now || !world_chance(30)) {
             continue;
         }
-        if (item->kind == API_KIND_POD && node_works(item->now->u.pod.node_name)) {
+        if (item->kind == API_KIND_POD && lost_its_owner(item)) {
+            world_remove(item);
+        } else if (item->kind == API_KIND_POD && node_works(item->now->u.pod.node_name)) {
             pod_acts(item);
         } else if (item->kind == API_KIND_POD && item->now->meta->deleted_ms &&
                    ferry_str_empty(item->now->u.pod.node_name)) {

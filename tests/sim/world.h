@@ -31,6 +31,7 @@ struct world_guest { /* of VM i: the truth that the objects tell of */
 
 struct world_node {
     bool up, removed;
+    bool stays_dead;  /* its object stays, and nobody does anything about it */
     bool cut;         /* it lives, and its guests, but does not reach the API */
     int64_t back_ms;  /* comes back then */
     int64_t quiet_ms; /* since when it has not reported; 0 = it does */
