@@ -113,17 +113,23 @@ static char *own_kubeconfig(const char *pki_dir, const char *kubeconfig)
     return ferry_buf_take(&text);
 }
 
-/* Has it name the files, unless it does; written anew in any case when `tell`: that is what tells
- * the programs. */
-static int write_kubeconfig(const char *pki_dir, const char *kubeconfig, bool tell,
-                            struct ferry_error *err)
+/* Has it name the files in place of their contents. */
+static int name_files(const char *pki_dir, const char *kubeconfig, struct ferry_error *err)
 {
     ferry_cleanup_free char *had = own_kubeconfig(pki_dir, kubeconfig);
     ferry_cleanup_free char *now = had ? renewal_kubeconfig(had) : NULL;
 
-    return !now || (!tell && ferry_streq(had, now))
+    return !now || ferry_streq(had, now)
                ? 0
                : ferry_write_file(kubeconfig, now, strlen(now), 0600, err);
+}
+
+/* Written anew as it is: that is what tells the programs. */
+static int tell(const char *pki_dir, const char *kubeconfig, struct ferry_error *err)
+{
+    ferry_cleanup_free char *text = own_kubeconfig(pki_dir, kubeconfig);
+
+    return text ? ferry_write_file(kubeconfig, text, strlen(text), 0600, err) : 0;
 }
 
 static bool is_newer(const char *path, const char *than)
@@ -150,8 +156,7 @@ int renewal_settle(const char *pki_dir, const char *kubeconfig, struct ferry_err
     ferry_cleanup_free char *crt = ferry_asprintf("%s/node.crt", pki_dir);
     int rc = settle_files(pki_dir, err);
 
-    return rc == 0 && is_newer(crt, kubeconfig) ? write_kubeconfig(pki_dir, kubeconfig, true, err)
-                                                : rc;
+    return rc == 0 && is_newer(crt, kubeconfig) ? tell(pki_dir, kubeconfig, err) : rc;
 }
 
 static int renew(const struct renewal *r, struct ferry_error *err)
@@ -181,7 +186,7 @@ static int renew(const struct renewal *r, struct ferry_error *err)
                           ferry_str_empty(node) ? "node.crt" : "relay.crt");
     }
     /* A kubeconfig with the old certificate in it would outlast the old files. */
-    rc = write_kubeconfig(r->pki_dir, r->kubeconfig, false, err);
+    rc = name_files(r->pki_dir, r->kubeconfig, err);
     if (rc == 0) {
         rc = cert_files_stage(r->pki_dir, "relay", relay_key, relay, err);
     }
@@ -192,7 +197,7 @@ static int renew(const struct renewal *r, struct ferry_error *err)
     if (rc == 0) {
         rc = settle_files(r->pki_dir, err);
     }
-    return rc < 0 ? rc : write_kubeconfig(r->pki_dir, r->kubeconfig, true, err);
+    return rc < 0 ? rc : tell(r->pki_dir, r->kubeconfig, err);
 }
 
 int renewal_look(struct renewal *r, int64_t now_ms, struct ferry_error *err)

@@ -159,13 +159,14 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
     if (s->relay_gid) {
         cfg.host.relay_gid = (gid_t)s->relay_gid;
     }
-    if (!s->no_cgroups) {
-        cgroup_detect(cfg.host.pods_dir, &cgroups);
-    }
     cfg.host.cgroups = &cgroups;
     int rc = s->vm_user ? parse_user(s->vm_user, &cfg.host.vm_uid, &cfg.host.vm_gid, err) : 0;
     if (rc == 0) {
         rc = kube_client_open(p->kubeconfig, &client, err);
+    }
+    /* Not before: a wrong call changes nothing on the host. */
+    if (rc == 0 && !s->no_cgroups) {
+        cgroup_detect(cfg.host.pods_dir, &cgroups);
     }
     if (rc == 0) {
         cfg.client = client;

@@ -2,6 +2,7 @@
 """A virtual machine moves, by itself and while its keepers die."""
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -216,6 +217,39 @@ def test_launcher_and_pods_agent_die(bin_dir):
             site.ferry("migrate", "vm", "--watch")
             check_whole(site, monitor, mark, "vm", other_node(start))
             check_cleaned(site, "vm")
+        finally:
+            monitor.stop()
+
+
+def test_round_three_nodes(bin_dir):
+    """From node to node until it is home again. On each leg something dies, or is replaced, that the move must not need: the agents of
+    the pods on both sides, all of the node that has no part in it, and both relays are upgraded."""
+    with Site(bin_dir, nodes=3) as site:
+        monitor, start = create(site, "vm", memory=256, dirty_rate=2)
+        try:
+            mark = monitor.mark()
+            shape(site, 200)
+            names = [f"node{i + 1}" for i in range(3)]
+            legs = names[names.index(start):] + names[:names.index(start)] + [start]
+            for leg, (source, target) in enumerate(zip(legs, legs[1:])):
+                [third] = set(names) - {source, target}
+                name = migrate(site, "vm", to=target)
+                wait_copying(site, "vm")
+                if leg == 0:
+                    old = {n: site.kill(f"{n}-pods") for n in (source, target)}
+                    for n, pid in old.items():
+                        site.wait_restarted(f"{n}-pods", pid)
+                elif leg == 1:
+                    for program in ("relay", "pods", "handler"):
+                        site.kill(f"{third}-{program}")
+                else:
+                    for n in (source, target):
+                        site.kill(f"{n}-relay", signal.SIGUSR2)
+                final = wait_phase(site, name, "Succeeded", "Failed", seconds=180)["status"]
+                assert final["phase"] == "Succeeded", final
+                check_whole(site, monitor, mark, "vm", target)
+                check_cleaned(site, "vm")
+            print(f"worst heartbeat gap {monitor.worst_gap(mark) * 1000:.0f} ms")
         finally:
             monitor.stop()
 

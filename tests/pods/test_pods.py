@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """ferry-pods with a real API server and real sandboxes: life and death of pods, adoption, refusals."""
+import contextlib
 import os
 import re
 import shutil
@@ -217,6 +218,35 @@ def tries_again_to_start(host):
     host.wait_gone("later", uid)
 
 
+def lives_with_a_full_disk(host):
+    """The directory of the pods is full: a pod waits and says why, one that runs ends and goes; with space again all goes on."""
+    assert host.end_agent(signal.SIGTERM) == 0
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0711", "ferry-test", host.pods_dir], check=True)
+    try:
+        host.start_agent()
+        ran = host.create_and_wait("ran")
+        wait_for("the stand-in to answer", lambda: host.ask(ran))
+        filler = os.path.join(host.pods_dir, ".filler")
+        with open(filler, "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while f.write(b"x" * 4096):
+                pass
+        waits = host.create("waits")
+        wait_for("the reason why it does not start",
+                 lambda: "No space left" in ((host.pod("waits") or {}).get("status") or {}).get("message", ""), 60)
+        assert host.pod("waits")["status"]["phase"] == "Pending"
+        host.delete("ran")
+        host.wait_gone("ran", ran)
+        os.unlink(filler)
+        host.wait_phase("waits", "Running", 60)
+        wait_for("the stand-in to answer", lambda: host.ask(waits))
+        host.delete("waits")
+        host.wait_gone("waits", waits)
+        assert host.end_agent(signal.SIGTERM) == 0
+    finally:
+        subprocess.run(["umount", "-l", host.pods_dir], check=False)
+    host.start_agent()
+
+
 def one_sentence_each(host):
     """Wrong calls."""
     for argv, code, words in (
@@ -251,6 +281,7 @@ def story(host):
     reports_how_it_ended(host)
     refuses_by_name(host)
     tries_again_to_start(host)
+    lives_with_a_full_disk(host)
     one_sentence_each(host)
     assert host.end_agent(signal.SIGTERM) == 0
 
