@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """How evenly the moves of one relay share a link.
 
-    bench/fairness.py BUILD_DIR [--mbit N] [--mib N] [--runs N] [--moves 2,4,8] [--relay FILE]
+    bench/fairness.py BUILD_DIR [--mbit N] [--mib N] [--runs N] [--moves 2,4,8] [--relay FILE] [--switch]
 
-Two nodes in network namespaces, a link between them that tc limits to --mbit (token bucket, 50 ms of queue), one relay on
-each, N moves at once of --mib each, started together or 0.2 s apart. Measured where bytes come out, while all are under way:
+Two nodes in network namespaces, a link between them that tc limits to --mbit (token bucket, 50 ms of queue) where it leaves the
+sender or, with --switch, at the port of a switch between them, which drops what does not fit; one relay on each, N moves at once of --mib each, started together or 0.2 s apart. Measured where bytes come out, while all are under way:
 Jain's index of the rates ((sum x)^2 / (n * sum x^2); 1 is even, 1/n is one that has it all), and what the link carried.
 Prints a Markdown table. Needs root.
 """
 import argparse
+import atexit
 import os
 import pathlib
 import socket
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -79,11 +81,26 @@ def one_run(lab, relays, count, size, apart_s):
     return jain(rates), sum(rates) / (1 << 20)
 
 
-def limit(lab, mbit):
-    import lab as lib
-    for name in lab.names.values():
-        lib.run("tc", "-n", name, "qdisc", "replace", "dev", "mig", "root", "tbf", "rate", f"{mbit}mbit", "burst", "64k",
-                "latency", "50ms")
+def shape(lib, namespace, device, mbit):
+    lib.run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf", "rate", f"{mbit}mbit", "burst", "64k",
+            "latency", "50ms")
+
+
+def put_switch_between(lib, lab, mbit):
+    """A third namespace with a bridge: what is too much is lost there, and the senders learn it from their peers alone."""
+    name = lab.names["a"] + "sw"
+    lib.run("ip", "netns", "add", name)
+    lib.run("ip", "-n", name, "link", "add", "switch", "up", "type", "bridge")
+    addresses = {n: lib.run("ip", "-n", lab.names[n], "-o", "addr", "show", "dev", "mig", "scope", "global") for n in "ab"}
+    lib.run("ip", "-n", lab.names["a"], "link", "del", "mig")
+    for n in "ab":
+        lib.run("ip", "-n", name, "link", "add", f"p{n}", "up", "type", "veth", "peer", "name", "mig", "netns", lab.names[n])
+        lib.run("ip", "-n", name, "link", "set", f"p{n}", "master", "switch")
+        for line in addresses[n].splitlines():
+            lib.run("ip", "-n", lab.names[n], "addr", "add", line.split()[3], "dev", "mig", *(["nodad"] if "inet6" in line else []))
+        lib.run("ip", "-n", lab.names[n], "link", "set", "mig", "up")
+        shape(lib, name, f"p{n}", mbit)
+    return name
 
 
 def main():
@@ -94,6 +111,7 @@ def main():
     ap.add_argument("--runs", type=int, default=3)
     ap.add_argument("--moves", default="2,4,8")
     ap.add_argument("--relay", help="another ferry-relay than BUILD_DIR's")
+    ap.add_argument("--switch", action="store_true", help="the limit is not at the sender but behind it")
     args = ap.parse_args()
     os.environ["FERRY_BUILD"] = str(args.build.resolve())
     sys.path.insert(0, str(HERE.parent / "tests" / "relay"))
@@ -101,8 +119,12 @@ def main():
     if args.relay:
         lib.RELAY = args.relay
     lab = lib.Lab()
+    if args.switch:
+        switch = put_switch_between(lib, lab, args.mbit)
+        atexit.register(lambda: subprocess.run(["ip", "netns", "del", switch], check=False))
     relays = [lab.relay(n, program=lib.RELAY).ready() for n in "ab"]
-    limit(lab, args.mbit)
+    for name in lab.names.values() if not args.switch else ():
+        shape(lib, name, "mig", args.mbit)
     print(f"| moves of {args.mib} MiB over {args.mbit} Mbit/s | Jain's index | MiB/s together |\n|---|---|---|")
     for count in map(int, args.moves.split(",")):
         for apart_s in (0, 0.2):

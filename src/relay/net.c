@@ -67,8 +67,12 @@ void relay_net_tune(int fd)
     set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
     set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
     set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
-    /* bbr, where it is the default, costs a fifth more CPU per byte. */
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    /* bbr, where it is the default, costs a fifth more CPU per byte, and streams that began at
+     * different fillings of a queue share its link as one to ten. There an unprivileged process may
+     * not have cubic as a rule, but it always may have reno. */
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) < 0) {
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    }
     /* What is not on its way yet is better kept here, where something newer can go first. */
     set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, SOCKET_BUFFER);
 }
