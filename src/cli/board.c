@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/object.h"
 #include "base/clock.h"
@@ -18,7 +17,7 @@ enum { STEP_MS = 500, API_AWAY_S = 60, NAME_COLUMN = 16, ROUTE_COLUMN = 18 };
 struct live {
     struct api_object *migration, *vmi; /* as last seen; vmi may be NULL */
     char *source, *line;
-    bool seen; /* in this step */
+    bool seen, drawn; /* in this step */
 };
 
 struct board {
@@ -156,17 +155,47 @@ static void retire(struct board *b)
     b->n = kept;
 }
 
-static char *line_of(const struct board *b, const struct live *l)
+static char *route_of(const struct live *l)
 {
     const struct api_migration *m = &l->migration->u.migration;
     const struct api_migration_state *s = l->vmi ? &l->vmi->u.vmi.migration : NULL;
     bool mine = s && s->present && ferry_streq(s->uid, m->meta.uid);
-    ferry_cleanup_free char *route = ferry_asprintf("%s > %s", l->source ? l->source : "?",
-                                                    mine && s->target_node ? s->target_node : "?");
+
+    return ferry_asprintf("%s > %s", l->source ? l->source : "?",
+                          mine && s->target_node ? s->target_node : "?");
+}
+
+/* How wide the first two columns are: on a terminal, where all lines are drawn together, as wide as
+ * they need be. */
+struct columns {
+    int name, route;
+};
+
+static struct columns columns_of(const struct board *b)
+{
+    struct columns c = {NAME_COLUMN, ROUTE_COLUMN};
+
+    if (b->terminal) {
+        c = (struct columns){0};
+    }
+    for (size_t i = 0; b->terminal && i < b->n; i++) {
+        ferry_cleanup_free char *route = route_of(&b->live[i]);
+        int name = (int)strlen(b->live[i].migration->u.migration.vmi_name);
+
+        c.name = name > c.name ? name : c.name;
+        c.route = (int)strlen(route) > c.route ? (int)strlen(route) : c.route;
+    }
+    return c;
+}
+
+static char *line_of(const struct board *b, const struct live *l, struct columns c)
+{
+    const struct api_migration *m = &l->migration->u.migration;
+    ferry_cleanup_free char *route = route_of(l);
     struct ferry_buf line = {0};
     int width = b->terminal ? moveline_terminal_width() - 1 : 0;
 
-    ferry_buf_printf(&line, "%-*s  %-*s  ", NAME_COLUMN, m->vmi_name, ROUTE_COLUMN, route);
+    ferry_buf_printf(&line, "%-*s  %-*s  ", c.name, m->vmi_name, c.route, route);
     int left = width - (int)line.len;
     moveline_put(m, l->vmi ? &l->vmi->u.vmi : NULL, width == 0 ? 0 : left > 1 ? left : 1, &line);
     if (width > 0 && line.len > (size_t)width) {
@@ -175,19 +204,49 @@ static char *line_of(const struct board *b, const struct live *l)
     return ferry_buf_take(&line);
 }
 
+static void draw_line(struct board *b, struct live *l, struct columns c)
+{
+    char *line = line_of(b, l, c);
+
+    if (b->terminal || !ferry_streq(line, l->line)) {
+        printf("%s\n", line);
+        b->lines += b->terminal && !b->options->once;
+    }
+    free(l->line);
+    l->line = line;
+    l->drawn = true;
+}
+
+/* No more lines than can be erased again: what has scrolled off cannot. Those that send come first.
+ */
+static void draw_lines(struct board *b)
+{
+    struct columns c = columns_of(b);
+    int room = moveline_terminal_height() - 2;
+    size_t most = b->terminal && !b->options->once ? (size_t)(room > 1 ? room : 1) : b->n, n = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        b->live[i].drawn = false;
+    }
+    for (int others = b->n <= most; others <= 1; others++) {
+        for (size_t i = 0; i < b->n && n < most; i++) {
+            struct live *l = &b->live[i];
+
+            if (!l->drawn && (others || ferry_streq(l->migration->u.migration.phase, "Running"))) {
+                draw_line(b, l, c);
+                n++;
+            }
+        }
+    }
+    if (n < b->n) {
+        printf("... and %zu more\n", b->n - n);
+        b->lines++;
+    }
+}
+
 static void draw(struct board *b)
 {
-    for (size_t i = 0; i < b->n; i++) {
-        struct live *l = &b->live[i];
-        char *line = line_of(b, l);
-
-        if (b->terminal || !ferry_streq(line, l->line)) {
-            printf("%s\n", line);
-            b->lines += b->terminal && !b->options->once;
-        }
-        free(l->line);
-        l->line = line;
-    }
+    draw_lines(b);
     if (b->n == 0 && !b->options->until_idle && !b->said_idle) {
         fprintf(stderr, "No move goes on%s.\n", b->options->once ? "" : "; waiting for one");
     }
@@ -238,8 +297,7 @@ static int follow(struct board *b, struct ferry_error *err)
 int board_watch(struct session *s, const struct board_options *o, struct board_counts *ret,
                 struct ferry_error *err)
 {
-    struct board b = {
-        .session = s, .options = o, .counts = ret, .terminal = isatty(STDOUT_FILENO) == 1};
+    struct board b = {.session = s, .options = o, .counts = ret, .terminal = moveline_terminal()};
 
     *ret = (struct board_counts){0};
     int rc = follow(&b, err);

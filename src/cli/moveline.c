@@ -1,5 +1,6 @@
 #include "cli/moveline.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -89,9 +90,29 @@ void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, cons
     }
 }
 
+bool moveline_terminal(void)
+{
+    return isatty(STDOUT_FILENO) == 1 && !ferry_streq(getenv("TERM"), "dumb");
+}
+
+static struct winsize window(void)
+{
+    struct winsize size = {0};
+
+    (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size); /* else 0: not known */
+    return size;
+}
+
 int moveline_terminal_width(void)
 {
-    struct winsize size;
+    struct winsize size = window();
 
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    return size.ws_col > 0 ? size.ws_col : 80;
+}
+
+int moveline_terminal_height(void)
+{
+    struct winsize size = window();
+
+    return size.ws_row > 0 ? size.ws_row : 24;
 }

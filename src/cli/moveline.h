@@ -18,5 +18,8 @@ void moveline_put(const struct api_migration *m, const struct api_vmi *vmi, int 
 void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, const char *source,
                   enum outcome outcome, struct ferry_buf *out);
 
-/* Columns of the terminal on standard output, 80 when it does not say. */
+/* Standard output is a terminal on which lines can be drawn again. */
+bool moveline_terminal(void);
+/* Columns and rows of the terminal on standard output, 80 and 24 when it does not say. */
 int moveline_terminal_width(void);
+int moveline_terminal_height(void);

@@ -183,61 +183,110 @@ static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
     struct progress_band eta = progress_eta(s);
 
     if (s->path_away) {
-        ferry_buf_puts(out, "  path away: goes on when it is back");
+        ferry_buf_puts(out, "path away: goes on when it is back");
     } else if (eta.low_s == PROGRESS_ETA_UNKNOWN) {
-        ferry_buf_puts(out, "  ETA ...");
+        ferry_buf_puts(out, "ETA ...");
     } else if (eta.high_s == PROGRESS_ETA_NEVER && s->iteration > 1) {
-        ferry_buf_puts(out, "  ETA none at this rate");
+        ferry_buf_puts(out, "ETA none at this rate");
     } else if (eta.high_s == PROGRESS_ETA_NEVER) {
-        ferry_buf_puts(out, "  ETA over ");
+        ferry_buf_puts(out, "ETA over ");
         put_seconds(eta.low_s, out);
     } else if (eta.low_s == eta.high_s) {
-        ferry_buf_puts(out, "  ETA ");
+        ferry_buf_puts(out, "ETA ");
         put_seconds(eta.low_s, out);
     } else {
-        ferry_buf_puts(out, "  ETA ");
+        ferry_buf_puts(out, "ETA ");
         put_seconds(eta.low_s, out);
         ferry_buf_puts(out, " to ");
         put_seconds(eta.high_s, out);
     }
 }
 
-/* What matters most comes first: a narrow terminal cuts the end off. */
-static void put_sample(const struct progress_sample *s, struct ferry_buf *out)
+static void put_remaining(const struct progress_sample *s, struct ferry_buf *out)
 {
     char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
 
-    ferry_buf_printf(out, "  remaining %s of %s", progress_bytes(s->remaining_bytes, a),
+    ferry_buf_printf(out, "remaining %s of %s", progress_bytes(s->remaining_bytes, a),
                      progress_bytes(s->total_bytes, b));
-    put_eta(s, out);
-    ferry_buf_printf(out, "  rate %s/s", progress_bytes(s->bytes_per_s, a));
-    ferry_buf_printf(out, "  dirty %s/s", progress_bytes(s->dirty_bytes_per_s, a));
+}
+
+static void put_left(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "%s left", progress_bytes(s->remaining_bytes, a));
+}
+
+static void put_rate(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "rate %s/s", progress_bytes(s->bytes_per_s, a));
+}
+
+static void put_dirty(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "dirty %s/s", progress_bytes(s->dirty_bytes_per_s, a));
+}
+
+static void put_round(const struct progress_sample *s, struct ferry_buf *out)
+{
     if (s->iteration) {
-        ferry_buf_printf(out, "  round %" PRId64, s->iteration);
-    }
-    if (s->expected_downtime_ms) {
-        ferry_buf_printf(out, "  downtime %s", progress_duration(s->expected_downtime_ms, a));
-    }
-    if (s->throttle_percent) {
-        ferry_buf_printf(out, "  throttled %" PRId64 "%%", s->throttle_percent);
-    }
-    if (!ferry_str_empty(s->mode) && !ferry_streq(s->mode, "PreCopy")) {
-        ferry_buf_printf(out, "  %s", s->mode);
+        ferry_buf_printf(out, "round %" PRId64, s->iteration);
     }
 }
 
-void progress_line(const char *phase, const struct progress_sample *s, int width,
-                   struct ferry_buf *out)
+static void put_downtime(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    if (s->expected_downtime_ms) {
+        ferry_buf_printf(out, "downtime %s", progress_duration(s->expected_downtime_ms, a));
+    }
+}
+
+static void put_throttle(const struct progress_sample *s, struct ferry_buf *out)
+{
+    if (s->throttle_percent) {
+        ferry_buf_printf(out, "throttled %" PRId64 "%%", s->throttle_percent);
+    }
+}
+
+static void put_mode(const struct progress_sample *s, struct ferry_buf *out)
+{
+    if (!ferry_str_empty(s->mode) && !ferry_streq(s->mode, "PreCopy")) {
+        ferry_buf_puts(out, s->mode);
+    }
+}
+
+struct item {
+    void (*put)(const struct progress_sample *s, struct ferry_buf *out); /* nothing = not told */
+};
+
+/* One after the other, two blanks between; with `room` > 0 up to the first that does not fit. */
+static void put_items(const struct progress_sample *s, const struct item *items, size_t room,
+                      struct ferry_buf *out)
 {
     size_t begin = out->len;
 
-    ferry_buf_printf(out, "%-15s", ferry_str_empty(phase) ? "Pending" : phase);
-    if (s) {
-        if (width >= FULL_LINE) {
-            put_bar(s, out);
+    for (size_t i = 0; items[i].put; i++) {
+        ferry_cleanup_buf struct ferry_buf text = {0};
+
+        items[i].put(s, &text);
+        if (text.len == 0) {
+            continue;
         }
-        put_sample(s, out);
+        if (room > 0 && out->len - begin + 2 + text.len > room) {
+            return;
+        }
+        ferry_buf_printf(out, "  %s", text.data);
     }
+}
+
+static void cut(struct ferry_buf *out, size_t begin, int width)
+{
     while (out->len > begin && out->data[out->len - 1] == ' ') {
         out->data[--out->len] = '\0';
     }
@@ -245,4 +294,34 @@ void progress_line(const char *phase, const struct progress_sample *s, int width
         out->len = begin + (size_t)width;
         out->data[out->len] = '\0';
     }
+}
+
+void progress_line(const char *phase, const struct progress_sample *s, int width,
+                   struct ferry_buf *out)
+{
+    static const struct item all[] = {{put_remaining}, {put_eta},   {put_rate},
+                                      {put_dirty},     {put_round}, {put_downtime},
+                                      {put_throttle},  {put_mode},  {0}};
+    /* What matters most, and what is not as usual, comes first. */
+    static const struct item most[] = {{put_left},  {put_eta},      {put_rate},
+                                       {put_mode},  {put_throttle}, {put_dirty},
+                                       {put_round}, {put_downtime}, {0}};
+    const char *word = ferry_str_empty(phase) ? "Pending" : phase;
+    size_t begin = out->len;
+
+    ferry_buf_printf(out, "%-15s", word);
+    if (s && width >= FULL_LINE) {
+        put_bar(s, out);
+    }
+    if (s) {
+        put_items(s, all, 0, out);
+    }
+    if (s && width > 0 && out->len - begin > (size_t)width) {
+        size_t used = strlen(word);
+
+        out->len = begin;
+        ferry_buf_puts(out, word);
+        put_items(s, most, (size_t)width > used ? (size_t)width - used : 1, out);
+    }
+    cut(out, begin, width);
 }

@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/object.h"
 #include "base/clock.h"
@@ -158,8 +157,7 @@ static int follow(struct watch *w, enum outcome *ret, struct ferry_error *err)
 int watch_migration(struct session *s, const char *name, bool quiet, enum outcome *ret,
                     struct ferry_error *err)
 {
-    struct watch w = {
-        .session = s, .name = name, .quiet = quiet, .terminal = isatty(STDOUT_FILENO) == 1};
+    struct watch w = {.session = s, .name = name, .quiet = quiet, .terminal = moveline_terminal()};
     int rc = follow(&w, ret, err);
 
     watch_done(&w);

@@ -48,11 +48,11 @@ def in_phase(site, name, *phases):
                     in phases, 90)
 
 
-def on_terminal(site, *args, until=None):
-    """What `ferry ARGS` writes on a terminal of 100 columns; interrupted when `until` is seen."""
+def on_terminal(site, *args, until=None, columns=100, term="xterm"):
+    """What `ferry ARGS` writes on a terminal; interrupted when `until` is seen."""
     master, slave = pty.openpty()
-    subprocess.run(["stty", "cols", "100"], stdin=slave, check=True)
-    process = subprocess.Popen([os.path.join(site.bin, "ferry"), *args], env=site.environment(), stdin=slave,
+    subprocess.run(["stty", "cols", str(columns), "rows", "24"], stdin=slave, check=True)
+    process = subprocess.Popen([os.path.join(site.bin, "ferry"), *args], env=dict(site.environment(), TERM=term), stdin=slave,
                                stdout=slave, stderr=slave)
     os.close(slave)
     seen = b""
@@ -104,6 +104,11 @@ def check_running(site):
     assert "nothing is in the way" in broken(site, "vm", "end", code=0)
     code, text = on_terminal(site, "watch", until=b"\033[1A\033[J")
     assert code == 130 and "moves go on" in text and "\033[1A\033[J" in text, (code, text)
+    code, text = on_terminal(site, "watch", until=b"left", columns=60)
+    lines = [line.rpartition("\033[J")[2] for line in text.replace("\r", "").split("\n") if "Running" in line]
+    assert lines and max(map(len, lines)) < 60 and " left  ETA " in lines[0], text
+    code, text = on_terminal(site, "watch", until=b"ETA", term="dumb")
+    assert code == 130 and "\033" not in text and "remaining" in text, (code, text)
     slow_down(site, 1000)
     done = site.ferry("watch", name)
     assert "moved from" in done.stdout, done.stdout

@@ -152,7 +152,20 @@ static void progress_lines(void **state)
         {"Running", &cut, 0,
          "Running          remaining 64.0 MiB of 128.0 MiB  path away: goes on when it is back  "
          "rate 0 B/s  dirty 0 B/s  round 1"},
-        {"Running", &half, 40, "Running          remaining 64.0 MiB of 1"},
+        /* Where there is no room for all, whole items, the ones that matter first. */
+        {"Running", &half, 79,
+         "Running  64.0 MiB left  ETA 2 s to 3 s  rate 32.0 MiB/s  dirty 4.0 MiB/s"},
+        {"Running", &half, 90,
+         "Running  64.0 MiB left  ETA 2 s to 3 s  rate 32.0 MiB/s  dirty 4.0 MiB/s  round 1"},
+        {"Running", &late, 60, "Running  64.0 MiB left  ETA 16 s  rate 4.0 MiB/s  PostCopy"},
+        {"Running", &stuck, 79,
+         "Running  64.0 MiB left  ETA none at this rate  rate 4.0 MiB/s  throttled 20%"},
+        {"Running", &half, 40, "Running  64.0 MiB left  ETA 2 s to 3 s"},
+        {"Running", &half, 39, "Running  64.0 MiB left  ETA 2 s to 3 s"},
+        {"Running", &half, 37, "Running  64.0 MiB left"},
+        {"Running", &half, 12, "Running"},
+        {"Running", &half, 7, "Running"},
+        {"Running", &half, 1, "R"},
         {"Running", &half, 150,
          "Running          [==========>         ]  remaining 64.0 MiB of 128.0 MiB  ETA 2 s to 3 s"
          "  rate 32.0 MiB/s  dirty 4.0 MiB/s  round 1  downtime 300 ms"},
