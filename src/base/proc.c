@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-static char *find_program(const char *name, struct ferry_error *err)
+char *ferry_find_program(const char *name, struct ferry_error *err)
 {
     if (strchr(name, '/')) {
         return ferry_strdup(name);
@@ -132,7 +132,7 @@ static int become_child(const struct ferry_spawn *w, const char *program, char *
 
 int ferry_spawn(const struct ferry_spawn *w, pid_t *ret_pid, struct ferry_error *err)
 {
-    ferry_cleanup_free char *program = find_program(w->argv[0], err);
+    ferry_cleanup_free char *program = ferry_find_program(w->argv[0], err);
     int pipe_fds[2];
 
     if (!program) {

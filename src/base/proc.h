@@ -24,6 +24,9 @@ struct ferry_spawn {
     bool new_session; /* setsid: survive the terminal */
 };
 
+/* Where PATH has a program; the caller frees it. A name with a slash is returned as it is. */
+char *ferry_find_program(const char *name, struct ferry_error *err);
+
 /* Standard input is /dev/null. A command that cannot be executed is an error here, not in the
  * child. */
 int ferry_spawn(const struct ferry_spawn *what, pid_t *ret_pid, struct ferry_error *err);

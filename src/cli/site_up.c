@@ -37,6 +37,30 @@ static int check_programs(const struct site_settings *s, struct ferry_error *err
     return 0;
 }
 
+/* What virtual machines need of the system. */
+static const struct {
+    const char *program, *package; /* Debian's */
+} tools[] = {{"ip", "iproute2"},
+             {"bwrap", "bubblewrap"},
+             {"/usr/sbin/libvirtd", "libvirt-daemon"},
+             {"/usr/bin/qemu-system-x86_64", "qemu-system-x86"}};
+
+static int check_tools(struct ferry_error *err)
+{
+    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+        ferry_cleanup_free char *path = ferry_find_program(tools[i].program, NULL);
+
+        if (!path || access(path, X_OK) < 0) {
+            return ferry_fail(err, FERRY_NOT_FOUND,
+                              "there is no %s on this machine, and without it no virtual machine "
+                              "can run: install the package %s (scripts/setup installs all that is "
+                              "needed)",
+                              tools[i].program, tools[i].package);
+        }
+    }
+    return 0;
+}
+
 static int check_port(int port, struct ferry_error *err)
 {
     struct ferry_error why;
@@ -267,8 +291,7 @@ int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
                           "'ferry up' makes network namespaces, which only root may do; run it as "
                           "root, for example with sudo");
     }
-    rc = check_programs(settings, err);
-    if (rc == 0) {
+    if ((rc = check_programs(settings, err)) == 0 && (rc = check_tools(err)) == 0) {
         rc = ferry_mkdir_p(settings->root, 0755, err);
     }
     if (rc < 0) {

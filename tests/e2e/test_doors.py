@@ -2,6 +2,7 @@
 """Wrong input at each door gets one clear sentence and a non-zero exit."""
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -54,6 +55,21 @@ def test_no_root(bin_dir):
                                    os.path.join(site.bin, "ferry"), verb, "--root", site.root], text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             refused(done, 1, "only root may do")
+    finally:
+        site.close(False)
+
+
+def test_missing_tool(bin_dir):
+    """What no virtual machine runs without is missed before anything is made."""
+    site = Site(bin_dir)
+    try:
+        tools = os.path.join(site.base, "tools")
+        os.mkdir(tools)
+        os.symlink(shutil.which("ip"), os.path.join(tools, "ip"))
+        done = subprocess.run([os.path.join(site.bin, "ferry"), "up", "--root", site.root, "--port", str(site.port)],
+                              env=dict(site.environment(), PATH=tools), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        refused(done, 1, "no bwrap", "bubblewrap", "scripts/setup")
+        assert not os.path.exists(site.root)
     finally:
         site.close(False)
 

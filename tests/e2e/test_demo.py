@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""What `make demo` runs, ended in the middle, without the right to do it, without a tool: it says so, ends non-zero, and leaves nothing."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+
+sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../lib"))
+import scenario
+from ferrysite import leftovers, wait_for
+
+DEMO = os.path.join(HERE, "../../scripts/demo")
+PATIENCE = 120
+
+
+class Demo:
+    """scripts/demo on programs of a build; its words as they come."""
+
+    def __init__(self, bin_dir, prefix=(), **more):
+        self.said, env = [], dict(os.environ, **more)
+        self.process = subprocess.Popen([*prefix, DEMO, os.path.dirname(os.path.abspath(bin_dir))], text=True, env=env, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+        self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stdout), daemon=True)
+        self.reader.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.reader.join(10)
+
+    def text(self):
+        return "".join(self.said)
+
+    def saw(self, words):
+        wait_for(f"'{words}'", lambda: words in self.text() or self.process.poll() is not None, PATIENCE)
+        assert words in self.text(), self.text()
+
+    def ended(self):
+        code = self.process.wait(PATIENCE)
+        self.reader.join(10)
+        return code
+
+    def root(self):
+        return re.search(r"--root (\S+)", self.text())[1]
+
+
+def gone(demo):
+    root = demo.root()
+    assert leftovers(root) == [], leftovers(root)
+    assert not os.path.exists(os.path.dirname(root)), root
+
+
+def test_interrupted(bin_dir):
+    """In the middle of the first move, by SIGTERM to it alone; while the site comes up, by Ctrl-C for all; a terminal that goes away."""
+    for words, number, everybody in (("$ ferry migrate", signal.SIGTERM, False), ("$ ferry up", signal.SIGINT, True),
+                                     ("$ ferry vm create", signal.SIGHUP, True)):
+        with Demo(bin_dir) as demo:
+            demo.saw(words)
+            if everybody:
+                os.killpg(demo.process.pid, number)
+            else:
+                demo.process.send_signal(number)
+            assert demo.ended() == 130, demo.text()
+            assert number == signal.SIGHUP or "interrupted: cleaning up" in demo.text(), demo.text()
+            assert "Traceback" not in demo.text(), demo.text()
+            gone(demo)
+
+
+def test_not_root(bin_dir):
+    with Demo(bin_dir, ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]) as demo:
+        assert demo.ended() == 1 and demo.text().count("\n") == 1 and "only root may do" in demo.text(), demo.text()
+
+
+def test_without_the_right_to_make_networks(bin_dir):
+    """Root in a container."""
+    with Demo(bin_dir, ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]) as demo:
+        assert demo.ended() == 1 and "NOT AS PROMISED" in demo.text() and "ferry up" in demo.text(), demo.text()
+        gone(demo)
+
+
+scenario.need_root()
+scenario.main(globals())
