@@ -6,7 +6,7 @@ invariants of docs/architecture.md and against the outcomes that the cell may ha
 import dataclasses
 import random
 
-# In the order in which a move goes through them. Each is an instant that can be held: `hold.py` says by what.
+# In the order in which a move goes through them. Each is an instant that can be held: `move.py` says by what.
 PHASES = {
     "Pending": "the move is queued: the site's limit of moves lets none begin",
     "Scheduling": "the target pod is made, and no node takes it",
@@ -15,6 +15,7 @@ PHASES = {
     "TargetReady": "the target listens; the source has not begun",
     "Running": "memory is being copied, the guest runs on the source",
     "Switch-over": "the guest is stopped on the source and complete on the target, which has not been told to start it",
+    "Confirmation": "the guest runs on the target; the answer that says so does not reach the source, whose QEMU still has all of it",
     "Post-copy": "the guest runs on the target, part of its memory is still on the source",
     "Finishing": "the guest runs on the target, and nobody has written that down",
 }
@@ -69,6 +70,8 @@ def all_cells():
 
 
 MOVED, STAYED, LOST = "moved", "stayed", "lost"
+# The guest has run on the target: there is no way back.
+BEYOND = ("Confirmation", "Post-copy", "Finishing")
 BEFORE = ("Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running")
 
 
@@ -85,13 +88,11 @@ def may_end(phase, fault):
     """Outcomes that are right in a cell."""
     if fault.kind == "kill" and fault.what == "source-qemu":
         # The guest's own QEMU dies; after the last byte the target has all of it.
-        return {LOST} if phase in BEFORE + ("Post-copy",) else {MOVED, LOST}
+        return {LOST} if phase in BEFORE + ("Post-copy",) else {MOVED} if phase == "Confirmation" else {MOVED, LOST}
     if fault.kind == "kill" and fault.what == "target-qemu":
-        if phase in ("Post-copy", "Finishing"):
-            return {LOST}
-        return {STAYED}
-    if phase in ("Post-copy", "Finishing") or must_go_on(phase, fault):
-        return {MOVED}  # in those two there is no way back
+        return {LOST} if phase in BEYOND else {STAYED}
+    if phase in BEYOND or must_go_on(phase, fault):
+        return {MOVED}
     return {MOVED, STAYED}
 
 

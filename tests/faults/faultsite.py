@@ -35,6 +35,7 @@ class FaultSite(Site):
         self.set_clock(0)
         os.chmod(self.clock, 0o644)
         self.wrap(build)
+
     def wrap(self, build):
         os.mkdir(self.bin)
         os.mkdir(os.path.join(self.programs, "real"))
@@ -80,6 +81,12 @@ class FaultSite(Site):
         for i in range(1, self.nodes + 1):
             subprocess.run(["tc", "-n", name, "qdisc", "replace", "dev", f"m{i}", "root", "tbf", "rate", f"{mbit}mbit",
                             "burst", "64k", "latency", "50ms"], check=True)
+
+    def deafen(self, node):
+        """Nothing reaches that node on the migration network, though it is still heard; until shape() is called."""
+        name = next(n for n in namespace_names(self.root) if n.endswith("-fabric"))
+        subprocess.run(["tc", "-n", name, "qdisc", "replace", "dev", f"m{node.removeprefix('node')}", "root", "tbf", "rate", "8bit",
+                        "burst", "1", "limit", "1"], check=True)  # no packet is that short
 
     def fill(self):
         """No byte can be written any more; the file to remove afterwards."""

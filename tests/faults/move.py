@@ -220,6 +220,19 @@ def switch_over(m, dice):
     return daemon
 
 
+def confirmation(m, dice):
+    """libvirt's final step: the target's daemon does what it was told, and its answer is lost."""
+    daemon = switch_over(m, dice)
+    m.site.deafen(m.source.node)
+    try:
+        daemon.release()
+        m.until("the guest to run on the target", m.target.watch.running)
+    except BaseException:
+        m.site.shape(FAST_MBIT)
+        raise
+    return Hold(lambda: m.site.shape(FAST_MBIT))
+
+
 def post_copy(m, _):
     m.site.shape(BUSY_MBIT)
     m.configure(allowPostCopy=True, allowWorkloadDisruption=True)
@@ -243,4 +256,5 @@ def finishing(m, dice):
 HOLDS = {"Pending": pending, "Scheduling": scheduling, "Scheduled": scheduled,
          "PreparingTarget": held_by_handler("target", "PreparingTarget"),
          "TargetReady": held_by_handler("source", "TargetReady"), "Running": running, "Switch-over": switch_over,
+         "Confirmation": confirmation,
          "Post-copy": post_copy, "Finishing": finishing}

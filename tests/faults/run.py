@@ -199,7 +199,7 @@ def run_cell(stage, phase, name, seed):
     finally:
         m.close()
     how, wrong = cells.judge(phase, fault, seen)
-    if how == cells.LOST:
+    if how == cells.LOST and not wrong:  # else all is left for the logs to be looked at
         wrong += [f"left behind: {x}" for x in stage.remove()]
     return {"outcome": how, "code": reason_code(seen.reason) if seen.phase == "Failed" else "",
             "reason": seen.reason, "wrong": wrong, "seconds": round(took["end"] - took["begin"], 1),

@@ -29,6 +29,12 @@ JUDGED = (
     ("Switch-over", "kill source-qemu", LOST, "lost", 0),
     ("Switch-over", "kill source-qemu", STAYED, "stayed", 1),
     ("Switch-over", "kill target-qemu", LOST, "lost", 1),
+    ("Confirmation", "kill source-qemu", {}, "moved", 0),
+    ("Confirmation", "kill source-qemu", LOST, "lost", 1),
+    ("Confirmation", "kill target-qemu", LOST, "lost", 0),
+    ("Confirmation", "kill target-qemu", STAYED, "stayed", 1),
+    ("Confirmation", "link beyond", STAYED, "stayed", 1),
+    ("Confirmation", "kill source-libvirtd", {"runs_on": ("source", "target"), "both_s": 0.01}, "moved", 2),
     ("Running", "kill target-qemu", STAYED, "stayed", 0),
     ("Running", "kill target-qemu", LOST, "lost", 1),
     ("Post-copy", "kill target-qemu", LOST, "lost", 0),
@@ -67,7 +73,7 @@ def test_judge(_):
 
 def test_every_phase_meets_every_fault(_):
     there = set(cells.all_cells())
-    assert len(cells.PHASES) * len(cells.FAULTS) == 315
+    assert len(cells.PHASES) * len(cells.FAULTS) == 350
     for phase in cells.PHASES:
         for name, fault in cells.FAULTS.items():
             assert ((phase, name) in there) == (cells.missing(phase, fault) is None), (phase, name)
@@ -99,7 +105,7 @@ def test_page(_):
     row = lambda name: next(l for l in text.splitlines() if l.startswith(f"| {name} |")).split("|")[column].strip()
     assert row("link 2 s") == "moved ×2" and row("kill target-relay") == "stayed (LibvirtError)"
     assert row("kill api") == "**two / guests**" and row("stop api") == "moved" and row("link 30 s") == ""
-    assert "3 of 295 cells" in text and "has not been run" in text
+    assert "3 of 330 cells" in text and "has not been run" in text
     assert next(l for l in text.splitlines() if l.startswith("| kill target-qemu |")).split("|")[2].strip() == "–"
 
 
