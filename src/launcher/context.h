@@ -18,6 +18,7 @@ struct context {
     const char *libvirt_socket;          /* of our libvirtd, as the pod sees it; NULL = none */
     bool system;                         /* libvirt is qemu:///system, else session */
     const char *record_dir;
+    const char *devices_path; /* the file of unplug.h */
     struct domain_xml_options domain;
     struct virt *virt;
     struct kept *kept;

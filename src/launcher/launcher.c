@@ -28,6 +28,7 @@
 #include "launcher/libvirt_uri.h"
 #include "launcher/libvirtd.h"
 #include "launcher/migrate_call.h"
+#include "launcher/unplug.h"
 
 enum {
     TICK_MS = 250,
@@ -35,6 +36,7 @@ enum {
     SOCKET_PATH_MAX = 107,   /* what fits into a sockaddr_un */
     LEAVE_ANYWAY_MS = 10000, /* after the stop's deadline, when libvirtd cannot be asked */
     COMPLAIN_MS = 5000,
+    PLUG_AGAIN_MS = 5000,
 };
 
 struct launcher {
@@ -44,10 +46,11 @@ struct launcher {
     struct migrate *migrate;
     struct target *target;
     struct control *control;
-    char *libvirt_socket, *record_dir, *qmp_path, *qmp_kept_path, *gate_dir, *gate_driver;
+    char *libvirt_socket, *record_dir, *devices_path, *qmp_path, *qmp_kept_path, *gate_dir;
+    char *gate_driver;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
     bool warm;     /* what a move asks libvirt first has been asked */
-    int64_t complain_ns;
+    int64_t complain_ns, plug_ns;
     pthread_t observer;
     bool observed;
     atomic_bool ending, libvirtd_hangs;
@@ -225,11 +228,13 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     l->qmp_path = ferry_asprintf("%s/qmp.sock", cfg->state_dir);
     l->qmp_kept_path = ferry_asprintf("%s/qmp-kept.sock", cfg->state_dir);
     l->record_dir = ferry_asprintf("%s/records", cfg->state_dir);
+    l->devices_path = ferry_asprintf("%s/devices.json", cfg->state_dir);
     c->namespace_ = cfg->namespace_;
     c->name = cfg->name;
     c->uid = cfg->uid;
     c->migration_dir = cfg->migration_dir;
     c->record_dir = l->record_dir;
+    c->devices_path = l->devices_path;
     c->domain = (struct domain_xml_options){.kvm = cfg->kvm,
                                             .emulator = cfg->emulator,
                                             .guest_dir = cfg->guest_dir,
@@ -281,6 +286,7 @@ static void tear_down(struct launcher *l)
     state_close(l->context.state);
     free(l->libvirt_socket);
     free(l->record_dir);
+    free(l->devices_path);
     free(l->qmp_path);
     free(l->qmp_kept_path);
     gate_free(l->context.gate);
@@ -331,6 +337,13 @@ static void warm_up(struct launcher *l)
     }
 }
 
+static void plug_in(struct launcher *l)
+{
+    if (l->attached && ferry_now_ns() >= l->plug_ns && !unplug_tend(&l->context)) {
+        l->plug_ns = ferry_now_ns() + PLUG_AGAIN_MS * FERRY_NS_PER_MS;
+    }
+}
+
 /* True when the launcher may leave. */
 static bool stopped(struct launcher *l)
 {
@@ -362,6 +375,7 @@ static void loop(struct launcher *l)
             return;
         }
         warm_up(l);
+        plug_in(l);
         int64_t tick = l->attached ? TICK_MS : FIRST_TICK_MS;
         int sig = ferry_signals_wait(ferry_now_ns() + tick * FERRY_NS_PER_MS);
         if ((sig == SIGTERM || sig == SIGINT) && vm_stop(l->vm, -1, &err) < 0) {

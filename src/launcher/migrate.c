@@ -25,6 +25,7 @@
 #include "launcher/rescue.h"
 #include "launcher/result.h"
 #include "launcher/sample.h"
+#include "launcher/unplug.h"
 
 enum { LOOK_AGAIN_MS = 200, KEPT_MS = 5000, HANG_MS = 3000 };
 
@@ -187,7 +188,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
         struct result_input in = {.call_known = call->known,
                                   .call_ok = call->ok,
                                   .libvirt_code = call->code,
-                                  .too_small = call->too_small,
+                                  .refused = call->refused,
                                   .text = call->text};
         struct state_values v;
         struct sample s;
@@ -321,13 +322,27 @@ static void keep_monitor(struct migrate *m)
     }
 }
 
-/* A device of the host: QEMU cannot fetch its memory after the guest. */
-static bool has_host_device(const struct context *c)
+static void make_request(struct migrate *m, struct request_result *ret)
 {
-    virt_cleanup_domain virDomainPtr d = virt_domain(c->virt, NULL);
-    ferry_cleanup_free char *xml = d ? virDomainGetXMLDesc(d, 0) : NULL;
+    struct ferry_error err;
 
-    return xml && strstr(xml, "<hostdev");
+    if (unplug_all(m->c, m->record, &err) < 0) {
+        *ret = (struct request_result){.known = true,
+                                       .refused = err.cls == FERRY_INVALID ? "DeviceNotMigratable"
+                                                                           : "LibvirtError"};
+        snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
+        return;
+    }
+    set_calling(m, true);
+    request_make(&(struct request){.c = m->c,
+                                   .options = &m->options,
+                                   .paused = m->paused,
+                                   .vfio = unplug_keeps_some(m->c),
+                                   .disks = &m->disks,
+                                   .target_disks = &m->target_disks,
+                                   .record = m->record},
+                 ret);
+    set_calling(m, false);
 }
 
 static void *run_migration(void *ctx)
@@ -340,16 +355,7 @@ static void *run_migration(void *ctx)
     keep_monitor(m);
     state_get(m->c->state, &v);
     if (m->make_call && !v.rescued) {
-        set_calling(m, true);
-        request_make(&(struct request){.c = m->c,
-                                       .options = &m->options,
-                                       .paused = m->paused,
-                                       .vfio = has_host_device(m->c),
-                                       .disks = &m->disks,
-                                       .target_disks = &m->target_disks,
-                                       .record = m->record},
-                     &call);
-        set_calling(m, false);
+        make_request(m, &call);
         record_note(m->record, "call", call.ok ? "ok" : call.text);
     }
     settle(m, &call, &result);
@@ -414,7 +420,7 @@ static void start_threads(struct migrate *m, const struct state_values *v, bool 
                                    .options = m->options,
                                    .data_bytes = m->guest_bytes + v->migration.disk_bytes,
                                    .started_ns = m->started_ns,
-                                   .vfio = has_host_device(m->c),
+                                   .vfio = unplug_keeps_some(m->c),
                                    .record = m->record};
     m->joinable = monitor_start(&watch, &m->monitor, NULL) == 0 &&
                   pthread_create(&m->runner, NULL, run_migration, m) == 0;

@@ -31,7 +31,7 @@ static int check_images(const struct request *r, virDomainPtr d, struct request_
         }
         int64_t need = (int64_t)here.capacity;
         if (there->bytes < need) {
-            call->too_small = true;
+            call->refused = "DestinationTooSmall";
             snprintf(call->text, sizeof(call->text),
                      "volume %s has %lld bytes, its destination %lld", disk->name, (long long)need,
                      (long long)there->bytes);
@@ -143,7 +143,7 @@ void request_make(const struct request *r, struct request_result *ret)
         ret->ok =
             virDomainMigrateToURI3(d, call.destination_uri, params, (unsigned)n, call.flags) == 0;
     }
-    if (!ret->ok && !ret->too_small) {
+    if (!ret->ok && !ret->refused) {
         virErrorPtr e = virGetLastError();
 
         ret->code = e ? e->code : 0;

@@ -20,8 +20,8 @@ struct request {
 struct request_result {
     bool known; /* it was seen: false when the launcher was restarted meanwhile */
     bool ok;
-    bool too_small; /* nothing was asked: an image at the destination is too small */
-    int code;       /* virErrorNumber */
+    const char *refused; /* reason code: libvirt was not asked, `text` says why; or NULL */
+    int code;            /* virErrorNumber */
     char text[512];
 };
 

@@ -54,10 +54,12 @@ static void fail_by_libvirt(struct result *r, const struct result_input *in)
     normalise(in->text ? in->text : "", text, sizeof(text));
     if (in->call_ok) {
         fail(r, "LibvirtError", "libvirt reported success, but the guest still runs here");
-    } else if (in->too_small || strstr(text, TOO_SMALL_SIGN)) {
+    } else if (ferry_streq(in->refused, "DestinationTooSmall") || strstr(text, TOO_SMALL_SIGN)) {
         fail(r, "DestinationTooSmall", TOO_SMALL_TEXT);
         size_t used = strlen(r->failure_reason);
         snprintf(r->failure_reason + used, sizeof(r->failure_reason) - used, "%s", text);
+    } else if (in->refused) {
+        fail(r, in->refused, text);
     } else if (in->libvirt_code == VIR_ERR_CPU_INCOMPATIBLE) {
         fail(r, "CPUIncompatible", text);
     } else {

@@ -17,9 +17,9 @@ struct result_input {
     bool rescued;    /* the guest was taken back from post-copy; libvirt's job never ends then */
     bool call_known; /* the call's return was seen; false after a restart of the launcher */
     bool call_ok;
-    int libvirt_code; /* virErrorNumber when it failed */
-    bool too_small;   /* it was not made: an image at the destination is too small */
-    const char *text; /* its message, or NULL */
+    int libvirt_code;    /* virErrorNumber when it failed */
+    const char *refused; /* reason code: it was not made, `text` says why; or NULL */
+    const char *text;    /* its message, or NULL */
     enum state_abort abort;
     const char *abort_detail;
     bool abort_accepted;

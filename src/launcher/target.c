@@ -20,6 +20,7 @@
 #include "launcher/kept.h"
 #include "launcher/migrate_call.h"
 #include "launcher/qmp.h"
+#include "launcher/unplug.h"
 
 /* The arrival is an event; only the end of libvirt's job is not, and is polled for. */
 enum {
@@ -351,7 +352,7 @@ int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
     rc = rc < 0 ? rc : disk_made_initial(vmi, &disks, t->c->domain.disk_dir, err);
     /* Refuse here, before a byte moves, what could not be run here. */
     if (rc == 0 && (rc = context_domain(t->c, vmi, &xml, err)) == 0 &&
-        (rc = begin(t, uid, vmi, err)) == 0) {
+        (rc = begin(t, uid, vmi, err)) == 0 && (rc = unplug_expect(t->c, xml, err)) == 0) {
         rc = start_watching_locked(t, err);
     }
     if (rc < 0) {

@@ -22,7 +22,7 @@ enum {
     KEPT = 64,
     KEEPALIVE_INTERVAL_S = 5,
     KEEPALIVE_COUNT = 5,
-    CALLBACKS = 3,
+    CALLBACKS = 5,
     OPEN_WAIT_MS = 1000
 };
 
@@ -90,6 +90,17 @@ static void on_job_completed(virConnectPtr c, virDomainPtr d, virTypedParameterP
     if (ours(v, d)) {
         sample_decode(VIR_DOMAIN_JOB_COMPLETED, params, n, &e.completed);
         push(v, e);
+    }
+}
+
+static void on_device(virConnectPtr c, virDomainPtr d, const char *alias, void *ctx)
+{
+    struct virt *v = ctx;
+
+    (void)c;
+    if (ours(v, d)) {
+        ferry_debug("a device went, or did not", F_STR("alias", alias));
+        push(v, (struct virt_event){.type = VIRT_EVENT_DEVICE});
     }
 }
 
@@ -241,6 +252,8 @@ static int subscribe(struct virt *v, virConnectPtr c, struct ferry_error *err)
         {VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle)},
         {VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION, VIR_DOMAIN_EVENT_CALLBACK(on_iteration)},
         {VIR_DOMAIN_EVENT_ID_JOB_COMPLETED, VIR_DOMAIN_EVENT_CALLBACK(on_job_completed)},
+        {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(on_device)},
+        {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVAL_FAILED, VIR_DOMAIN_EVENT_CALLBACK(on_device)},
     };
 
     for (size_t i = 0; i < CALLBACKS; i++) {

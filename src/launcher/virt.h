@@ -21,6 +21,7 @@ enum virt_event_type {
     VIRT_EVENT_LIFECYCLE,     /* the domain's state changed */
     VIRT_EVENT_ITERATION,     /* a new round of memory copying */
     VIRT_EVENT_JOB_COMPLETED, /* a migration is through; `completed` has its final figures */
+    VIRT_EVENT_DEVICE,        /* the guest let go of a device, or refused to */
     VIRT_EVENT_WAKE,          /* virt_wake() */
 };
 
