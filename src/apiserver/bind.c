@@ -64,29 +64,27 @@ static int bind_in_transaction(struct request *r, const char *node, yyjson_mut_d
     struct ferry_error err;
 
     if (!spec) {
-        store_abort(r->store);
-        return status_not_found(&r->st, r->route.resource, r->route.name);
+        status_not_found(&r->st, r->route.resource, r->route.name);
+        return finish_unchanged(r, -1, 0, NULL);
     }
     if (check_meant(r, yyjson_doc_get_root(old), binding) < 0) {
-        store_abort(r->store);
-        return -1;
+        return finish_unchanged(r, -1, 0, NULL);
     }
     if (!ferry_str_empty(at)) {
-        store_abort(r->store);
         ferry_fail(&err, FERRY_CONFLICT, "pod %s is already assigned to node \"%s\"", r->route.name,
                    at);
-        return status_conflict(&r->st, r->route.resource, r->route.name, err.msg);
+        status_conflict(&r->st, r->route.resource, r->route.name, err.msg);
+        return finish_unchanged(r, -1, 0, NULL);
     }
     if (api_json_str(yyjson_doc_get_root(old), "/metadata/deletionTimestamp")) {
-        store_abort(r->store);
-        return status_conflict(&r->st, r->route.resource, r->route.name,
-                               "the pod is being deleted, cannot be assigned to a host");
+        status_conflict(&r->st, r->route.resource, r->route.name,
+                        "the pod is being deleted, cannot be assigned to a host");
+        return finish_unchanged(r, -1, 0, NULL);
     }
     yyjson_mut_obj_put(spec, yyjson_mut_str(doc, "nodeName"), yyjson_mut_strcpy(doc, node));
     set_scheduled(doc);
     if (dry_run || store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
-        store_abort(r->store);
-        return dry_run ? 0 : finish_failed(r, &err);
+        return finish_unchanged(r, dry_run ? 0 : finish_failed(r, &err), 0, NULL);
     }
     return store_commit(r->store, NULL, &err) < 0 ? finish_failed(r, &err) : 0;
 }

@@ -187,12 +187,12 @@ static bool finish_namespace(struct collector *c, const struct entry *e)
 
     yyjson_mut_obj_remove_key(yyjson_mut_obj_get(root, "spec"), "finalizers");
     if (!doc || !prepare_is_gone(e->resource, root)) {
-        store_abort(c->store);
+        store_abort(c->store, NULL);
         return true;
     }
     int rc = store_remove(c->store, now, doc, &err);
     if (rc < 0) {
-        store_abort(c->store);
+        store_abort(c->store, NULL);
     } else {
         rc = store_commit(c->store, NULL, &err);
     }

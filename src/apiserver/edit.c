@@ -23,14 +23,13 @@ int edit_entry(struct store *store, const struct entry *e,
         now && edit_same_object(e, now) ? yyjson_read(now->json, now->json_len, 0) : NULL;
     api_cleanup_mut_doc yyjson_mut_doc *doc = old ? yyjson_doc_mut_copy(old, NULL) : NULL;
     if (!doc || !edit(doc, ctx)) {
-        store_abort(store);
-        return 0;
+        return store_abort(store, err);
     }
     int rc = prepare_is_gone(e->resource, yyjson_mut_doc_get_root(doc))
                  ? store_remove(store, now, doc, err)
                  : store_put(store, e->resource, e->ns, e->name, doc, err);
     if (rc < 0) {
-        store_abort(store);
+        store_abort(store, NULL);
         return rc;
     }
     return store_commit(store, NULL, err);

@@ -61,10 +61,11 @@ static int mark_vmi(struct request *r, const struct entry *e, const char *node,
 
     mark(doc, node, eviction);
     if (dry_run) {
-        store_abort(r->store);
+        if (finish_unchanged(r, 0, 0, NULL) < 0) {
+            return -1;
+        }
     } else if (store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
-        store_abort(r->store);
-        return finish_failed(r, &err);
+        return finish_unchanged(r, finish_failed(r, &err), 0, NULL);
     } else if (store_commit(r->store, NULL, &err) < 0) {
         return finish_failed(r, &err);
     }
@@ -84,13 +85,12 @@ static int delete_pod(struct request *r, const struct entry *e, const yyjson_val
         ferry_now_unix_ms());
 
     if (dry_run || what == PREPARE_NOTHING) {
-        store_abort(r->store);
-        return 0;
+        return finish_unchanged(r, 0, 0, NULL);
     }
     int rc = what == PREPARE_REMOVE ? store_remove(r->store, e, doc, &err)
                                     : store_put(r->store, e->resource, e->ns, e->name, doc, &err);
     if (rc < 0) {
-        store_abort(r->store);
+        store_abort(r->store, NULL);
     } else {
         rc = store_commit(r->store, NULL, &err);
     }
@@ -105,8 +105,8 @@ static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
     char why[FERRY_ERROR_TEXT] = "";
 
     if (!e) {
-        store_abort(r->store);
-        return status_not_found(&r->st, r->route.resource, r->route.name);
+        status_not_found(&r->st, r->route.resource, r->route.name);
+        return finish_unchanged(r, -1, 0, NULL);
     }
     api_cleanup_doc yyjson_doc *pod = yyjson_read(e->json, e->json_len, 0);
     cleanup_entry struct entry *owner = vmi_of(r, yyjson_doc_get_root(pod));
@@ -122,8 +122,7 @@ static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
     case API_EVICTION_DENY:
         break;
     }
-    store_abort(r->store);
-    return status_fail(&r->st, 429, "%s", why);
+    return finish_unchanged(r, status_fail(&r->st, 429, "%s", why), 0, NULL);
 }
 
 int eviction_serve(struct request *r)

@@ -16,6 +16,19 @@ void finish_with_document(struct request *r, int code, yyjson_mut_doc *doc)
     request_answer_object(r, code, json ? json : "{}", json ? len : 2);
 }
 
+int finish_unchanged(struct request *r, int rc, int code, yyjson_mut_doc *doc)
+{
+    struct ferry_error err;
+
+    if (store_abort(r->store, &err) < 0) {
+        return finish_failed(r, &err);
+    }
+    if (rc == 0 && doc) {
+        finish_with_document(r, code, doc);
+    }
+    return rc;
+}
+
 int finish_commit(struct request *r, int code)
 {
     cleanup_entry struct entry *e = NULL;
@@ -38,9 +51,11 @@ int finish_check_own(struct request *r, const yyjson_val *old, yyjson_mut_doc *d
                                 "User \"%s\" may only change what is on its own node", r->who.user);
     }
     api_cleanup_doc yyjson_doc *changed = doc ? yyjson_mut_doc_imut_copy(doc, NULL) : NULL;
-    if (doc && !auth_keeps_spec(old, yyjson_doc_get_root(changed))) {
+    const char *what =
+        doc ? auth_overstepped(r->route.resource, old, yyjson_doc_get_root(changed)) : NULL;
+    if (what) {
         return status_forbidden(&r->st, r->route.resource, r->route.name,
-                                "User \"%s\" may not change the spec", r->who.user);
+                                "User \"%s\" may not change %s", r->who.user, what);
     }
     return 0;
 }

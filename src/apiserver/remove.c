@@ -134,13 +134,10 @@ static int delete_in_transaction(struct request *r, const struct entry *e, const
         prepare_delete(r->route.resource, doc, &o->how, ferry_now_unix_ms());
 
     if (o->dry_run || what == PREPARE_NOTHING) {
-        store_abort(r->store);
-        finish_with_document(r, 200, doc);
-        return 0;
+        return finish_unchanged(r, 0, 200, doc);
     }
     if (stage_deletion(r->store, e, doc, what, &err) < 0) {
-        store_abort(r->store);
-        return finish_failed(r, &err);
+        return finish_unchanged(r, finish_failed(r, &err), 0, NULL);
     }
     if (what == PREPARE_STORE) {
         return finish_commit(r, 200);
@@ -163,14 +160,13 @@ int remove_serve(struct request *r)
     cleanup_entry struct entry *e =
         store_get(r->store, r->route.resource, r->route.ns, r->route.name);
     if (!e) {
-        store_abort(r->store);
-        return status_not_found(&r->st, r->route.resource, r->route.name);
+        status_not_found(&r->st, r->route.resource, r->route.name);
+        return finish_unchanged(r, -1, 0, NULL);
     }
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
     if (check_preconditions(r, &o, yyjson_doc_get_root(old)) < 0) {
-        store_abort(r->store);
-        return -1;
+        return finish_unchanged(r, -1, 0, NULL);
     }
     return delete_in_transaction(r, e, yyjson_doc_get_root(old), doc, &o);
 }
@@ -218,7 +214,7 @@ int remove_serve_collection(struct request *r)
     }
     list.n = n;
     if (rc < 0 || !changed) {
-        store_abort(r->store);
+        rc = finish_unchanged(r, rc, 0, NULL);
     } else if (store_commit(r->store, NULL, &err) < 0) {
         rc = finish_failed(r, &err);
     }
@@ -234,11 +230,10 @@ int remove_entry(struct store *store, const struct entry *e, bool unchanged,
     store_begin(store);
     cleanup_entry struct entry *now = store_get(store, e->resource, e->ns, e->name);
     if (!now || !edit_same_object(e, now)) {
-        store_abort(store);
-        return 0;
+        return store_abort(store, err);
     }
     if (unchanged && now->version != e->version) {
-        store_abort(store);
+        store_abort(store, NULL);
         return 1;
     }
     api_cleanup_doc yyjson_doc *old = yyjson_read(now->json, now->json_len, 0);
@@ -246,12 +241,11 @@ int remove_entry(struct store *store, const struct entry *e, bool unchanged,
     enum prepare_delete_result what =
         prepare_delete(e->resource, doc, &(struct prepare_deletion){0}, ferry_now_unix_ms());
     if (what == PREPARE_NOTHING) {
-        store_abort(store);
-        return 0;
+        return store_abort(store, err);
     }
     int rc = stage_deletion(store, now, doc, what, err);
     if (rc < 0) {
-        store_abort(store);
+        store_abort(store, NULL);
         return rc;
     }
     return store_commit(store, NULL, err);

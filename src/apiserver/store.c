@@ -3,9 +3,10 @@
  * its changes at the end of `staged`, lets the next writer in, and waits. One thread, the scribe,
  * takes all that is staged, writes it to SQLite in one transaction (WAL, synchronous=FULL: on
  * disk), puts it into the index that readers see, then into the hub, in that order, and wakes those
- * who wait: many writers share one fsync. A reader never sees what a crash could take back; a
- * writer inside its transaction sees what is staged too, because it will be there before its own
- * changes are.
+ * who wait: many writers share one fsync. A transaction that ends without a change waits, too: its
+ * maker may have seen what is not on disk yet, and answers by it. A reader never sees what a crash
+ * could take back; a writer inside its transaction sees what is staged too, because it will be
+ * there before its own changes are.
  *
  * When a write to SQLite fails, everything staged fails with it: later changes were decided on top
  * of what is not there. The next ones begin anew on what is.
@@ -363,9 +364,11 @@ static void *scribe_run(void *arg)
     struct store *s = arg;
 
     pthread_mutex_lock(&s->write_lock);
-    while (!s->stop || s->staged.n) {
+    while (!s->stop || s->staged.n || s->waiters) {
         if (s->staged.n) {
             write_staged(s);
+        } else if (s->waiters) {
+            wake(take_waiters(s), 0, NULL); /* they saw what is on disk by now */
         } else {
             pthread_cond_wait(&s->work, &s->write_lock);
         }
@@ -490,10 +493,27 @@ int store_remove(struct store *s, const struct entry *e, yyjson_mut_doc *doc,
                  store_get(s, e->resource, e->ns, e->name), err);
 }
 
-int store_commit(struct store *s, struct entry **ret, struct ferry_error *err)
+/* Ends the transaction and waits until all that is staged is on disk. */
+static int end_and_wait(struct store *s, struct ferry_error *err)
 {
     struct waiter w = {0};
 
+    sem_init(&w.done, 0, 0);
+    *s->waiters_end = &w;
+    s->waiters_end = &w.next;
+    pthread_cond_signal(&s->work);
+    end(s);
+    while (sem_wait(&w.done) < 0) {
+    }
+    sem_destroy(&w.done);
+    if (w.rc < 0 && err) {
+        *err = w.err;
+    }
+    return w.rc;
+}
+
+int store_commit(struct store *s, struct entry **ret, struct ferry_error *err)
+{
     if (!s->pending.n) {
         end(s);
         return ferry_fail(err, FERRY_FATAL, "nothing to commit");
@@ -504,28 +524,22 @@ int store_commit(struct store *s, struct entry **ret, struct ferry_error *err)
                     s->pending.items[i].before);
     }
     s->pending.n = 0;
-    sem_init(&w.done, 0, 0);
-    *s->waiters_end = &w;
-    s->waiters_end = &w.next;
-    pthread_cond_signal(&s->work);
-    end(s);
-    while (sem_wait(&w.done) < 0) {
-    }
-    sem_destroy(&w.done);
-    if (w.rc < 0 || !ret) {
+    int rc = end_and_wait(s, err);
+    if (rc < 0 || !ret) {
         entry_unref(last);
     } else {
         *ret = last;
     }
-    if (w.rc < 0 && err) {
-        *err = w.err;
-    }
-    return w.rc;
+    return rc;
 }
 
-void store_abort(struct store *s)
+int store_abort(struct store *s, struct ferry_error *err)
 {
     s->next_version -= s->pending.n;
     changes_drop(&s->pending, s->pending.n);
+    if (s->staged.n) {
+        return end_and_wait(s, err);
+    }
     end(s);
+    return 0;
 }

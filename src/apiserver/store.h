@@ -49,4 +49,6 @@ int store_remove(struct store *s, const struct entry *e, yyjson_mut_doc *doc,
 /* Durable when it returns 0; FERRY_RETRY: the disk is full. `ret` (may be NULL) is a reference to
  * what the last put or remove wrote. */
 int store_commit(struct store *s, struct entry **ret, struct ferry_error *err);
-void store_abort(struct store *s);
+/* Ends it without a change. When it returns 0, what was read in it is on disk and readers see it;
+ * otherwise it never will be, and nothing may be answered by it. */
+int store_abort(struct store *s, struct ferry_error *err);

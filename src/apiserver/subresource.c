@@ -144,25 +144,22 @@ static int unmark(struct request *r, const struct call *c, const char *node, boo
     struct ferry_error err;
 
     if (marked && is_drained(r, marked)) {
-        store_abort(r->store);
-        return status_fail(&r->st, 400, "all machines are to leave node \"%.250s\": it is tainted",
-                           marked);
+        status_fail(&r->st, 400, "all machines are to leave node \"%.250s\": it is tainted",
+                    marked);
+        return finish_unchanged(r, -1, 0, NULL);
     }
     if (!e || !marked || dry_run) {
-        store_abort(r->store);
-        return e ? 0 : -1;
+        return finish_unchanged(r, e ? 0 : -1, 0, NULL);
     }
     if (!ferry_str_empty(node) && !ferry_streq(node, marked)) {
-        store_abort(r->store);
-        return status_conflict(&r->st, e->resource, c->name,
-                               "the VMI is asked to leave another node");
+        status_conflict(&r->st, e->resource, c->name, "the VMI is asked to leave another node");
+        return finish_unchanged(r, -1, 0, NULL);
     }
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
     yyjson_mut_obj_remove_key(yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "status"),
                               "evacuationNodeName");
     if (store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
-        store_abort(r->store);
-        return finish_failed(r, &err);
+        return finish_unchanged(r, finish_failed(r, &err), 0, NULL);
     }
     return store_commit(r->store, NULL, &err) < 0 ? finish_failed(r, &err) : 0;
 }
@@ -205,13 +202,11 @@ static int change_power(struct request *r, const struct call *c, bool dry_run)
         rc = power_request(c->verb, c->name, doc, yyjson_doc_get_root(vmi), &r->st);
     }
     if (rc < 0 || dry_run) {
-        store_abort(r->store);
-        return rc;
+        return finish_unchanged(r, rc, 0, NULL);
     }
     prepare_generation(yyjson_doc_get_root(old), doc);
     if (store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
-        store_abort(r->store);
-        return finish_failed(r, &err);
+        return finish_unchanged(r, finish_failed(r, &err), 0, NULL);
     }
     return store_commit(r->store, NULL, &err) < 0 ? finish_failed(r, &err) : 0;
 }

@@ -111,12 +111,12 @@ bool token_join(struct store *store, const char *authorization, const char *node
     cleanup_entry struct entry *e = find(store, authorization, &doc);
     if (!e || !read_value(yyjson_doc_get_root(doc), "node", wanted, sizeof(wanted)) ||
         !ferry_streq(wanted, node)) {
-        store_abort(store);
+        store_abort(store, NULL);
         return false;
     }
     api_cleanup_mut_doc yyjson_mut_doc *last = yyjson_doc_mut_copy(doc, NULL);
     if (store_remove(store, e, last, NULL) < 0) {
-        store_abort(store);
+        store_abort(store, NULL);
         return false;
     }
     return store_commit(store, NULL, NULL) == 0;

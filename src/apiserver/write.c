@@ -195,11 +195,7 @@ static int create_in_transaction(struct request *r, yyjson_mut_doc *doc, bool dr
         rc = finish_failed(r, &err);
     }
     if (rc < 0 || dry_run) {
-        store_abort(r->store);
-        if (rc == 0) {
-            finish_with_document(r, code, doc);
-        }
-        return rc;
+        return finish_unchanged(r, rc, code, doc);
     }
     return finish_commit(r, code);
 }
@@ -233,9 +229,10 @@ int write_create_document(struct request *r, const yyjson_mut_doc *given, bool d
             admission_warn(r->route.resource, doc, warn, r);
             return create_in_transaction(r, doc, dry_run, code);
         }
-        store_abort(r->store);
+        status_exists(&r->st, r->route.resource, r->route.name);
+        (void)finish_unchanged(r, -1, 0, NULL);
         if (!generated || i == GENERATE_TRIES) {
-            return status_exists(&r->st, r->route.resource, r->route.name);
+            return -1;
         }
     }
 }
@@ -323,11 +320,7 @@ static int finish_change(struct request *r, const struct entry *e, const yyjson_
         rc = put_change(r, e, doc);
     }
     if (rc < 0 || dry_run || same) {
-        store_abort(r->store);
-        if (rc == 0) {
-            finish_with_document(r, 200, doc);
-        }
-        return rc;
+        return finish_unchanged(r, rc, 200, doc);
     }
     return finish_commit(r, 200);
 }
@@ -340,14 +333,16 @@ static int change_object(struct request *r, bool dry_run,
     cleanup_entry struct entry *e =
         store_get(r->store, r->route.resource, r->route.ns, r->route.name);
     if (!e) {
-        store_abort(r->store);
-        return status_not_found(&r->st, r->route.resource, r->route.name);
+        status_not_found(&r->st, r->route.resource, r->route.name);
+        return finish_unchanged(r, -1, 0, NULL);
     }
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    if (!doc) {
+        status_fail(&r->st, 500, "the stored object cannot be read");
+    }
     if (!doc || make(r, doc, ctx) < 0) {
-        store_abort(r->store);
-        return doc ? -1 : status_fail(&r->st, 500, "the stored object cannot be read");
+        return finish_unchanged(r, -1, 0, NULL);
     }
     return finish_change(r, e, yyjson_doc_get_root(old), doc, dry_run);
 }
@@ -501,7 +496,7 @@ int write_ensure(struct store *store, const struct api_resource *resource, const
     store_begin(store);
     int rc = store_put(store, resource, "", name, doc, err);
     if (rc < 0) {
-        store_abort(store);
+        store_abort(store, NULL);
         return rc;
     }
     return store_commit(store, NULL, err);

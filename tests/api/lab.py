@@ -292,7 +292,7 @@ class EmbeddedLab(Certificates):
         code = self.stop()
         text = self.log_text()
         shutil.rmtree(self.dir, ignore_errors=True)
-        if code != 0 or "ERROR: " in text:
+        if code != 0 or "ERROR: " in text or "ThreadSanitizer" in text:
             raise AssertionError(f"the server ended with {code}: {text[-4000:]}")
 
     def log_text(self):

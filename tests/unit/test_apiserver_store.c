@@ -1,6 +1,7 @@
 /* The store and the hub: versions, order, windows, restarts. */
 #include "lib/unit.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
@@ -10,6 +11,7 @@
 #include "api/json.h"
 #include "apiserver/hub.h"
 #include "apiserver/store.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 
@@ -188,7 +190,7 @@ static void aborted_is_not_there(void **state)
     store_begin(s);
     assert_int_equal(store_put(s, pods(), "q", "q", m, &err), 0);
     assert_null(store_get(s, pods(), "q", "q")); /* not before the commit */
-    store_abort(s);
+    store_abort(s, NULL);
     assert_int_equal(store_version(s), start);
     put(s, "q", "r", "");
     assert_int_equal(store_version(s), start + 1);
@@ -427,18 +429,30 @@ static void old_schemas_are_upgraded(void **state)
  */
 
 static atomic_int syncs;
+static atomic_bool disk_hangs, disk_fails;
 
 /* What SQLite calls: this one, because the program comes before its libraries. */
-int fdatasync(int fd)
+static int sync_by(long how, int fd)
 {
     atomic_fetch_add(&syncs, 1);
-    return (int)syscall(SYS_fdatasync, fd);
+    while (atomic_load(&disk_hangs)) {
+        ferry_sleep_ms(1);
+    }
+    if (atomic_load(&disk_fails)) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(how, fd);
+}
+
+int fdatasync(int fd)
+{
+    return sync_by(SYS_fdatasync, fd);
 }
 
 int fsync(int fd)
 {
-    atomic_fetch_add(&syncs, 1);
-    return (int)syscall(SYS_fsync, fd);
+    return sync_by(SYS_fsync, fd);
 }
 
 static void every_answer_was_synced(void **state)
@@ -455,6 +469,73 @@ static void every_answer_was_synced(void **state)
     store_close(s);
 }
 
+struct looker {
+    struct store *s;
+    pthread_t thread;
+    bool writes;      /* else: looks inside a transaction, changes nothing */
+    bool saw;         /* the object, as it was inside the transaction */
+    bool saw_outside; /* the same, by a reader, right after it ended */
+    int rc;
+    atomic_bool over;
+};
+
+static void *look(void *arg)
+{
+    struct looker *l = arg;
+    struct ferry_error err = {0};
+
+    store_begin(l->s);
+    if (l->writes) {
+        api_cleanup_mut_doc yyjson_mut_doc *m = yyjson_mut_doc_new(NULL);
+
+        yyjson_mut_doc_set_root(m, yyjson_mut_obj(m));
+        yyjson_mut_obj_add_obj(m, yyjson_mut_doc_get_root(m), "metadata");
+        l->rc = store_put(l->s, pods(), "seen", "x", m, &err);
+        l->rc = store_commit(l->s, NULL, &err);
+    } else {
+        cleanup_entry struct entry *e = store_get(l->s, pods(), "seen", "x");
+
+        l->saw = e != NULL;
+        l->rc = store_abort(l->s, &err);
+    }
+    cleanup_entry struct entry *after = store_get(l->s, pods(), "seen", "x");
+    l->saw_outside = after != NULL;
+    atomic_store(&l->over, true);
+    return NULL;
+}
+
+/* One writes, the other finds it done already: both are answered when it is on disk, or neither. */
+static void what_was_seen_is_on_disk(void **state)
+{
+    struct store *s = open_store();
+
+    (void)state;
+    for (int fails = 1; fails >= 0; fails--) {
+        struct looker writer = {.s = s, .writes = true}, looker = {.s = s};
+        int before = atomic_load(&syncs);
+
+        atomic_store(&disk_hangs, true);
+        pthread_create(&writer.thread, NULL, look, &writer);
+        while (atomic_load(&syncs) == before) {
+            ferry_sleep_ms(1);
+        }
+        pthread_create(&looker.thread, NULL, look, &looker);
+        ferry_sleep_ms(50); /* long enough to answer too early */
+        assert_false(atomic_load(&looker.over));
+        assert_false(atomic_load(&writer.over));
+        atomic_store(&disk_fails, fails);
+        atomic_store(&disk_hangs, false);
+        pthread_join(writer.thread, NULL);
+        pthread_join(looker.thread, NULL);
+        atomic_store(&disk_fails, false);
+        assert_true(looker.saw);
+        assert_int_equal(looker.rc < 0, fails);
+        assert_int_equal(writer.rc < 0, fails);
+        assert_int_equal(looker.saw_outside, !fails);
+    }
+    store_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +544,7 @@ int main(void)
         cmocka_unit_test(events_in_order),          cmocka_unit_test(windows_move_on),
         cmocka_unit_test(watchers_miss_nothing),    cmocka_unit_test(writers_share_commits),
         cmocka_unit_test(old_schemas_are_upgraded), cmocka_unit_test(every_answer_was_synced),
+        cmocka_unit_test(what_was_seen_is_on_disk),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
