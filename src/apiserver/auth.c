@@ -98,10 +98,11 @@ static const struct auth_rule rules[] = {
     {"nodes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
 
     {"*", "*", AUTH_NODE, READ, AUTH_YES, false},
-    {"nodes", "*", AUTH_NODE, CREATE | CHANGE, AUTH_YES, true},
+    {"nodes", "*", AUTH_NODE, CREATE, AUTH_YES, true},
+    {"nodes", "*", AUTH_NODE, CHANGE, AUTH_IF_OWN, true},
     {"leases", "", AUTH_NODE, CREATE | DELETE, AUTH_IF_OWN, .claims = true},
     {"leases", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, true},
-    {"pods", "", AUTH_NODE, CHANGE | DELETE, AUTH_IF_OWN, false},
+    {"pods", "", AUTH_NODE, DELETE, AUTH_IF_OWN, false},
     {"pods", "status", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
     {"virtualmachineinstances", "", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
     {"events", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, false},
@@ -123,6 +124,14 @@ static bool is_claim(const struct route *route)
            ferry_streq(route->ns, API_ADDRESS_NAMESPACE) && api_address_of_name(route->name, &ip);
 }
 
+/* What bears a node's name elsewhere is not the node's: another lease of that name may be what a
+ * leader holds. */
+static bool is_at_home(const struct auth_rule *rule, const struct route *route)
+{
+    return !rule->named_as_node || !route->resource->namespaced ||
+           ferry_streq(route->ns, "kube-node-lease");
+}
+
 static bool rule_fits(const struct auth_rule *rule, const struct auth_who *who,
                       const struct route *route)
 {
@@ -130,7 +139,7 @@ static bool rule_fits(const struct auth_rule *rule, const struct auth_who *who,
     bool any = ferry_streq(rule->plural, "*") && !ferry_streq(plural, "secrets");
 
     return rule->role == who->role && (any || ferry_streq(rule->plural, plural)) &&
-           (!rule->claims || is_claim(route)) &&
+           (!rule->claims || is_claim(route)) && is_at_home(rule, route) &&
            (ferry_streq(rule->subresource, "*") ||
             ferry_streq(rule->subresource, route->subresource)) &&
            (rule->verbs & bit_of(route->verb));
@@ -168,6 +177,9 @@ bool auth_owns(const struct auth_who *who, const struct api_resource *r, const y
     if (r->kind == API_KIND_POD) {
         return at_is(stored, "/spec/nodeName", who->node);
     }
+    if (r->kind == API_KIND_NODE) {
+        return at_is(stored, "/metadata/name", who->node);
+    }
     if (r->kind == API_KIND_VMI) {
         return at_is(stored, "/status/nodeName", who->node) ||
                at_is(stored, "/status/migrationState/targetNode", who->node) ||
@@ -183,10 +195,27 @@ bool auth_owns(const struct auth_who *who, const struct api_resource *r, const y
     return false;
 }
 
-bool auth_keeps_spec(const yyjson_val *stored, const yyjson_val *changed)
+const char *auth_overstepped(const struct api_resource *r, const yyjson_val *stored,
+                             const yyjson_val *changed)
 {
-    yyjson_val *a = yyjson_obj_get((yyjson_val *)stored, "spec");
-    yyjson_val *b = yyjson_obj_get((yyjson_val *)changed, "spec");
+    static const struct {
+        const char *pointer, *what;
+        bool pods_alone;
+    } kept[] = {
+        {"/spec", "the spec", false},
+        {"/metadata/finalizers", "the finalizers", false},
+        {"/metadata/ownerReferences", "the owners", false},
+        {"/metadata/labels", "the labels", true}, /* by which a pod is known as some VMI's */
+    };
 
-    return (!a && !b) || (a && b && yyjson_equals(a, b));
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        yyjson_val *a = yyjson_ptr_get((yyjson_val *)stored, kept[i].pointer);
+        yyjson_val *b = yyjson_ptr_get((yyjson_val *)changed, kept[i].pointer);
+        bool same = a && b ? yyjson_equals(a, b) : yyjson_get_len(a) + yyjson_get_len(b) == 0;
+
+        if (!same && (!kept[i].pods_alone || r->kind == API_KIND_POD)) {
+            return kept[i].what;
+        }
+    }
+    return NULL;
 }

@@ -30,7 +30,7 @@ void auth_identify(const struct http_peer *peer, struct auth_who *ret);
 enum auth_answer {
     AUTH_NO,
     AUTH_YES,
-    AUTH_IF_OWN, /* ask auth_owns() with the object as stored, and auth_keeps_spec() with the new */
+    AUTH_IF_OWN, /* ask auth_owns() with the object as stored, auth_overstepped() with the new */
 };
 /* One row of the table of roles. */
 enum auth_verbs { AUTH_READ = 1, AUTH_CREATE = 2, AUTH_CHANGE = 4, AUTH_DELETE = 8 };
@@ -40,7 +40,7 @@ struct auth_rule {
     enum auth_role role;
     unsigned verbs; /* of enum auth_verbs */
     enum auth_answer answer;
-    bool named_as_node; /* the object must bear the node's name */
+    bool named_as_node; /* the object must bear the node's name; a lease: in kube-node-lease */
     bool claims;        /* only of leases that are claims to addresses */
 };
 /* The first row that fits decides; no row is a no. The admin, who may do everything, has none. */
@@ -48,8 +48,10 @@ const struct auth_rule *auth_rules(size_t *ret_n);
 
 /* By role, verb and address alone. */
 enum auth_answer auth_check(const struct auth_who *who, const struct route *route);
-/* The stored object belongs to the node: a pod bound to it; a VMI that runs there or moves from or
- * to it; a claim to an address that it holds. */
+/* The stored object belongs to the node: its Node; a pod bound to it; a VMI that runs there or
+ * moves from or to it; a claim to an address that it holds. */
 bool auth_owns(const struct auth_who *who, const struct api_resource *r, const yyjson_val *stored);
-/* A node reports; it does not change what was asked for. */
-bool auth_keeps_spec(const yyjson_val *stored, const yyjson_val *changed);
+/* A node reports; it changes neither what was asked for nor what an object hangs on. What of that
+ * it would change, or NULL. */
+const char *auth_overstepped(const struct api_resource *r, const yyjson_val *stored,
+                             const yyjson_val *changed);

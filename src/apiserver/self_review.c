@@ -103,6 +103,7 @@ static struct self_review_answer may_resource(const struct auth_who *who, const 
     if (route.verb == ROUTE_VERB_COUNT) {
         return no("not a verb of this API");
     }
+    snprintf(route.ns, sizeof(route.ns), "%s", text_at(asked, "/namespace"));
     snprintf(route.name, sizeof(route.name), "%s", text_at(asked, "/name"));
     snprintf(route.subresource, sizeof(route.subresource), "%s", sub);
     if (proxy) {

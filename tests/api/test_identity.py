@@ -93,6 +93,16 @@ class Identity(unittest.TestCase):
         self.refused(n2, 403, "cannot patch", "PATCH", "/api/v1/nodes/n1/status", {"status": {}}, MERGE_PATCH)
         leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         n1.ok("POST", leases, {"metadata": {"name": "n1"}})
+        # of that name elsewhere it may be what a leader holds
+        elsewhere = leases.replace("kube-node-lease", "kube-system")
+        self.refused(n1, 403, "cannot create", "POST", elsewhere, {"metadata": {"name": "n1"}})
+        self.refused(n1, 403, "cannot patch", "PATCH", elsewhere + "/n1", {"spec": {}}, MERGE_PATCH)
+        # what an administrator has asked of it stays, and nothing keeps it when it is to go
+        n1.ok("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}, MERGE_PATCH)
+        self.admin.ok("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}, MERGE_PATCH)
+        self.refused(n1, 403, "may not change the spec", "PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}}, MERGE_PATCH)
+        self.refused(n1, 403, "may not change the finalizers", "PATCH", "/api/v1/nodes/n1", {"metadata": {"finalizers": ["a.b/c"]}},
+                     MERGE_PATCH)
         self.refused(n2, 403, "cannot update", "PUT", leases + "/n1", {"metadata": {"name": "n1"}})
 
         self.admin.ok("POST", pods(), pod("of-n1"))
@@ -101,6 +111,10 @@ class Identity(unittest.TestCase):
         n1.ok("PATCH", pods("of-n1") + "/status", {"status": {"phase": "Running"}}, MERGE_PATCH)
         self.refused(n2, 403, "its own node", "PATCH", pods("of-n1") + "/status", {"status": {}}, MERGE_PATCH)
         self.refused(n2, 403, "its own node", "DELETE", pods("of-n1"))
+        # a pod that is another VMI's, or nobody's any more, would be counted as such
+        for path in (pods("of-n1"), pods("of-n1") + "/status"):
+            self.assertEqual(n1.call("PATCH", path, {"metadata": {"labels": {"kubevirt.io": "virt-launcher"}}}, MERGE_PATCH)[0], 403)
+        self.refused(n1, 403, "cannot patch", "PATCH", pods("of-n1"), {"metadata": {"ownerReferences": []}}, MERGE_PATCH)
         n1.ok("DELETE", pods("of-n1") + "?gracePeriodSeconds=0")
 
         self.admin.ok("POST", vmis(), vmi("of-n1"))
@@ -112,6 +126,10 @@ class Identity(unittest.TestCase):
         self.refused(n2, 403, "its own node", "PATCH", vmis("of-n1"), change, MERGE_PATCH)
         self.admin.ok("PATCH", vmis("of-n1"), {"status": {"migrationState": {"targetNode": "n2"}}}, MERGE_PATCH)
         n2.ok("PATCH", vmis("of-n1"), {"status": {"nodeName": "n2"}}, MERGE_PATCH)
+        # what it hangs on: an owner that is not there would have it collected
+        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "8a0ff1a4-0000-0000-0000-000000000000"}
+        self.refused(n2, 403, "may not change the owners", "PATCH", vmis("of-n1"), {"metadata": {"ownerReferences": [owner]}}, MERGE_PATCH)
+        self.refused(n2, 403, "may not change the finalizers", "PATCH", vmis("of-n1"), {"metadata": {"finalizers": ["x.y/z"]}}, MERGE_PATCH)
         self.refused(n1, 403, "cannot delete", "DELETE", vmis("of-n1"))
         self.refused(n1, 403, "cannot list", path="/api/v1/secrets")
         n1.ok("POST", "/api/v1/namespaces/default/events", {"metadata": {"generateName": "e-"}, "reason": "x"})

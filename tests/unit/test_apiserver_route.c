@@ -179,8 +179,11 @@ static void roles(void **state)
         {"system:node:n1", "system:nodes", "GET", "/api/v1/nodes/n2", AUTH_YES},
         {"system:node:n1", "system:nodes", "GET", "/api/v1/secrets", AUTH_NO},
         {"system:node:n1", "system:nodes", "GET", "/api/v1/namespaces/d/secrets/s", AUTH_NO},
-        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1", AUTH_YES},
-        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1/status", AUTH_YES},
+        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1", AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1/status", AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "PATCH", "/api/v1/namespaces/d/pods/p", AUTH_NO},
+        {"system:node:n1", "system:nodes", "PUT",
+         "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/n1", AUTH_NO},
         {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n2/status", AUTH_NO},
         {"system:node:n1", "system:nodes", "DELETE", "/api/v1/nodes/n1", AUTH_NO},
         {"system:node:n1", "system:nodes", "PUT",
@@ -380,6 +383,8 @@ static void ownership(void **state)
          "\"completed\":true}}}",
          false},
         {API_KIND_MIGRATION, "{\"status\":{\"nodeName\":\"n1\"}}", false},
+        {API_KIND_NODE, "{\"metadata\":{\"name\":\"n1\"}}", true},
+        {API_KIND_NODE, "{\"metadata\":{\"name\":\"n2\"}}", false},
     };
     struct auth_who who = {.role = AUTH_NODE, .node = "n1"};
     struct auth_who nobody = {.role = AUTH_NODE};
@@ -395,6 +400,41 @@ static void ownership(void **state)
         assert_false(auth_owns(&nobody, r, yyjson_doc_get_root(doc)));
     }
     assert_false(auth_owns(&who, api_resource_of_kind(API_KIND_POD), NULL));
+}
+
+static void what_nodes_may_not_touch(void **state)
+{
+    static const struct {
+        enum api_kind kind;
+        const char *before, *after, *what;
+    } cases[] = {
+        {API_KIND_VMI, "{}", "{\"status\":{\"phase\":\"Running\"}}", NULL},
+        {API_KIND_VMI, "{}", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", NULL},
+        {API_KIND_VMI, "{}", "{\"metadata\":{\"finalizers\":[]}}", NULL},
+        {API_KIND_VMI, "{\"spec\":{\"a\":1}}", "{\"spec\":{\"a\":2}}", "the spec"},
+        {API_KIND_VMI, "{\"spec\":{\"a\":1}}", "{}", "the spec"},
+        {API_KIND_VMI, "{\"metadata\":{\"finalizers\":[\"x\"]}}", "{}", "the finalizers"},
+        {API_KIND_VMI, "{}", "{\"metadata\":{\"ownerReferences\":[{\"uid\":\"x\"}]}}",
+         "the owners"},
+        {API_KIND_POD, "{}", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", "the labels"},
+        {API_KIND_POD, "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", "{}", "the labels"},
+        {API_KIND_POD, "{}", "{\"metadata\":{\"annotations\":{\"a\":\"b\"}}}", NULL},
+        {API_KIND_NODE, "{\"spec\":{\"unschedulable\":true}}", "{\"spec\":{}}", "the spec"},
+        {API_KIND_NODE, "{\"spec\":{}}", "{}", NULL},
+        {API_KIND_NODE, "{}", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_doc yyjson_doc *a = yyjson_read(cases[i].before, strlen(cases[i].before), 0);
+        api_cleanup_doc yyjson_doc *b = yyjson_read(cases[i].after, strlen(cases[i].after), 0);
+        const char *what = auth_overstepped(api_resource_of_kind(cases[i].kind),
+                                            yyjson_doc_get_root(a), yyjson_doc_get_root(b));
+
+        if ((what || cases[i].what) && !ferry_streq(what, cases[i].what)) {
+            fail_msg("%s to %s: %s", cases[i].before, cases[i].after, what ? what : "nothing");
+        }
+    }
 }
 
 static void discovery_is_json(void **state)
@@ -440,10 +480,15 @@ static void discovery_is_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(routes),       cmocka_unit_test(long_paths),
-        cmocka_unit_test(identities),   cmocka_unit_test(roles),
-        cmocka_unit_test(ownership),    cmocka_unit_test(discovery_is_json),
-        cmocka_unit_test(proxy_paths),  cmocka_unit_test(proxy_rights),
+        cmocka_unit_test(routes),
+        cmocka_unit_test(long_paths),
+        cmocka_unit_test(identities),
+        cmocka_unit_test(roles),
+        cmocka_unit_test(ownership),
+        cmocka_unit_test(what_nodes_may_not_touch),
+        cmocka_unit_test(discovery_is_json),
+        cmocka_unit_test(proxy_paths),
+        cmocka_unit_test(proxy_rights),
         cmocka_unit_test(proxy_places),
     };
 
