@@ -17,11 +17,11 @@ static int call(struct session *s, const char *method, const char *node, const c
                                                   .max_reply = DOOR_REPLY_MAX},
                               &reply, err);
 
+    if (rc == 0 && reply.status != 200) {
+        rc = kube_status_error(reply.status, reply.body.data, reply.body.len, what, err);
+    }
     if (rc < 0) {
         return session_explain(err);
-    }
-    if (reply.status != 200) {
-        return kube_status_error(reply.status, reply.body.data, reply.body.len, what, err);
     }
     *ret = reply;
     reply = (struct http_reply){0};

@@ -69,7 +69,10 @@ int session_open(const struct session_options *so, struct session *ret, struct f
     }
     int rc = kube_client_open(path, &ret->client, err);
     if (rc < 0) {
-        return rc;
+        if (err->cls == FERRY_INVALID) { /* of the file; the call itself is right */
+            err->cls = FERRY_FATAL;
+        }
+        return -(int)err->cls;
     }
     kube_client_on_warning(ret->client, print_warning);
     ret->ns = ferry_strdup(so->ns ? so->ns : kube_client_namespace(ret->client));

@@ -349,12 +349,10 @@ static int put_subresource(struct session *s, const char *name, const char *verb
         &(struct http_call){.method = "PUT", .path = path, .timeout_ms = SUBRESOURCE_MS}, &reply,
         err);
 
-    if (rc < 0) {
-        return session_explain(err);
+    if (rc == 0 && reply.status / 100 != 2) {
+        rc = kube_status_error(reply.status, reply.body.data, reply.body.len, what, err);
     }
-    return reply.status / 100 == 2
-               ? 0
-               : kube_status_error(reply.status, reply.body.data, reply.body.len, what, err);
+    return rc < 0 ? session_explain(err) : 0;
 }
 
 static int pause_or_not(struct session *s, const char *name, bool pause, const struct each *e,

@@ -163,11 +163,11 @@ static int load_document(void *ctx, const char *json, size_t len, struct ferry_e
     yyjson_doc *doc = NULL;
 
     if (load->documents++ > 0) {
-        return ferry_fail(err, FERRY_INVALID, "%s: more than one document", load->path);
+        return ferry_fail(err, FERRY_INVALID, "more than one document");
     }
     int rc = api_json_parse(json, len, &doc, err);
     if (rc < 0) {
-        return ferry_wrap(err, "%s", load->path);
+        return rc;
     }
     const yyjson_val *root = yyjson_doc_get_root(doc);
     const char *current = api_json_str(root, "/current-context");
@@ -178,10 +178,9 @@ static int load_document(void *ctx, const char *json, size_t len, struct ferry_e
     const char *server = api_json_str(cluster, "/server");
 
     if (!context) {
-        rc = ferry_fail(err, FERRY_INVALID, "%s: current-context names no context", load->path);
+        rc = ferry_fail(err, FERRY_INVALID, "current-context names no context");
     } else if (ferry_str_empty(server)) {
-        rc = ferry_fail(err, FERRY_INVALID, "%s: context '%s' has no cluster with a server",
-                        load->path, current);
+        rc = ferry_fail(err, FERRY_INVALID, "context '%s' has no cluster with a server", current);
     } else {
         c->server = ferry_strdup(server);
         while (ferry_str_ends(c->server, "/")) {
@@ -205,7 +204,7 @@ int kube_config_parse(const char *path, const char *text, size_t len, struct kub
     int rc = api_yaml_each(text, len, load_document, &load, err);
 
     if (rc < 0) {
-        return ferry_wrap(err, "kubeconfig");
+        return ferry_wrap(err, "kubeconfig %s", path);
     }
     if (!config.server) {
         return ferry_fail(err, FERRY_INVALID, "kubeconfig %s is empty", path);

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def check_formats(site):
 
 def check_twice(site):
     """What is done already is said, and is an error only where it could mean something else."""
-    assert "runs" in site.ferry("up", "--root", site.root, "--nodes", "2").stdout
+    assert "already" in site.ferry("up", "--root", site.root, "--nodes", "2").stdout
     refused(site.run("vm", "create", "vm"), 1, "'vm'", "already")
     refused(site.run("policy", "create", "calm"), 1, "already")
     assert "already" in site.ferry("vm", "start", "vm").stdout
@@ -136,12 +137,16 @@ def check_no_permission(site):
     assert len(json.loads(site.ferry("vm", "list", "-o", "json").stdout)["items"]) == 1
 
 
-def interrupted(site, *args, when):
-    """Ctrl-C when `when()` is true: code 130, one line that says so."""
+def spoken(process):
+    return bool(select.select([process.stdout, process.stderr], [], [], 0)[0])
+
+
+def interrupted(site, *args, when=None):
+    """Ctrl-C when `when()` is true, or the verb has said something: code 130, one line that says so."""
     process = subprocess.Popen([os.path.join(site.bin, "ferry"), *args], env=site.environment(), stdin=subprocess.DEVNULL, text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        wait_for(f"ferry {' '.join(args)} to be under way", lambda: process.poll() is not None or when(), PATIENCE)
+        wait_for(f"ferry {' '.join(args)} to be under way", lambda: process.poll() is not None or (when() if when else spoken(process)), PATIENCE)
         assert process.poll() is None, f"ferry {' '.join(args)} has ended: {process.communicate()}"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE)
@@ -173,8 +178,8 @@ def check_ctrl_c(site):
     """It ends the watching; what was asked for goes on."""
     shape(site, 20)
     interrupted(site, "migrate", "vm", "--watch", when=lambda: moving(site))
-    interrupted(site, "watch", when=lambda: moving(site))
-    interrupted(site, "watch", "vm", when=lambda: moving(site))
+    interrupted(site, "watch")
+    interrupted(site, "watch", "vm")
     assert moving(site), "the move has ended with the watching"
     source = site.node_of("vm")
     launcher = next(pid for pid, command in processes() if re.match(r"\S*ferry-launcher ", command) and site.owns(pid, source))
