@@ -71,26 +71,39 @@ static int hand_down(const struct cgroup_layout *l, int c, struct ferry_error *e
     return rc < 0 ? rc : write_value(node, "cgroup.subtree_control", word, err);
 }
 
+/* Whether the group that was opened is still the one of that path. */
+static bool is_there(int fd, const char *path)
+{
+    struct stat opened, there;
+
+    return fstat(fd, &opened) == 0 && stat(path, &there) == 0 && opened.st_dev == there.st_dev &&
+           opened.st_ino == there.st_ino;
+}
+
 /* A group that nobody has taken for one of the dead by the time it is ours; its descriptor. */
 static int make_and_lock(const char *path, struct ferry_error *err)
 {
     for (int i = 0; i < BUSY_TRIES; i++) {
-        struct stat ours, there;
-
         if (make_group(path, err) < 0) {
             return -(int)err->cls;
         }
         ferry_cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd >= 0 && flock(fd, LOCK_SH) == 0 && fstat(fd, &ours) == 0 &&
-            stat(path, &there) == 0 && ours.st_ino == there.st_ino) {
+        if (fd >= 0 && flock(fd, LOCK_SH) == 0 && is_there(fd, path)) {
             return ferry_take_fd(&fd);
         }
     }
     return ferry_fail(err, FERRY_RETRY, "control group %s goes away again and again", path);
 }
 
-/* The sub-directories of `path` for which `drop` says so are removed as far as they are empty. */
-static void sweep(const char *path, bool (*drop)(const char *path, const char *name, void *ctx),
+static void remove_left(const char *path)
+{
+    if (rmdir(path) == 0) {
+        ferry_info("a control group that was left behind is removed", F_STR("group", path));
+    }
+}
+
+/* Calls `look` for each sub-directory of `path`. */
+static void sweep(const char *path, void (*look)(const char *path, const char *name, void *ctx),
                   void *ctx)
 {
     DIR *d = opendir(path);
@@ -98,9 +111,8 @@ static void sweep(const char *path, bool (*drop)(const char *path, const char *n
     for (struct dirent *e; d && (e = readdir(d));) {
         ferry_cleanup_free char *child = ferry_asprintf("%s/%s", path, e->d_name);
 
-        if (e->d_type == DT_DIR && e->d_name[0] != '.' && drop(child, e->d_name, ctx) &&
-            rmdir(child) == 0) {
-            ferry_info("a control group that was left behind is removed", F_STR("group", child));
+        if (e->d_type == DT_DIR && e->d_name[0] != '.') {
+            look(child, e->d_name, ctx);
         }
     }
     if (d) {
@@ -108,30 +120,32 @@ static void sweep(const char *path, bool (*drop)(const char *path, const char *n
     }
 }
 
-static bool drop_all(const char *path, const char *name, void *ctx)
+static void remove_empty(const char *path, const char *name, void *ctx)
 {
-    (void)path, (void)name, (void)ctx;
-    return true;
+    (void)name, (void)ctx;
+    remove_left(path);
 }
 
-/* A node's group whose agent is no more: what is empty in it goes, and then it. */
-static bool drop_dead(const char *path, const char *name, void *own)
+/* A node's group whose agent is no more: what is empty in it goes, and then it. It is removed under
+ * the lock: one who locks it next sees that it is gone. */
+static void remove_dead(const char *path, const char *name, void *own)
 {
     ferry_cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (ferry_streq(name, own) || fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        return false;
+    if (!ferry_streq(name, own) && fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        is_there(fd, path)) {
+        sweep(path, remove_empty, NULL);
+        remove_left(path);
     }
-    sweep(path, drop_all, NULL);
-    return true;
 }
 
-static bool drop_without_pod(const char *path, const char *name, void *pods_dir)
+static void remove_without_pod(const char *path, const char *name, void *pods_dir)
 {
     ferry_cleanup_free char *pod = ferry_asprintf("%s/%s", (const char *)pods_dir, name);
 
-    (void)path;
-    return access(pod, F_OK) < 0 && errno == ENOENT;
+    if (access(pod, F_OK) < 0 && errno == ENOENT) {
+        remove_left(path);
+    }
 }
 
 static int open_place(const char *pods_dir, struct cgroup_layout *l, int c, struct ferry_error *err)
@@ -141,11 +155,11 @@ static int open_place(const char *pods_dir, struct cgroup_layout *l, int c, stru
     int rc = make_group(parent, err);
 
     if (rc == 0 && is_first(l, c)) {
-        sweep(parent, drop_dead, l->node);
+        sweep(parent, remove_dead, l->node);
         rc = make_and_lock(node, err);
         if (rc >= 0) {
             l->locks[l->n_locks++] = rc;
-            sweep(node, drop_without_pod, (void *)(uintptr_t)pods_dir);
+            sweep(node, remove_without_pod, (void *)(uintptr_t)pods_dir);
         }
     }
     return rc < 0 || !l->of[c].unified ? rc < 0 ? rc : 0 : hand_down(l, c, err);
@@ -220,6 +234,24 @@ static int write_plan(const struct cgroup_layout *l, const char *uid,
     return 0;
 }
 
+/* The node's groups are there from the start on, but whoever tidies up a host may take empty ones
+ * away. */
+static int make_again(const struct cgroup_layout *l, const char *mount, const char *group,
+                      struct ferry_error *err)
+{
+    ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, mount);
+    ferry_cleanup_free char *node = ferry_asprintf("%s/%s", parent, l->node);
+    int rc = make_group(parent, err);
+
+    rc = rc < 0 ? rc : make_group(node, err);
+    for (int c = 0; c < CGROUP_CONTROLLERS && rc == 0; c++) {
+        if (l->of[c].unified && ferry_streq(l->of[c].mount, mount)) {
+            rc = hand_down(l, c, err);
+        }
+    }
+    return rc < 0 ? rc : make_group(group, err);
+}
+
 int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgroup_limits *limits,
                 struct cgroup_joins *ret, struct ferry_error *err)
 {
@@ -232,6 +264,9 @@ int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgr
         ferry_cleanup_free char *group = group_of(l, c, uid);
         int rc = make_group(group, err);
 
+        if (rc < 0 && err->sys == ENOENT) {
+            rc = make_again(l, l->of[c].mount, group, err);
+        }
         if (rc < 0) {
             return rc;
         }

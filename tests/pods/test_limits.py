@@ -39,6 +39,11 @@ def group(place, uid):
     return found[0] if found else None
 
 
+def node_group(host, place):
+    pods = os.stat(host.pods_dir)
+    return os.path.join(place[0], f"ferry-pods/node-{pods.st_dev:x}-{pods.st_ino:x}")
+
+
 def value(place, uid, name):
     with open(os.path.join(group(place, uid), name)) as f:
         return f.read().strip()
@@ -129,6 +134,18 @@ def what_the_dead_left_goes(host, here):
     host.wait_gone("stays", uid)
 
 
+def what_others_took_is_made_again(host, here):
+    """The node's own group is gone, as after somebody tidied up: the next pod has its limits all the same."""
+    for place in here.values():
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(node_group(host, place))
+    uid = host.create_and_wait("late")
+    for place in here.values():
+        assert group(place, uid), place
+    host.delete("late", grace=0)
+    host.wait_gone("late", uid)
+
+
 def story(host):
     here = groups()
     print("control groups:", here)
@@ -139,6 +156,7 @@ def story(host):
     nothing_is_left(host, uid, here)
     if here:
         what_the_dead_left_goes(host, here)
+        what_others_took_is_made_again(host, here)
     without_any(host)
 
 
