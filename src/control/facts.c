@@ -53,19 +53,37 @@ int64_t node_silent_since(const struct api_node *node)
                                                         : 1;
 }
 
+/* How sure it is that a pod on the VM's node has the VM. The last move says which pod it came from
+ * or went to; one that has ended may be a leftover. */
+static int claim_of(const struct api_vmi *vmi, const struct api_pod *pod)
+{
+    const struct api_migration_state *s = &vmi->migration;
+    bool named =
+        (ferry_streq(s->target_node, vmi->node_name) &&
+         ferry_streq(s->target_pod, pod->meta.name)) ||
+        (ferry_streq(s->source_node, vmi->node_name) && ferry_streq(s->source_pod, pod->meta.name));
+
+    return s->present && named ? 2 : !pod_is_down(pod);
+}
+
 const struct api_object *vmi_current_pod(const struct api_vmi *vmi,
                                          const struct api_object *const *pods, size_t n)
 {
     const struct api_object *best = NULL;
+    int best_claim = 0;
 
     for (size_t i = 0; i < n; i++) {
         const struct api_pod *pod = &pods[i]->u.pod;
         bool fits = ferry_str_empty(vmi->node_name)
                         ? !api_map_get(&pod->meta.labels, LABEL_MIGRATION_JOB_UID)
                         : ferry_streq(pod->node_name, vmi->node_name);
+        int claim = fits ? claim_of(vmi, pod) : 0;
 
-        if (fits && (!best || pod->meta.created_ms > best->meta->created_ms)) {
+        /* Not by age alone: the clock may have been set between the two. */
+        if (fits && (!best || claim > best_claim ||
+                     (claim == best_claim && pod->meta.created_ms > best->meta->created_ms))) {
             best = pods[i];
+            best_claim = claim;
         }
     }
     return best;

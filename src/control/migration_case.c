@@ -83,18 +83,23 @@ void migration_move_to(struct migration_case *d, const char *phase)
     plan_patch_status(d->plan, d->view->migration, migration_phase_patch(d, phase));
 }
 
-bool migration_wait_for(struct migration_case *d, const struct migration_wait *w)
+bool migration_wait_for(struct migration_case *d, const struct migration_wait *given)
 {
+    enum { LOOK_MS = 30000 }; /* whatever it waits for wakes it; whoever reads of it wants a time */
     const char *old = api_map_get(&d->m->meta.annotations, ANNOTATION_QUEUE);
+    struct migration_wait w = *given;
 
-    d->plan->reason = w->reason;
-    if (w->check_ms) {
-        plan_again(d->plan, w->check_ms);
+    d->plan->reason = w.reason;
+    if (!w.check_ms && !w.deadline_ms) {
+        w.check_ms = LOOK_MS;
     }
-    if (old && migration_queue_text_holds(old, w)) {
+    if (w.check_ms) {
+        plan_again(d->plan, w.check_ms);
+    }
+    if (old && migration_queue_text_holds(old, &w)) {
         return false;
     }
-    ferry_cleanup_free char *text = migration_queue_text(w, d->now_ms);
+    ferry_cleanup_free char *text = migration_queue_text(&w, d->now_ms);
     migration_set_queue_text(d, text);
     return true;
 }

@@ -38,8 +38,8 @@ struct migration_wait {
     const char *reason, *message;
     const char *blocker; /* key of what is in the way, or NULL */
     size_t position;     /* in the queue; 0 = not a matter of the queue */
-    int64_t check_ms;    /* looked at again at least this often; 0 = when something changes */
-    int64_t deadline_ms; /* when it stops waiting; 0 = never */
+    int64_t check_ms;    /* looked at again at least this often */
+    int64_t deadline_ms; /* when it stops waiting; 0 = never. One of the two is always told */
 };
 /* True when the note was written; not for every step of the queue. */
 bool migration_wait_for(struct migration_case *d, const struct migration_wait *w);

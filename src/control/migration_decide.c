@@ -135,6 +135,18 @@ static bool rule_vmi_finished(struct migration_case *d)
     return true;
 }
 
+/* It will not run again, and may be long in going. From hand-off on the nodes end the move. */
+static bool rule_vmi_deleted(struct migration_case *d)
+{
+    if (!d->vmi->meta.deleted_ms || migration_handed_off(d)) {
+        return false;
+    }
+    migration_delete_target_pod(d);
+    migration_fail(d, "SourceLost", "the VM is being deleted");
+    d->plan->confirm = true;
+    return true;
+}
+
 static bool rule_cancel_before_hand_off(struct migration_case *d)
 {
     if (!d->m->meta.deleted_ms || migration_handed_off(d) ||
@@ -289,6 +301,7 @@ static const struct {
     {"vmi-gone", rule_vmi_gone},
     {"vmi-finished", rule_vmi_finished},
     {"cancel-before-hand-off", rule_cancel_before_hand_off},
+    {"vmi-deleted", rule_vmi_deleted},
     {"target-lost", rule_target_lost},
     {"node-gone", rule_node_gone},
     {"state-taken", rule_state_taken},

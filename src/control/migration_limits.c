@@ -437,6 +437,16 @@ static const char *first_key(const struct rank_tree *t)
     return m ? m->m.key : NULL;
 }
 
+/* The first of those who have a place; where nobody has, of those who are about to take it. */
+static const char *blocker_of(const struct move *m, const struct rank_tree *have,
+                              const struct rank_tree *next)
+{
+    const char *key = first_key(have);
+
+    key = key ? key : first_key(next);
+    return ferry_streq(key, m->m.key) ? NULL : key;
+}
+
 static size_t free_places(const struct limits_ledger *l)
 {
     size_t active = rank_tree_size(&l->active);
@@ -481,14 +491,14 @@ struct limits_answer limits_ledger_check(const struct limits_ledger *l, const ch
     size_t places = free_places(l);
     if (places == 0 || (m->fit.size && rank_tree_rank(&l->fit, &m->fit) >= places)) {
         a.reason = "ClusterLimit";
-        a.blocker = first_key(&l->active);
+        a.blocker = blocker_of(m, &l->active, &l->fit);
     } else if (m->fit.size) {
         a.start = true;
     } else if (m->m.ready) {
         size_t taken = m->source ? a.outbound + m->source->n_fit : 0;
 
         a.reason = taken >= l->limits.outbound_per_node ? "OutboundLimit" : "BandwidthBudget";
-        a.blocker = m->source ? first_key(&m->source->leaving) : NULL;
+        a.blocker = m->source ? blocker_of(m, &m->source->leaving, &m->source->ready) : NULL;
     }
     return a;
 }

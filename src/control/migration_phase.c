@@ -173,6 +173,13 @@ static void forget_refusal(const struct migration_case *d, struct api_patch *p)
     }
 }
 
+/* No move is in the way: it is the limit itself, or what was refused before. */
+static const char *blocker_of_none(const struct migration_case *d)
+{
+    return d->view->kubevirt && !migration_is_refused(d->m) ? d->view->kubevirt->meta->name
+                                                            : d->m->vmi_name;
+}
+
 static bool wait_for_place(struct migration_case *d)
 {
     const struct limits_answer *a = &d->view->limits;
@@ -188,7 +195,7 @@ static bool wait_for_place(struct migration_case *d)
     /* Those far behind are woken when it is their turn; no need to look so often. */
     struct migration_wait wait = {.reason = a->reason ? a->reason : reason_of_refusal(d),
                                   .message = text,
-                                  .blocker = a->blocker,
+                                  .blocker = a->blocker ? a->blocker : blocker_of_none(d),
                                   .position = a->position,
                                   .check_ms = retry_ms(d) * (1 + (int64_t)(a->position / 64))};
     migration_wait_for(d, &wait);
@@ -235,13 +242,13 @@ static void wait_for_target_node(struct migration_case *d)
     const struct migration_view *v = d->view;
 
     migration_wait_for(
-        d, &(struct migration_wait){.reason = v->limits.enter_reason ? v->limits.enter_reason
-                                                                     : "InboundLimit",
-                                    .message = "the target node takes no more moves for now",
-                                    .blocker = v->limits.enter_blocker,
-                                    .check_ms = retry_ms(d),
-                                    .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
-                                                   v->settings->pending_timeout_s * 1000});
+        d, &(struct migration_wait){
+               .reason = v->limits.enter_reason ? v->limits.enter_reason : "InboundLimit",
+               .message = "the target node takes no more moves for now",
+               .blocker = v->limits.enter_blocker ? v->limits.enter_blocker : d->target->node_name,
+               .check_ms = retry_ms(d),
+               .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
+                              v->settings->pending_timeout_s * 1000});
 }
 
 static void hand_off(struct migration_case *d)

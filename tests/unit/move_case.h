@@ -153,6 +153,19 @@ static inline bool has_event(const struct plan *p, const char *reason)
     return false;
 }
 
+/* Whatever waits says why, behind what, and until when. */
+static inline void check_note(const char *name, const struct plan *p)
+{
+    ferry_cleanup_free char *text = patches_of(p, API_KIND_MIGRATION);
+    const char *note = strstr(text, "ferry.io~1queue\",\"value\":\"{");
+
+    if (note && (!strstr(note, "\\\"reason\\\":\\\"") || !strstr(note, "\\\"blocker\\\":\\\"") ||
+                 !strstr(note, "\\\"message\\\":\\\"") || !strstr(note, "\\\"position\\\":") ||
+                 !(strstr(note, "\\\"checkSeconds\\\":") || strstr(note, "\\\"deadline\\\":")))) {
+        fail_msg("%s: a note that says too little: %s", name, note);
+    }
+}
+
 static inline void check_row(const struct move_row *r)
 {
     bool vmi_gone = strcmp(r->vmi, GONE) == 0;
@@ -222,6 +235,7 @@ static inline void check_row(const struct move_row *r)
             fail_msg("%s: %s in %s", r->name, r->unwanted, p.actions[i].body);
         }
     }
+    check_note(r->name, &p);
     check_patch(r->name, &p, o.vmi, API_KIND_VMI, r->vmi_patch);
     check_patch(r->name, &p, o.migration, API_KIND_MIGRATION, r->own_patch);
     objects_done(&o);

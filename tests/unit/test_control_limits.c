@@ -74,6 +74,18 @@ static const struct limits_row {
      false,
      "OutboundLimit",
      2},
+    {"nobody moves yet: the first of the node are in the way",
+     {"1:a::r", "2:a::r", "3:a::r"},
+     "3",
+     false,
+     "OutboundLimit",
+     3},
+    {"nobody moves yet: the first of all are in the way",
+     {"1:a::r", "2:b::r", "3:c::r", "4:d::r", "5:e::r", "6:f::r"},
+     "6",
+     false,
+     "ClusterLimit",
+     6},
     {"unknown source counts for the cluster only", {"1:::a", "2:::a", "3:::r"}, "3", true, NULL, 1},
 };
 
@@ -108,6 +120,9 @@ static void test_limits(void **state)
         if (a.start != r->start || !ferry_streq(a.reason, r->reason) || a.position != r->position) {
             fail_msg("%s: start %d reason %s position %zu", r->name, a.start,
                      a.reason ? a.reason : "-", a.position);
+        }
+        if (a.reason && (!a.blocker || ferry_streq(a.blocker, r->self))) {
+            fail_msg("%s: behind %s", r->name, a.blocker ? a.blocker : "nobody");
         }
         limits_ledger_free(l);
     }

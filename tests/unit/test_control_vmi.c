@@ -1,6 +1,7 @@
 #include "lib/objects.h"
 
 #include "base/clock.h"
+#include "control/facts.h"
 #include "control/pod_render.h"
 #include "control/vmi_decide.h"
 
@@ -472,6 +473,50 @@ static void test_render_target(void **state)
     assert_at(pod, label, "vmi-1");
 }
 
+/* Of several pods on the VM's node; "older" and "newer" are what their clocks said. */
+static void test_which_pod_has_the_vm(void **state)
+{
+    static const struct {
+        const char *name, *vmi, *older, *newer;
+        bool is_newer;
+    } rows[] = {
+        {"the newer of two", "{}", "{}", "{}", true},
+        {"the one that has not ended", "{}", "{}", "{'status':{'phase':'Failed'}}", false},
+        {"the target of the last move, whatever the clock said then",
+         "{'status':{'migrationState':{'targetNode':'a','targetPod':'older'}}}", "{}", "{}", false},
+        {"the target of the last move, also when it has ended",
+         "{'status':{'migrationState':{'targetNode':'a','targetPod':'older'}}}",
+         "{'status':{'phase':'Failed'}}", "{}", false},
+        {"the source of a move that did not leave",
+         "{'status':{'migrationState':{'sourceNode':'a','sourcePod':'older','targetNode':'b',"
+         "'targetPod':'newer'}}}",
+         "{}", "{}", false},
+    };
+    static const char VM[] = "{'metadata':{'name':'web'},'status':{'nodeName':'a'}}";
+    static const char OLDER[] = "{'metadata':{'name':'older','creationTimestamp':"
+                                "'2025-12-31T23:00:00Z'},'spec':{'nodeName':'a'}}";
+    static const char NEWER[] = "{'metadata':{'name':'newer','creationTimestamp':"
+                                "'2025-12-31T23:59:00Z'},'spec':{'nodeName':'a'}}";
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VM, rows[i].vmi);
+        api_cleanup_object struct api_object *older =
+            make_object(API_KIND_POD, OLDER, rows[i].older);
+        api_cleanup_object struct api_object *newer =
+            make_object(API_KIND_POD, NEWER, rows[i].newer);
+        const struct api_object *orders[2][2] = {{older, newer}, {newer, older}};
+
+        for (int k = 0; k < 2; k++) {
+            const struct api_object *has = vmi_current_pod(&vmi->u.vmi, orders[k], 2);
+
+            if (has != (rows[i].is_newer ? newer : older)) {
+                fail_msg("%s: it is %s", rows[i].name, has->meta->name);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_render_pod),
         cmocka_unit_test(test_render_is_repeatable),
         cmocka_unit_test(test_render_target),
+        cmocka_unit_test(test_which_pod_has_the_vm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
