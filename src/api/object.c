@@ -4,7 +4,7 @@
  * decoding allocates. The values are copied out of the document they were parsed in, a list or a
  * watch event, so that this can go: yyjson keeps the values of a subtree side by side, and a
  * container says by a relative offset where it ends, so they can be copied as they are, and only
- * strings need a new pointer. */
+ * strings need a new pointer: to a copy, or to a word that all objects share (words.h). */
 #include "api/object.h"
 
 #include <stdalign.h>
@@ -15,6 +15,7 @@
 #include "api/arena.h"
 #include "api/decode.h"
 #include "api/json.h"
+#include "api/words.h"
 #include "base/str.h"
 
 struct holder {
@@ -37,6 +38,21 @@ static void holder_free(struct holder *h)
     free(h);
 }
 
+/* What the strings take that the object has for itself. */
+static size_t string_room(const yyjson_val *v, size_t n)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (unsafe_yyjson_is_str((yyjson_val *)&v[i])) {
+            size_t len = unsafe_yyjson_get_len((yyjson_val *)&v[i]);
+
+            room += api_word(v[i].uni.str, len) ? 0 : len + 1;
+        }
+    }
+    return room;
+}
+
 /* Copies the values of a subtree and their strings. */
 static void copy_values(const yyjson_val *from, size_t n, yyjson_val *to, char *strings)
 {
@@ -44,7 +60,12 @@ static void copy_values(const yyjson_val *from, size_t n, yyjson_val *to, char *
     for (size_t i = 0; i < n; i++) {
         if (unsafe_yyjson_is_str(&to[i])) {
             size_t len = unsafe_yyjson_get_len(&to[i]);
+            const char *word = api_word(to[i].uni.str, len);
 
+            if (word) {
+                to[i].uni.str = word;
+                continue;
+            }
             memcpy(strings, to[i].uni.str, len);
             strings[len] = '\0';
             to[i].uni.str = strings;
@@ -74,6 +95,7 @@ int api_object_from_val(enum api_kind kind, const yyjson_val *val, struct api_ob
         return rc;
     }
     size_t n = (size_t)(unsafe_yyjson_get_next((yyjson_val *)val) - val);
+    strings = string_room(val, n);
     size_t head = aligned(offsetof(struct holder, object.u) + api_kind_size(kind));
     size_t values = n * sizeof(*val), room = n * ARENA_PER_VALUE;
     char *block = malloc(head + values + room + strings);

@@ -3,6 +3,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/words.h"
 
 static struct api_object *parse(enum api_kind kind, const char *json)
 {
@@ -396,6 +397,26 @@ static void objects_outlive_their_list(void **state)
     assert_null(api_object_unref(NULL));
 }
 
+/* What most objects have is there once; what one has for itself is its own. */
+static void words_are_shared(void **state)
+{
+    static const char json[] = "{\"metadata\":{\"name\":\"mine\",\"namespace\":\"default\"}}";
+    (void)state;
+    api_cleanup_object struct api_object *a = parse(API_KIND_POD, json);
+    api_cleanup_object struct api_object *b = parse(API_KIND_POD, json);
+
+    assert_ptr_equal(a->meta->namespace_, b->meta->namespace_);
+    assert_ptr_equal(a->meta->namespace_, api_word("default", 7));
+    assert_string_equal(a->meta->namespace_, "default");
+    assert_string_equal(a->meta->name, "mine");
+    assert_ptr_not_equal(a->meta->name, b->meta->name);
+    assert_non_null(api_word("preferredDuringSchedulingIgnoredDuringExecution", 47));
+    assert_null(api_word("default", 6));
+    assert_null(api_word("defaulT", 7));
+    assert_null(api_word("defauxt", 7));
+    assert_null(api_word("", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +429,7 @@ int main(void)
         cmocka_unit_test(configuration),
         cmocka_unit_test(bad_fields_are_named),
         cmocka_unit_test(objects_outlive_their_list),
+        cmocka_unit_test(words_are_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,127 @@
+#include "api/words.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Without short ones: a pointer is eight bytes, but a string of its own costs its length alone. */
+static const char *const words[] = {
+    /* metadata */
+    "apiVersion", "kind", "metadata", "name", "namespace", "labels", "annotations", "uid",
+    "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+    "deletionGracePeriodSeconds", "finalizers", "ownerReferences", "controller",
+    "blockOwnerDeletion", "generateName", "managedFields", "manager", "operation", "fieldsType",
+    "fieldsV1", "subresource",
+    /* most kinds */
+    "spec", "status", "phase", "conditions", "type", "reason", "message", "lastTransitionTime",
+    "lastProbeTime", "lastHeartbeatTime", "observedGeneration", "True", "False", "Unknown", "true",
+    "false", "default", "kubevirt.io/v1",
+    /* pods */
+    "Pod", "restartPolicy", "Never", "Always", "terminationGracePeriodSeconds",
+    "automountServiceAccountToken", "containers", "initContainers", "image", "imagePullPolicy",
+    "IfNotPresent", "command", "args", "resources", "requests", "limits", "memory",
+    "ephemeral-storage", "volumeMounts", "mountPath", "subPath", "readOnly", "volumeDevices",
+    "devicePath", "volumes", "emptyDir", "hostPath", "path", "medium", "sizeLimit",
+    "persistentVolumeClaim", "claimName", "nodeSelector", "affinity", "nodeAffinity", "podAffinity",
+    "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution", "labelSelector", "matchLabels",
+    "matchExpressions", "matchFields", "nodeSelectorTerms", "topologyKey", "operator", "values",
+    "weight", "podAffinityTerm", "preference", "tolerations", "tolerationSeconds", "effect",
+    "NoSchedule", "NoExecute", "Exists", "nodeName", "hostname", "dnsPolicy", "ClusterFirst",
+    "schedulerName", "default-scheduler", "securityContext", "runAsUser", "runAsNonRoot",
+    "runAsGroup", "fsGroup", "privileged", "allowPrivilegeEscalation", "capabilities",
+    "seccompProfile", "serviceAccount", "serviceAccountName", "enableServiceLinks", "priority",
+    "preemptionPolicy", "PreemptLowerPriority", "terminationMessagePath", "/dev/termination-log",
+    "terminationMessagePolicy", "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable",
+    "containerStatuses", "ready", "started", "state", "lastState", "running", "waiting",
+    "terminated", "startedAt", "finishedAt", "exitCode", "restartCount", "imageID", "containerID",
+    "podIP", "podIPs", "hostIP", "hostIPs", "startTime", "qosClass", "Burstable", "BestEffort",
+    "Guaranteed", "PodScheduled", "Initialized", "ContainersReady", "Ready",
+    "PodReadyToStartContainers", "compute", "ferry-launcher", "ferry.io/ferry-launcher",
+    "--namespace", "--name", "kubernetes.io/hostname", "kubevirt.io", "virt-launcher",
+    "kubevirt.io/created-by", "vm.kubevirt.io/name", "kubevirt.io/migrationJobUID",
+    "kubevirt.io/migrationJobName", "kubevirt.io/domain", "kubevirt.io/migrationTransportUnix",
+    "kubevirt.io/memory-overhead-bytes", "descheduler.alpha.kubernetes.io/request-evict-only",
+    "descheduler.alpha.kubernetes.io/eviction-in-progress", "kubevirt.io/schedulable", "Pending",
+    "Running", "Succeeded", "Failed", "Scheduling", "Scheduled",
+    /* VMs and instances */
+    "VirtualMachine", "VirtualMachineInstance", "template", "runStrategy", "evictionStrategy",
+    "LiveMigrate", "domain", "cores", "sockets", "threads", "model", "host-model", "guest",
+    "devices", "disks", "disk", "interfaces", "networks", "multus", "networkName", "masquerade",
+    "bridge", "pod", "virtio", "emptyDisk", "capacity", "containerDisk", "cloudInitNoCloud",
+    "userData", "machine", "firmware", "bootloader", "features", "clock",
+    "foregroundDeleteVirtualMachine", "kubevirt.io/nodeName", "kubevirt.io/migrationTargetNodeName",
+    "phaseTransitionTimestamps", "phaseTransitionTimestamp", "activePods", "volumeStatus", "target",
+    "persistentVolumeClaimInfo", "accessModes", "volumeMode", "filesystemOverhead", "ReadWriteMany",
+    "ReadWriteOnce", "Filesystem", "Block", "migrationMethod", "LiveMigration", "BlockMigration",
+    "migrationTransport", "Unix", "LiveMigratable", "StorageLiveMigratable",
+    "DisksNotLiveMigratable", "launcherContainerImageVersion", "guestOSInfo", "ipAddress",
+    "ipAddresses", "interfaceName", "infoSource", "runtimeUser", "virtualMachineRevisionName",
+    "currentCPUTopology", "guestAtBoot", "guestCurrent", "guestRequested", "evacuationNodeName",
+    "ferry.io/progress",
+    /* migrations */
+    "VirtualMachineInstanceMigration", "vmiName", "addedNodeSelector", "kubevirt.io/vmi-name",
+    "kubevirt.io/migrationJobFinalize", "kubevirt.io/evacuationMigration",
+    "kubevirt.io/workloadUpdateMigration", "ferry.io/result", "ferry.io/queue",
+    "ferry.io/unconfirmed", "PreparingTarget", "TargetReady", "migrationState", "migrationUid",
+    "sourceNode", "sourcePod", "targetNode", "targetPod", "targetNodeAddress",
+    "targetDirectMigrationNodePorts", "targetNodeDomainDetected", "targetNodeDomainReadyTimestamp",
+    "startTimestamp", "endTimestamp", "mode", "PreCopy", "PostCopy", "Paused", "completed",
+    "failed", "failureReason", "abortRequested", "abortStatus", "migrationPolicyName",
+    "migrationConfiguration", "nodeDrainTaintKey", "kubevirt.io/drain",
+    "parallelOutboundMigrationsPerNode", "parallelMigrationsPerCluster", "allowAutoConverge",
+    "bandwidthPerMigration", "completionTimeoutPerGiB", "progressTimeout", "maxDowntimeMs",
+    "utilityVolumesTimeout", "unsafeMigrationOverride", "allowPostCopy", "disableTLS",
+    "allowWorkloadDisruption", "migrationNetworkType", "{\"totalMs\":0}",
+    /* nodes and claims */
+    "allocatable", "addresses", "nodeInfo", "taints", "unschedulable", "kubevirt.io/heartbeat",
+    "storageClassName", "volumeName", "storage"};
+enum { N_WORDS = sizeof(words) / sizeof(words[0]), SLOTS = 2048, SHORTEST = 3 };
+_Static_assert(N_WORDS * 4 < SLOTS, "room in the table");
+
+static struct {
+    const char *word;
+    size_t len;
+} table[SLOTS];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static size_t slot_of(const char *text, size_t len)
+{
+    const unsigned char *t = (const unsigned char *)text;
+    uint32_t h = (uint32_t)len;
+
+    h = h * 31 + t[0];
+    h = h * 31 + t[len / 2];
+    h = h * 31 + t[len - 1];
+    h = h * 31 + t[len / 3];
+    h = h * 31 + t[len - len / 4 - 1];
+    h *= 2654435761u;
+    return h >> 21; /* of SLOTS */
+}
+
+static void fill(void)
+{
+    for (size_t i = 0; i < N_WORDS; i++) {
+        size_t len = strlen(words[i]), at = slot_of(words[i], len);
+
+        while (table[at].word) {
+            at = (at + 1) % SLOTS;
+        }
+        table[at].word = words[i];
+        table[at].len = len;
+    }
+}
+
+const char *api_word(const char *text, size_t len)
+{
+    if (len < SHORTEST) {
+        return NULL;
+    }
+    pthread_once(&once, fill);
+    for (size_t at = slot_of(text, len); table[at].word; at = (at + 1) % SLOTS) {
+        if (table[at].len == len && memcmp(table[at].word, text, len) == 0) {
+            return table[at].word;
+        }
+    }
+    return NULL;
+}
