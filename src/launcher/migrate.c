@@ -20,6 +20,7 @@
 #include "launcher/gate.h"
 #include "launcher/kept.h"
 #include "launcher/monitor.h"
+#include "launcher/preflight.h"
 #include "launcher/record.h"
 #include "launcher/request.h"
 #include "launcher/rescue.h"
@@ -322,14 +323,24 @@ static void keep_monitor(struct migrate *m)
     }
 }
 
+/* What the guest gives back for the move, if the move can be. */
+static int give_devices_back(struct migrate *m, const char **ret_code, struct ferry_error *err)
+{
+    int rc = 0;
+
+    if (unplug_needed(m->c) && (rc = preflight(m->c, ret_code, err)) == 0 &&
+        (rc = unplug_all(m->c, m->record, err)) < 0) {
+        *ret_code = err->cls == FERRY_INVALID ? "DeviceNotMigratable" : "LibvirtError";
+    }
+    return rc;
+}
+
 static void make_request(struct migrate *m, struct request_result *ret)
 {
     struct ferry_error err;
 
-    if (unplug_all(m->c, m->record, &err) < 0) {
-        *ret = (struct request_result){.known = true,
-                                       .refused = err.cls == FERRY_INVALID ? "DeviceNotMigratable"
-                                                                           : "LibvirtError"};
+    if (give_devices_back(m, &ret->refused, &err) < 0) {
+        ret->known = true;
         snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
         return;
     }

@@ -15,6 +15,13 @@ char *migrate_socket_path(const char *dir, const char *key, enum migrate_channel
     return ferry_asprintf("%s/%s-%d-source.sock", dir, key, (int)channel);
 }
 
+char *migrate_destination_uri(const char *dir, const char *key, bool system)
+{
+    ferry_cleanup_free char *control = migrate_socket_path(dir, key, MIGRATE_CHANNEL_CONTROL);
+
+    return ferry_asprintf("qemu+unix:///%s?socket=%s", system ? "system" : "session", control);
+}
+
 /* Rounded to MiB/s, never down to 0, which would mean unlimited. */
 static unsigned long long mib_per_s(int64_t bytes)
 {
@@ -38,14 +45,11 @@ static unsigned flags_of(const struct migrate_options *o, const struct migrate_c
 void migrate_call_make(const struct migrate_options *o, const struct migrate_call_input *in,
                        struct migrate_call *ret)
 {
-    ferry_cleanup_free char *control =
-        migrate_socket_path(in->dir, in->key, MIGRATE_CHANNEL_CONTROL);
     ferry_cleanup_free char *memory = migrate_socket_path(in->dir, in->key, MIGRATE_CHANNEL_MEMORY);
 
     *ret = (struct migrate_call){
         .flags = flags_of(o, in),
-        .destination_uri =
-            ferry_asprintf("qemu+unix:///%s?socket=%s", in->system ? "system" : "session", control),
+        .destination_uri = migrate_destination_uri(in->dir, in->key, in->system),
         .memory_uri = ferry_asprintf("unix://%s", memory),
         .bandwidth_mib_per_s = mib_per_s(o->bandwidth_bytes_per_s),
         .switchover_mib_per_s = mib_per_s(o->path_bytes_per_s),

@@ -22,6 +22,9 @@ enum migrate_channel {
  * caller. */
 char *migrate_socket_path(const char *dir, const char *key, enum migrate_channel channel);
 
+/* The target's libvirt as the source reaches it, through the relay. Owned by the caller. */
+char *migrate_destination_uri(const char *dir, const char *key, bool system);
+
 /* What the call depends on beside the options. */
 struct migrate_call_input {
     const char *dir; /* the pod's migration directory */

@@ -41,6 +41,15 @@ bool unplug_keeps_some(const struct context *c)
     return live_xml(c, &d, &xml, NULL) == 0 && hostdevs_others(xml);
 }
 
+bool unplug_needed(const struct context *c)
+{
+    virt_cleanup_domain virDomainPtr d = NULL;
+    ferry_cleanup_free char *xml = NULL;
+    cleanup_hostdevs struct hostdevs all = {0};
+
+    return live_xml(c, &d, &xml, NULL) == 0 && hostdevs_find(xml, &all, NULL) == 0 && all.n > 0;
+}
+
 /* ---- the file ----------------------------------------------------------------------------------
  */
 

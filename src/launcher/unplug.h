@@ -12,6 +12,8 @@
 /* Whether the guest has a device of its host that stays during a move. */
 bool unplug_keeps_some(const struct context *c);
 
+/* Whether it has devices that it gives back for a move. */
+bool unplug_needed(const struct context *c);
 /* Takes all of them out; waits for the guest to let go. CANCELLED when an abort of the move was
  * asked for meanwhile, INVALID when the guest does not let go; what is gone by then comes back by
  * unplug_tend(). */

@@ -10,36 +10,16 @@ import time
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
+import guestnet
 import scenario
-from ferrysite import Site, namespace_names, wait_for
+from ferrysite import Site, wait_for
 
 NODES = 3
-NETWORKS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 EVERY = 0.005
 PROMISED_MS = 100  # beyond the reported downtime
 # QEMU announces five times by itself, in the course of a second; then it is asked for five more.
 ANNOUNCEMENTS = 6
-
-
-def ip(ns, *words):
-    subprocess.run(["ip", "-n", ns, *words], check=True)
-
-
-def connect(site):
-    """A network for guests: a switch in the fabric, and on each node the bridge br-guests with an uplink."""
-    fabric = next(n for n in namespace_names(site.root) if n.endswith("-fabric"))
-    ip(fabric, "link", "add", "guests", "type", "bridge")
-    ip(fabric, "addr", "add", "10.90.0.1/24", "dev", "guests")
-    ip(fabric, "link", "set", "guests", "up")
-    for i in range(1, NODES + 1):
-        node = next(n for n in namespace_names(site.root) if n.endswith(f"-node{i}"))
-        ip(fabric, "link", "add", f"g{i}", "type", "veth", "peer", "name", "eth2", "netns", node)
-        ip(fabric, "link", "set", f"g{i}", "master", "guests", "up")
-        ip(node, "link", "add", "br-guests", "type", "bridge")
-        ip(node, "link", "set", "eth2", "master", "br-guests", "up")
-        ip(node, "link", "set", "br-guests", "up")
-    return fabric
 
 
 def machine(address, network="guests"):
@@ -125,12 +105,8 @@ def check_move(site, fabric, name, address, witness):
 
 def test_guest_network(bin_dir):
     with Site(bin_dir, nodes=NODES) as site:
-        fabric = connect(site)
-        config = {"type": "bridge", "bridge": "br-guests",
-                  "ipam": {"type": "whereabouts", "range": "10.90.0.0/24", "range_start": "10.90.0.50", "gateway": "10.90.0.1"}}
-        status, body = site.api.call("POST", NETWORKS, {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition",
-                                                        "metadata": {"name": "guests"}, "spec": {"config": json.dumps(config)}})
-        assert status == 201, body
+        fabric = guestnet.connect(site)
+        guestnet.describe(site)
         # One as an instance, one by the template of a VirtualMachine.
         site.api.create("virtualmachineinstances", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
                                                     "metadata": {"name": "one"}, "spec": machine("10.90.0.50")})

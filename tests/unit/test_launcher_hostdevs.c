@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "launcher/hostdevs.h"
+#include "launcher/preflight.h"
 
 #define DOMAIN(devices) "<domain type='kvm'><name>x</name><devices>" devices "</devices></domain>"
 #define HOSTDEV(alias)                                                                             \
@@ -162,13 +163,38 @@ static void steps(void **state)
     }
 }
 
+static void preflights(void **state)
+{
+    static const struct {
+        const char *xml, *host, *cpu;
+    } cases[] = {
+        {"<capabilities><host><uuid>a-b</uuid><cpu/></host></capabilities>", "a-b", NULL},
+        {"<capabilities><guest><uuid>a-b</uuid></guest><host><uuid></uuid></host></capabilities>",
+         NULL, NULL},
+        {"<domain><cpu mode='custom' check='full'><model>Nehalem</model></cpu></domain>", NULL,
+         "<cpu mode=\"custom\" check=\"full\"><model>Nehalem</model></cpu>"},
+        {"<domain><cpu mode='host-passthrough'/></domain>", NULL, NULL},
+        {"<domain><metadata><cpu mode='custom'/></metadata></domain>", NULL, NULL},
+        {"<domain>", NULL, NULL},
+        {NULL, NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *host = preflight_host(cases[i].xml);
+        ferry_cleanup_free char *cpu = preflight_cpu(cases[i].xml);
+
+        if (!ferry_streq(host, cases[i].host) || !ferry_streq(cpu, cases[i].cpu)) {
+            fail_msg("row %zu: %s %s", i, host ? host : "-", cpu ? cpu : "-");
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(found),
-        cmocka_unit_test(kept),
-        cmocka_unit_test(too_many),
-        cmocka_unit_test(steps),
+        cmocka_unit_test(found), cmocka_unit_test(kept),       cmocka_unit_test(too_many),
+        cmocka_unit_test(steps), cmocka_unit_test(preflights),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

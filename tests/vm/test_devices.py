@@ -45,11 +45,12 @@ def listed(pod):
     return os.path.exists(os.path.join(pod.dir, "state/devices.json"))
 
 
-class RefusedMove(labs.Move):
-    """Nothing leads to the target."""
+class BrokenMove(labs.Move):
+    """Nothing leads to the target's QEMU: both libvirts agree to the move before it fails."""
 
     def connect(self, generation):
-        pass
+        super().connect(generation)
+        os.unlink(os.path.join(self.source.dir, "m", f"{self.key}-49152-source.sock"))
 
 
 def types(pod, m):
@@ -69,7 +70,7 @@ def test_the_guest_lets_go(bin_dir):
         plug(source, guest)
         # A move that fails, and the launcher is killed in the midst of it.
         target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
-        m = RefusedMove(lab, guest, source, target)
+        m = BrokenMove(lab, guest, source, target)
         labs.wait_for("the device to be gone", lambda: "call" in types(source, m) or not has_device(source, guest), 60)
         with contextlib.suppress(AssertionError):
             source.kill("ferry-launcher")
@@ -77,6 +78,7 @@ def test_the_guest_lets_go(bin_dir):
         labs.wait_for("the end of the move", lambda: m.phase(source) == "failed", 60)
         assert "unplug" in types(source, m), types(source, m)
         check_back(source, guest, m)
+        m.close()
         target.end()
         # One that works. The target has a device of its own to give.
         target = labs.Pod(lab.nodes[1], "virt-launcher-3", guest)
@@ -116,6 +118,51 @@ def test_the_guest_does_not_let_go(bin_dir):
         lab.check_guest(source)
         m.close()
         target.end()
+        source.end()
+
+
+def same_host(lab, guest, source, name):
+    """A target whose launcher and libvirtd have started anew with the UUID of the source's host."""
+    target = labs.Pod(lab.nodes[1], name, guest)
+    files = [os.path.join(pod.dir, "state/state.json") for pod in (source, target)]
+    uuids = [json.load(open(path, encoding="utf-8"))["hostUUID"] for path in files]
+    with open(files[1], encoding="utf-8") as f:
+        text = f.read()
+    with open(files[1], "w", encoding="utf-8") as f:
+        f.write(text.replace(uuids[1], uuids[0]))
+    target.kill("ferry-launcher")
+    target.kill("libvirtd")
+    target.wait_ready(60)
+    return target
+
+
+def refused(lab, guest, source, target):
+    """A move that is refused: how it ended, after nothing was touched."""
+    m = labs.Move(lab, guest, source, target)
+    labs.wait_for("the end of the move", lambda: m.phase(source) == "failed", 60)
+    m.close()
+    assert "unplug" not in types(source, m) and has_device(source, guest), types(source, m)
+    target.end()
+    return source.migration()
+
+
+def test_refused_before_a_device_is_touched(bin_dir):
+    """The target's libvirt says that it is the source's host. (It is asked about the guest's CPU, too; all hosts of a test have the same.)"""
+    with labs.lab(bin_dir) as lab:
+        guest = labs.new_guest()
+        guest["spec"]["domain"]["cpu"] = {"model": "Nehalem"}
+        _, source = labs.start_guest(lab, guest)
+        target = same_host(lab, guest, source, "virt-launcher-2")
+        m = labs.Move(lab, guest, source, target)
+        labs.wait_for("libvirt's own refusal", lambda: m.phase(source) == "failed", 60)
+        assert "same host" in source.migration()["failureReason"], source.migration()
+        m.close()
+        target.end()
+        plug(source, guest)
+        target = same_host(lab, guest, source, "virt-launcher-3")
+        state = refused(lab, guest, source, target)
+        assert state["reasonCode"] == "LibvirtError" and "the same host" in state["failureReason"], state
+        lab.check_guest(source)
         source.end()
 
 
