@@ -133,22 +133,47 @@ static bool has(const struct api_ip_net *list, size_t n, const struct api_ip_net
     return false;
 }
 
-/* The new address is there before the old one goes. */
+/* Of IPv4 networks the kernel keeps one address as the first; when that goes, so do the others. */
+static bool goes_with(const struct api_ip_net *one, const struct api_ip_net *removed)
+{
+    return one->prefix == removed->prefix && api_ip_is_v4(&one->ip) && api_ip_is_v4(&removed->ip) &&
+           api_ip_in(removed, &one->ip);
+}
+
+static void add_address(const char *verb, const struct api_ip_net *a, const char *dev,
+                        struct ferry_buf *ret)
+{
+    char text[API_IP_TEXT];
+
+    ferry_buf_printf(ret, "addr %s %s dev %s%s\n", verb, api_ip_net_text(a, text), dev,
+                     api_ip_is_v4(&a->ip) ? "" : " nodad");
+}
+
+/* The new address is there before the old one goes, and still is afterwards. */
 static void address(const struct migration_link_seen *seen, const struct migration_link_wanted *w,
                     struct ferry_buf *ret)
 {
+    bool lost[API_NAD_POOLS] = {false};
     char text[API_IP_TEXT];
 
     for (size_t i = 0; i < w->n; i++) {
         if (!has(seen->addresses, seen->n, &w->addresses[i])) {
-            ferry_buf_printf(ret, "addr add %s dev %s%s\n", api_ip_net_text(&w->addresses[i], text),
-                             w->name, api_ip_is_v4(&w->addresses[i].ip) ? "" : " nodad");
+            add_address("add", &w->addresses[i], w->name, ret);
         }
     }
     for (size_t i = 0; i < seen->n; i++) {
-        if (!has(w->addresses, w->n, &seen->addresses[i])) {
-            ferry_buf_printf(ret, "addr del %s dev %s\n",
-                             api_ip_net_text(&seen->addresses[i], text), w->name);
+        if (has(w->addresses, w->n, &seen->addresses[i])) {
+            continue;
+        }
+        ferry_buf_printf(ret, "addr del %s dev %s\n", api_ip_net_text(&seen->addresses[i], text),
+                         w->name);
+        for (size_t k = 0; k < w->n; k++) {
+            lost[k] = lost[k] || goes_with(&w->addresses[k], &seen->addresses[i]);
+        }
+    }
+    for (size_t k = 0; k < w->n; k++) {
+        if (lost[k]) {
+            add_address("replace", &w->addresses[k], w->name, ret);
         }
     }
 }

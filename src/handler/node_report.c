@@ -116,9 +116,9 @@ struct api_patch *node_report_metadata(const struct api_object *node, const stru
     made = false;
     put_in_map(p, &meta->annotations, &made, "/metadata/annotations", ANNOTATION_HEARTBEAT,
                ferry_rfc3339(now_ms, now));
-    if (!ferry_str_empty(f->migration_address)) {
-        put_in_map(p, &meta->annotations, &made, "/metadata/annotations",
-                   ANNOTATION_MIGRATION_ADDRESS, f->migration_address);
+    /* An agent that was just started may not know yet; one in trouble knows that there is none. */
+    if (!ferry_str_empty(f->migration_address) || !ferry_str_empty(f->migration_trouble)) {
+        put_or_clear(p, meta, &made, ANNOTATION_MIGRATION_ADDRESS, f->migration_address);
     }
     put_or_clear(p, meta, &made, ANNOTATION_MIGRATION_NETWORK, f->migration_network);
     put_or_clear(p, meta, &made, ANNOTATION_MIGRATION_TROUBLE, f->migration_trouble);

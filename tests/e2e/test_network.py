@@ -140,6 +140,18 @@ def check_changed(site):
         wait_address(site, node, lambda a: a.startswith("fd00:77::"))
     wait_for("the old addresses to be free", lambda: all(a.startswith("fd00-77--") for a in holders(site)), 60)
     moved(site, "vm", lambda a: a.startswith("fd00:77::"))
+    # Other addresses of the same network: the kernel takes the new ones away with the old, and they come back.
+    add_network(site, "near", {"type": "macvlan", "master": "eth1", "ipam": {"type": "whereabouts", "range": "10.1.1.0/24"}})
+    set_network(site, "near")
+    for node in site.names:
+        wait_address(site, node, lambda a: a.startswith("10.1.1."))
+    status, body = site.api.call("PATCH", NETWORKS + "/near", {"spec": {"config": json.dumps(
+        {"type": "macvlan", "master": "eth1", "ipam": {"type": "whereabouts", "range": "10.1.1.0/24", "range_start": "10.1.1.100"}})}},
+        "application/merge-patch+json")
+    assert status == 200, body
+    for node in site.names:
+        address = wait_address(site, node, lambda a: a.startswith("10.1.1.10"))
+        assert addresses(site, node) == [address], addresses(site, node)
     set_network(site, "nowhere")
     for node in site.names:
         wait_for(f"{node} to say what is wrong", lambda n=node: "no NetworkAttachmentDefinition kubevirt/nowhere" in
@@ -149,6 +161,30 @@ def check_changed(site):
     for node in site.names:
         wait_address(site, node, lambda a: a.startswith("10.5.5.5"))
         wait_for(f"{node} to be well", lambda n=node: not said(site, n, "migration-network-trouble"), 60)
+
+
+def check_static(site):
+    """Of fixed addresses each node gets one of each family; with one too few, one node says so, and nobody has another's."""
+    fixed = [{"address": f"10.8.8.{i + 1}/24"} for i in range(len(site.names))] + \
+            [{"address": f"fd00:88::{i + 1}/64"} for i in range(len(site.names))]
+    add_network(site, "fixed", {"type": "macvlan", "master": "eth1", "ipam": {"type": "static", "addresses": fixed}})
+    set_network(site, "fixed")
+    given = {wait_address(site, node, lambda a: a.startswith("10.8.8.")): node for node in site.names}
+    assert len(given) == len(site.names), given
+    six = [a for node in site.names for a in addresses(site, node) if a.startswith("fd00:88::")]
+    assert len(set(six)) == len(site.names), six
+    moved(site, "vm", lambda a: a in given)
+    few = [{"address": f"10.9.9.{i + 1}/24"} for i in range(len(site.names) - 1)]
+    add_network(site, "few", {"type": "macvlan", "master": "eth1", "ipam": {"type": "static", "addresses": few}})
+    set_network(site, "few")
+
+    def settled():
+        without = [n for n in site.names if said(site, n, "migration-network-trouble")]
+        have = [said(site, n) for n in site.names if n not in without]
+        return len(without) == 1 and all(a and a.startswith("10.9.9.") for a in have) and (without[0], have)
+    without, have = wait_for("all addresses to be taken", settled, 60)
+    assert len(set(have)) == len(few), have
+    wait_for("it to say why", lambda: "is free" in (said(site, without, "migration-network-trouble") or ""), 60)
 
 
 def check_removed(site):
@@ -165,17 +201,45 @@ def check_removed(site):
     wait_address(site, "node2", lambda a: a.startswith("10.1.1."))
     wait_address(site, "node1", lambda a: a == "10.6.6.6")
     assert addresses(site, "node1") == ["10.6.6.6"]
+    # Its owner gives it another address: that is followed, and nothing is done to it.
+    sh("ip", "-n", ns, "addr", "del", "10.6.6.6/24", "dev", "migration0")
+    sh("ip", "-n", ns, "addr", "add", "10.6.6.7/24", "dev", "migration0")
+    wait_address(site, "node1", lambda a: a == "10.6.6.7")
+    assert addresses(site, "node1") == ["10.6.6.7"]
+
+
+def check_of_a_kubelet(site):
+    """A node that a kubelet registered, as on Kubernetes: there Multus makes the interface. Until it does, the node says that it is
+    missing; nothing is made, and when it is there it is used."""
+    node = site.names[-1]
+    set_network(site, None)
+    wait_for("the interface to go", lambda: addresses(site, node) is None, 60)
+    status, body = site.api.call("PATCH", f"/api/v1/nodes/{node}/status", {"status": {"nodeInfo": {"kubeletVersion": "v1.33.0"}}},
+                                 "application/merge-patch+json")
+    assert status == 200, body
+    set_network(site, "migration-network")
+    wait_for("it to say what is missing", lambda: "no interface migration0" in (said(site, node, "migration-network-trouble") or ""), 60)
+    assert addresses(site, node) is None
+    wait_for("its old address not to be said any more", lambda: not said(site, node), 60)
+    for words in ("link add link eth1 name migration0 type macvlan mode bridge", "addr add 10.1.1.200/24 dev migration0",
+                  "link set migration0 up"):
+        sh("ip", "-n", netns(site, node), *words.split())
+    wait_address(site, node, lambda a: a == "10.1.1.200")
+    wait_for("it to be well", lambda: not said(site, node, "migration-network-trouble"), 60)
+    assert site.api.get("nodes", node)["status"]["nodeInfo"]["kubeletVersion"] == "v1.33.0"
 
 
 def test_migration_network(bin_dir):
-    with Site(bin_dir) as site:
-        site.names = ["node1", "node2"]
+    with Site(bin_dir, nodes=3) as site:
+        site.names = ["node1", "node2", "node3"]
         site.ferry("vm", "create", "vm", "--memory", "32Mi", "--wait")
         given = check_as_documented(site)
         check_kept(site, given)
         check_roles(site, given)
         check_changed(site)
+        check_static(site)
         check_removed(site)
+        check_of_a_kubelet(site)
 
 
 scenario.need_root()

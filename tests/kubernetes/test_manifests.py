@@ -73,6 +73,13 @@ def put(e, name, files):
     return path
 
 
+def parents(words):
+    """Bubblewrap makes missing directories for root alone; kubelet makes them for all."""
+    places = {os.path.dirname(words[i + 2]) for i in range(0, len(words), 3)}
+    every = sorted({p[:i] for p in places for i in range(1, len(p) + 1) if i == len(p) or p[i] == "/"})
+    return [w for p in every for w in ("--perms", "0755", "--dir", p)]
+
+
 def run_container(e, bin_dir, deployment, port):
     spec = deployment["spec"]["template"]["spec"]
     [container] = spec["containers"]
@@ -83,10 +90,11 @@ def run_container(e, bin_dir, deployment, port):
     os.chmod(e.dir, 0o711)
     args = [a.replace("0.0.0.0:9443", f"127.0.0.1:{port}") for a in container["args"]]
     assert args != container["args"], args
+    mounts = ["--ro-bind", program, "/app/" + container["command"][0], *mount_all(e, spec, container)]
     host, api_port = e.url.split("//")[1].split(":")
     e.spawn("pod", "bwrap", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
-            "--symlink", "usr/lib64", "/lib64", "--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc", "--dev", "/dev",
-            "--ro-bind", program, "/app/" + container["command"][0], *mount_all(e, spec, container), "--remount-ro", "/", "--clearenv",
+            "--symlink", "usr/lib64", "/lib64", *parents(mounts), "--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc",
+            "--dev", "/dev", *mounts, "--remount-ro", "/", "--clearenv",
             "--setenv", "PATH", "/app:/usr/bin", "--setenv", "KUBERNETES_SERVICE_HOST", host, "--setenv", "KUBERNETES_SERVICE_PORT", api_port,
             "setpriv", "--reuid", str(user["runAsUser"]), "--regid", str(user["runAsGroup"]), "--clear-groups", "--no-new-privs",
             "--bounding-set=-all", *container["command"], *args)

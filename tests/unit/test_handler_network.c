@@ -45,7 +45,10 @@ static void plans(void **state)
         {"down", SEEN(OURS, "\"BROADCAST\"", AT("10.1.1.5")), MACVLAN, "10.1.1.5/24", false,
          "link set dev migration0 up\n"},
         {"another address", SEEN(OURS, UP, AT("10.1.1.5")), MACVLAN, "10.1.1.6/24", false,
-         "addr add 10.1.1.6/24 dev migration0\naddr del 10.1.1.5/24 dev migration0\n"},
+         "addr add 10.1.1.6/24 dev migration0\naddr del 10.1.1.5/24 dev migration0\n"
+         "addr replace 10.1.1.6/24 dev migration0\n"},
+        {"one of another network", SEEN(OURS, UP, AT("10.1.1.5")), MACVLAN, "10.1.2.5/24", false,
+         "addr add 10.1.2.5/24 dev migration0\naddr del 10.1.1.5/24 dev migration0\n"},
         {"another network mask", SEEN(OURS, UP, AT("10.1.1.5")), MACVLAN, "10.1.1.5/25", false,
          "addr add 10.1.1.5/25 dev migration0\naddr del 10.1.1.5/24 dev migration0\n"},
         {"somebody else's is used as it is", SEEN("", UP, AT("10.9.9.9")), MACVLAN, "10.1.1.5/24",
@@ -69,7 +72,8 @@ static void plans(void **state)
          false, ""},
         {"routes go with an address", SEEN(ROUTED_ALIAS, UP, AT("10.1.1.5")), ROUTED, "10.1.1.6/24",
          false,
-         "addr add 10.1.1.6/24 dev migration0\naddr del 10.1.1.5/24 dev migration0\n" ROUTES},
+         "addr add 10.1.1.6/24 dev migration0\naddr del 10.1.1.5/24 dev migration0\n"
+         "addr replace 10.1.1.6/24 dev migration0\n" ROUTES},
         {"other routes, another link", SEEN(OURS, UP, AT("10.1.1.5")), ROUTED, "10.1.1.5/24", false,
          "link del dev migration0\nlink add link eth1 name migration0 type macvlan mode bridge\n"
          "link set dev migration0 alias " ROUTED_ALIAS "\n"

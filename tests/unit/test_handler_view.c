@@ -168,6 +168,19 @@ static void node_words(void **state)
         case_check_words(cases[i].name, meta, cases[i].metadata_words);
         case_check_words(cases[i].name, status, cases[i].status_words);
     }
+    /* Without an address: one that does not know yet leaves what is said, one in trouble takes it
+     * back. */
+    static const char known[] = "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\","
+                                "\"annotations\":{\"ferry.io/migration-address\":\"10.1.1.7\"}}}";
+    api_cleanup_object struct api_object *node = NULL;
+    assert_int_equal(api_object_parse(API_KIND_NODE, known, strlen(known), &node, NULL), 0);
+    struct node_facts none = facts;
+    none.migration_address = "";
+    ferry_cleanup_free char *early = case_patch(node_report_metadata(node, &none, NOW));
+    case_check_words("not known yet", early, "heartbeat|!migration-address");
+    none.migration_trouble = "no eth1";
+    ferry_cleanup_free char *late = case_patch(node_report_metadata(node, &none, NOW));
+    case_check_words("in trouble", late, "ferry.io~1migration-address\",\"value\":\"\"|no eth1");
     ferry_cleanup_free char *manifest = node_report_manifest(&facts);
     case_check_words("manifest", manifest,
                      "\"kind\":\"Node\"|\"kubevirt.io/schedulable\":\"true\"");
