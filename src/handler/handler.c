@@ -196,6 +196,7 @@ static int reconcile_vmi(struct handler *h, const char *key, struct kube_again *
                                               .memory = memories_lend(h->memories, vmi->meta->uid),
                                               .vmi = vmi,
                                               .face = face_of(&vmi->u.vmi, h->node.name)};
+    look_memory_follow_clock(l.memory, ferry_now_unix_ms() - ferry_now_ns() / FERRY_NS_PER_MS);
     if (cache_lags(&l)) {
         ask_again(again, CACHE_LOOK_MS);
     } else {

@@ -123,6 +123,19 @@ int look_patch(struct look *l, struct api_patch *patch_take, struct ferry_error 
     return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
 }
 
+void look_memory_follow_clock(struct look_memory *m, int64_t clock_ms)
+{
+    int64_t *const times[] = {&m->gone_since_ms, &m->undecided_since_ms, &m->progress_ms,
+                              &m->recovered_ms,  &m->asked_ms,           &m->told_ms,
+                              &m->seen_ms,       &m->patched_ms};
+    int64_t step = m->clock_ms ? clock_ms - m->clock_ms : 0;
+
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        *times[i] += *times[i] ? step : 0;
+    }
+    m->clock_ms = clock_ms;
+}
+
 void look_memory_done(struct look_memory *m)
 {
     free(m->sync_error);

@@ -43,6 +43,7 @@ struct look_memory {
     bool source_clean;     /* no source sockets of this VMI are left; false = not known */
     char *patched_version; /* resourceVersion that was patched last */
     int64_t patched_ms;
+    int64_t clock_ms; /* of the day, less that which nobody sets; 0 = before the first look */
 };
 
 struct look {
@@ -77,3 +78,6 @@ int look_as_source(struct look *l, struct ferry_error *err);
 int look_as_target(struct look *l, struct ferry_error *err);
 
 void look_memory_done(struct look_memory *m);
+/* Pure: the times in it are of the day. Told at each look how far that is from a clock that nobody
+ * sets, it moves them along with the day's, so that what has passed since stays what it was. */
+void look_memory_follow_clock(struct look_memory *m, int64_t clock_ms);

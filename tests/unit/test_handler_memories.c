@@ -79,12 +79,42 @@ static void kept_while_lent(void **state)
     memories_free(m);
 }
 
+/* Somebody sets the day's clock an hour forward or back: what was three seconds ago still was. */
+static void times_follow_the_clock(void **state)
+{
+    static const int64_t steps[] = {3600000, -3600000, -240000, 7, 0};
+    enum { DAY = 1700000000, AGO = 3000 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        int64_t mono = 5000, day = (int64_t)DAY * 1000;
+        struct look_memory m = {0};
+
+        look_memory_follow_clock(&m, day - mono);
+        m.told_ms = m.progress_ms = m.undecided_since_ms = m.gone_since_ms = day;
+        m.recovered_ms = m.asked_ms = m.seen_ms = m.patched_ms = day;
+        mono += AGO;
+        day += AGO + steps[i];
+        look_memory_follow_clock(&m, day - mono);
+        const int64_t times[] = {m.told_ms,       m.progress_ms,  m.undecided_since_ms,
+                                 m.gone_since_ms, m.recovered_ms, m.asked_ms,
+                                 m.seen_ms,       m.patched_ms};
+        for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
+            assert_int_equal(day - times[k], AGO);
+        }
+        m.told_ms = 0; /* never */
+        look_memory_follow_clock(&m, day - mono + 1000);
+        assert_int_equal(m.told_ms, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_while_known),
         cmocka_unit_test(kept_for_a_moment_between_caches),
         cmocka_unit_test(kept_while_lent),
+        cmocka_unit_test(times_follow_the_clock),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
