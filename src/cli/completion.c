@@ -43,12 +43,26 @@ static void put_groups(const struct cli_verb *verbs, struct ferry_buf *out)
     }
 }
 
-/* ferry_candidates VERB SUBVERB CURRENT: the verb ('' = none yet), the verb below it. */
+/* What comes after an option that takes a value; nothing = names of files, by the shell. */
+static void put_values(struct ferry_buf *out)
+{
+    ferry_buf_puts(
+        out, "  case $before in\n"
+             "  --to) command ferry node list -o name 2>/dev/null | sed 's,.*/,,'; return ;;\n"
+             "  -o | --output) printf '%s\\n' json yaml wide name; return ;;\n"
+             "  -f | --file | --kubeconfig | --root) return ;;\n"
+             "  esac\n");
+}
+
+/* ferry_candidates VERB SUBVERB CURRENT BEFORE: the verb ('' = none yet), the verb below it, the
+ * word that is typed and the one before it. */
 static void put_candidates(const struct cli_verb *verbs, struct ferry_buf *out)
 {
-    ferry_buf_puts(out, "_ferry_candidates() {\n"
-                        "  local verb=$1 sub=$2 current=$3 verbs= kinds= kind= call=$1\n"
-                        "  if [ -z \"$verb\" ]; then\n"
+    ferry_buf_puts(out,
+                   "_ferry_candidates() {\n"
+                   "  local verb=$1 sub=$2 current=$3 before=$4 verbs= kinds= kind= call=$1\n");
+    put_values(out);
+    ferry_buf_puts(out, "  if [ -z \"$verb\" ]; then\n"
                         "    printf '%s\\n' --help --version ");
     put_names(verbs, out);
     ferry_buf_puts(out, "\n"
@@ -93,7 +107,7 @@ void completion_bash(const struct cli_verb *verbs, struct ferry_buf *out)
                         "  [ \"$COMP_CWORD\" -lt 2 ] || verb=${COMP_WORDS[1]}\n"
                         "  [ \"$COMP_CWORD\" -lt 3 ] || sub=${COMP_WORDS[2]}\n"
                         "  COMPREPLY=($(compgen -W \"$(_ferry_candidates \"$verb\" \"$sub\" "
-                        "\"$current\")\" -- \"$current\"))\n"
+                        "\"$current\" \"${COMP_WORDS[COMP_CWORD - 1]}\")\" -- \"$current\"))\n"
                         "}\n"
                         "complete -o default -F _ferry ferry\n");
 }
@@ -108,7 +122,7 @@ void completion_zsh(const struct cli_verb *verbs, struct ferry_buf *out)
                         "  [ \"$CURRENT\" -lt 3 ] || verb=${words[2]}\n"
                         "  [ \"$CURRENT\" -lt 4 ] || sub=${words[3]}\n"
                         "  compadd -- ${(f)\"$(_ferry_candidates \"$verb\" \"$sub\" "
-                        "\"${words[CURRENT]}\")\"}\n"
+                        "\"${words[CURRENT]}\" \"${words[CURRENT - 1]}\")\"}\n"
                         "}\n"
                         "if [ \"${funcstack[1]}\" = _ferry ]; then\n"
                         "  _ferry \"$@\"\n"

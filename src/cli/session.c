@@ -1,5 +1,6 @@
 #include "cli/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,10 @@ char *session_pick(const struct session_places *places, bool (*exists)(const cha
     return NULL;
 }
 
+#define NOT_YOURS                                                                                  \
+    "may not be read by this user: run ferry as root, for example with sudo, or name another "     \
+    "kubeconfig with --kubeconfig"
+
 static bool readable(const char *path)
 {
     return access(path, R_OK) == 0;
@@ -64,10 +69,17 @@ int session_open(const struct session_options *so, struct session *ret, struct f
     };
     ferry_cleanup_free char *path = session_pick(&places, readable, err);
 
+    if (!path && access(places.site, R_OK) < 0 && errno == EACCES) {
+        return ferry_fail(err, FERRY_DENIED, "the kubeconfig of the site on this machine, %s, %s",
+                          places.site, NOT_YOURS);
+    }
     if (!path) {
         return -(int)FERRY_NOT_FOUND;
     }
     int rc = kube_client_open(path, &ret->client, err);
+    if (rc < 0 && access(path, R_OK) < 0 && errno == EACCES) {
+        return ferry_fail(err, FERRY_DENIED, "the kubeconfig %s %s", path, NOT_YOURS);
+    }
     if (rc < 0) {
         if (err->cls == FERRY_INVALID) { /* of the file; the call itself is right */
             err->cls = FERRY_FATAL;

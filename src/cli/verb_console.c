@@ -136,7 +136,8 @@ static int follow_here(struct console *c, const char *node, long long tail, stru
         &status, &body, err);
 
     if (rc == 0 && status != 200) {
-        rc = kube_status_error(status, body.data, body.len, "asking for the console", err);
+        kube_status_error(status, body.data, body.len, "asking for the console", err);
+        rc = session_explain(err);
     }
     return rc;
 }

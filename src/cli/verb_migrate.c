@@ -35,6 +35,20 @@ static int check_first(struct session *s, const char *vm, const char *to, struct
     return preflight_check(&o->u.vmi, rc < 0 ? NULL : nodes.items, nodes.n, to, err);
 }
 
+/* KubeVirt's words for a second move are kept; what to do about it is said with them. */
+static int explain_refusal(const char *vm, struct ferry_error *err)
+{
+    struct ferry_error was = *err;
+
+    if (!strstr(was.msg, "in-flight migration detected")) {
+        return session_explain(err);
+    }
+    ferry_fail(err, was.cls, "%s; 'ferry watch %s' shows it, 'ferry cancel %s' stops it", was.msg,
+               vm, vm);
+    err->http = was.http;
+    return -(int)err->cls;
+}
+
 /* The API server checks the object as if it were to be created, and forgets it. */
 static int ask_dry(struct session *s, const char *vm, const char *json, enum output_format format,
                    struct ferry_error *err)
@@ -59,7 +73,7 @@ static int ask_dry(struct session *s, const char *vm, const char *json, enum out
     }
     if (reply.status < 200 || reply.status > 299) {
         kube_status_error(reply.status, reply.body.data, reply.body.len, "trying a migration", err);
-        return session_explain(err);
+        return explain_refusal(vm, err);
     }
     if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
         rc = api_object_parse(API_KIND_MIGRATION, reply.body.data, reply.body.len, &would, err);
@@ -96,7 +110,7 @@ static int migrate(struct session *s, const char *vm, const struct wish *w, stru
     }
     if (kube_client_create(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), json, &made, err) <
         0) {
-        return session_explain(err);
+        return explain_refusal(vm, err);
     }
     if (w->format == OUTPUT_TABLE || w->format == OUTPUT_WIDE) {
         printf("migration %s created\n", made->meta->name);

@@ -178,6 +178,8 @@ def check_ctrl_c(site):
     """It ends the watching; what was asked for goes on."""
     shape(site, 20)
     interrupted(site, "migrate", "vm", "--watch", when=lambda: moving(site))
+    for more in ((), ("--dry-run",)):
+        refused(site.run("migrate", "vm", *more), 1, "in-flight migration detected", "'ferry watch vm'", "'ferry cancel vm'")
     interrupted(site, "watch")
     interrupted(site, "watch", "vm")
     assert moving(site), "the move has ended with the watching"
@@ -212,6 +214,13 @@ def check_no_server(site):
         os.kill(pid, signal.SIGCONT)
     site.ferry("vm", "list")
     refused(site.run("vm", "list", "--kubeconfig", os.path.join(site.base, "none")), 1, os.path.join(site.base, "none"))
+    os.chmod(site.base, 0o755)  # a file that is another user's
+    mine = os.path.join(site.base, "mine")
+    with open(mine, "w", encoding="utf8", opener=lambda p, f: os.open(p, f, 0o600)):
+        pass
+    done = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", os.path.join(site.bin, "ferry"), "vm", "list"],
+                          env=dict(site.environment(), KUBECONFIG=mine), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    refused(done, 1, mine, "may not be read by this user", "--kubeconfig")
     broken = os.path.join(site.base, "broken")
     with open(broken, "w", encoding="utf8") as f:
         f.write("apiVersion: v1\nkind: Config\nclusters: [\n")

@@ -247,6 +247,9 @@ def check_completion(site):
     assert words("migrate", "") == ["second", "vm"]
     assert words("drain", "node") == ["node1", "node2"]
     assert "--dry-run" in words("migrate", "--")
+    assert words("migrate", "vm", "--to", "") == ["node1", "node2"]
+    assert words("list", "-o", "") == ["json", "yaml", "wide", "name"] and words("list", "--output", "y") == ["yaml"]
+    assert words("vm", "create", "-f", "") == [] and words("why", "--kubeconfig", "") == []
     assert words("policy", "create", "--allow-p") == ["--allow-post-copy"]
 
 
