@@ -165,33 +165,54 @@ def check_policy(site):
     wait_for("it to go on", lambda: (site.api.migration(name) or {}).get("status", {}).get("phase") == "Succeeded", PATIENCE)
 
 
-def check_volumes(site):
-    """The claim of a disk is gone."""
-    directory = os.path.join(site.base, "volume")
+def volume_guest(site, name):
+    """A guest with a disk in a directory that both nodes see; the directory's name on each node."""
+    directory = os.path.join(site.base, name)
     os.makedirs(directory)
     with open(os.path.join(directory, "disk.img"), "wb") as f:
         f.truncate(8 << 20)
+    links = {}
     for node in ("node1", "node2"):
         os.makedirs(os.path.join(site.root, node, "data"), exist_ok=True)
-        os.symlink(directory, os.path.join(site.root, node, "data/volume"))
+        links[node] = os.path.join(site.root, node, "data", name)
+        os.symlink(directory, links[node])
     shared = {"accessModes": ["ReadWriteMany"], "storageClassName": "by-hand"}
-    site.api.create("persistentvolumes", {"metadata": {"name": "volume"}, "spec": {
-        **shared, "hostPath": {"path": "/data/volume"}, "capacity": {"storage": "8Mi"}, "claimRef": {"namespace": "default", "name": "volume"}}})
-    site.api.create("persistentvolumeclaims", {"metadata": {"name": "volume"}, "spec": {
-        **shared, "volumeName": "volume", "resources": {"requests": {"storage": "8Mi"}}}})
+    site.api.create("persistentvolumes", {"metadata": {"name": name}, "spec": {
+        **shared, "hostPath": {"path": f"/data/{name}"}, "capacity": {"storage": "8Mi"}, "claimRef": {"namespace": "default", "name": name}}})
+    site.api.create("persistentvolumeclaims", {"metadata": {"name": name}, "spec": {
+        **shared, "volumeName": name, "resources": {"requests": {"storage": "8Mi"}}}})
     site.api.create("virtualmachineinstances", {
-        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "disk"},
-        "spec": {"terminationGracePeriodSeconds": 0, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "volume"}}],
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": name},
+        "spec": {"terminationGracePeriodSeconds": 0, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": name}}],
                  "domain": {"memory": {"guest": "64Mi"}, "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}]},
                             "firmware": {"kernelBoot": {"kernelArgs": "ws=4 rate=1", "container": {
                                 "image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}}}}})
-    wait_for("it to be movable", lambda: site.run("migrate", "disk", "--dry-run").returncode == 0, PATIENCE)
+    wait_for("it to be movable", lambda: site.run("migrate", name, "--dry-run").returncode == 0, PATIENCE)
+    return links
+
+
+def check_volumes(site):
+    """The claim of a disk is gone."""
+    volume_guest(site, "volume")
     site.kubectl("delete", "pvc", "volume", "--wait=false")
     wait_for("the claim to go", lambda: not site.api.get("persistentvolumeclaims", "volume"), PATIENCE)
-    name = request(site, "disk")
+    name = request(site, "volume")
     named(site, name, "volumes", "VolumeNotReady", "volume")
     end(site, name)
-    site.ferry("vm", "delete", "disk", "--wait")
+    site.ferry("vm", "delete", "volume", "--wait")
+
+
+def check_unseen_volume(site):
+    """The target node does not see the directory of a disk; when it does, the move goes on."""
+    links = volume_guest(site, "unseen")
+    target = links[other(site.node_of("unseen"))]
+    directory = os.readlink(target)
+    os.unlink(target)
+    name = request(site, "unseen")
+    named(site, name, "target-pod", "/data/unseen")
+    os.symlink(directory, target)
+    wait_for("it to go on", lambda: (site.api.migration(name) or {}).get("status", {}).get("phase") == "Succeeded", PATIENCE)
+    site.ferry("vm", "delete", "unseen", "--wait")
 
 
 def check_controller(site):
@@ -506,7 +527,7 @@ def run(bin_dir, *checks):
 
 
 def test_queue(bin_dir):
-    run(bin_dir, check_vm, check_queue, check_limits, check_policy, check_volumes, check_controller, check_turn)
+    run(bin_dir, check_vm, check_queue, check_limits, check_policy, check_volumes, check_unseen_volume, check_controller, check_turn)
 
 
 def test_nodes(bin_dir):

@@ -182,6 +182,13 @@ def reason_code(reason):
     return match[1] if match else reason[:60]
 
 
+def spans(m, took):
+    """When each side's vCPUs ran, in seconds from the fault's end."""
+    zero = time.time() - time.monotonic() + took["fault"]
+    at = lambda t: "now" if t is None else round(t - zero, 3)
+    return {side: [(at(begin), at(end)) for begin, end in m.side(side).watch.spans[-3:]] for side in cells.SIDES}
+
+
 def run_cell(stage, phase, name, seed):
     """A row of results."""
     fault, dice = cells.FAULTS[name], cells.dice(seed, phase, name)
@@ -201,6 +208,8 @@ def run_cell(stage, phase, name, seed):
     how, wrong = cells.judge(phase, fault, seen)
     if how == cells.LOST and not wrong:  # else all is left for the logs to be looked at
         wrong += [f"left behind: {x}" for x in stage.remove()]
+    if wrong:
+        wrong.append(f"when vCPUs ran: {spans(m, took)}; states: source {m.source.watch.states}, target {m.target.watch.states}")
     return {"outcome": how, "code": reason_code(seen.reason) if seen.phase == "Failed" else "",
             "reason": seen.reason, "wrong": wrong, "seconds": round(took["end"] - took["begin"], 1),
             "after": round(took["end"] - took["fault"], 1)}
