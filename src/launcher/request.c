@@ -91,6 +91,11 @@ static void add_disks(const struct request *r, const struct migrate_call *call, 
         if (r->disks->list[i].copied) {
             virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_MIGRATE_DISKS,
                                     r->disks->list[i].dev);
+#ifdef VIR_MIGRATE_PARAM_MIGRATE_DISKS_DETECT_ZEROES
+            /* what is empty here stays empty there */
+            virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_MIGRATE_DISKS_DETECT_ZEROES,
+                                    r->disks->list[i].dev);
+#endif
         }
     }
     if (xml) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Moves of a real guest between two launchers, by hand: no API, no controller, no handlers."""
 import os
+import re
 import sys
 import uuid
 
@@ -52,6 +53,14 @@ def test_plan_and_metrics(bin_dir):
         assert "kubevirt_vmi_migration_data_remaining_bytes{" in text, text
         assert m.wait_end() == ("succeeded", "succeeded"), first.migration()
         assert 'status="succeeded"' in first.ok("GET", "/metrics")
+        # A line in the log for each round and every four seconds, with the figures of the job; the real downtime at the end.
+        lines = [line for line in first.log(1000).splitlines() if " migration mode=" in line]
+        words = ("elapsedMs=", "processedBytes=", "remainingBytes=", "totalBytes=", "bytesPerS=", "dirtyBytesPerS=",
+                 "postCopyRequests=", "expectedDowntimeMs=")
+        assert lines and all(word in line for line in lines for word in words), lines
+        rounds = {int(re.search(r"iteration=(\d+)", line)[1]) for line in lines}
+        assert len(rounds) >= 2, lines
+        assert re.search(r"migration is over .* downtimeMs=\d+", first.log(1000)), first.log(10)
         record = first.record(m.uid)
         took = next(r["elapsedMs"] for r in reversed(record) if r["type"] == "sample")
         assert [r for r in record if r["type"] == "plan"], record
