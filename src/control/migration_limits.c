@@ -58,7 +58,11 @@ static int by_order(const void *pa, const void *pb)
     if (a->created_ms != b->created_ms) {
         return a->created_ms < b->created_ms ? -1 : 1;
     }
-    /* Several in one second: any order will do that is always the same. */
+    /* Several in one second, as a drain makes them: the small ones first, so that most are away
+     * soonest and what is left when something goes wrong is few; then any order that stays. */
+    if (a->memory != b->memory) {
+        return a->memory < b->memory ? -1 : 1;
+    }
     return strcmp(a->uid, b->uid);
 }
 
@@ -303,8 +307,9 @@ static bool is_same(const struct limits_move *a, const struct limits_move *b)
 {
     return ferry_streq(a->key, b->key) && ferry_streq(a->source_node, b->source_node) &&
            ferry_streq(a->target_node, b->target_node) && a->priority == b->priority &&
-           a->created_ms == b->created_ms && a->bandwidth == b->bandwidth &&
-           a->active == b->active && a->handed_off == b->handed_off && a->ready == b->ready;
+           a->created_ms == b->created_ms && a->memory == b->memory &&
+           a->bandwidth == b->bandwidth && a->active == b->active &&
+           a->handed_off == b->handed_off && a->ready == b->ready;
 }
 
 /* ---- interface -------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ struct limits_move {
     const char *target_node; /* of its target pod; NULL = not known */
     int priority;
     int64_t created_ms;
+    int64_t memory;    /* of the guest, in bytes */
     int64_t bandwidth; /* bytes/s that it may use; 0 = all there is */
     bool active;       /* has a target pod, or its phase says so */
     bool handed_off;   /* the nodes act on it */

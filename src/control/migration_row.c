@@ -68,6 +68,7 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
                                 : NULL,
         .priority = migration_priority(m),
         .created_ms = m->meta.created_ms,
+        .memory = vmi ? vmi->memory_bytes : 0,
         .bandwidth = bandwidth(v, ours),
         .active = (target && !pod_is_down(target)) || migration_is_running(m) ||
                   (ours && !vmi->migration.completed),

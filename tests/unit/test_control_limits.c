@@ -128,6 +128,36 @@ static void test_limits(void **state)
     }
 }
 
+/* What a drain makes in one second: small guests first, older or more important ones before them.
+ */
+static void test_small_guests_first(void **state)
+{
+    static const struct limits_move moves[] = {
+        {.uid = "a", .key = "large", .memory = 300, .created_ms = 2000, .ready = true},
+        {.uid = "b", .key = "small", .memory = 100, .created_ms = 2000, .ready = true},
+        {.uid = "c", .key = "older", .memory = 900, .created_ms = 1000, .ready = true},
+        {.uid = "d",
+         .key = "urgent",
+         .memory = 800,
+         .created_ms = 3000,
+         .ready = true,
+         .priority = KUBE_PRIORITY_CRITICAL},
+        {.uid = "e", .key = "middle", .memory = 200, .created_ms = 2000, .ready = true},
+    };
+    static const char *const order[] = {"urgent", "older", "small", "middle", "large"};
+    struct limits_ledger *l =
+        limits_ledger_new(&(struct migration_limits){.cluster = 9, .outbound_per_node = 9});
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(moves); i++) {
+        limits_ledger_put(l, &moves[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(order); i++) {
+        assert_string_equal(limits_ledger_next(l, i), order[i]);
+    }
+    limits_ledger_free(l);
+}
+
 /* Random changes against the answer worked out the slow way. */
 enum { MOVES = 40, SITES = 4 };
 
@@ -398,6 +428,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_small_guests_first),
         cmocka_unit_test(test_ledger_at_random),
         cmocka_unit_test(test_budget_to_the_last_byte),
         cmocka_unit_test(test_ledger_of_nodes),
