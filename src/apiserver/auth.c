@@ -116,12 +116,15 @@ const struct auth_rule *auth_rules(size_t *ret_n)
     return rules;
 }
 
+/* A new one has its name in the body: until that is read it may be one. */
 static bool is_claim(const struct route *route)
 {
+    bool unnamed = route->verb == ROUTE_CREATE && !*route->name;
     struct api_ip ip;
 
     return ferry_streq(route->resource->plural, "leases") &&
-           ferry_streq(route->ns, API_ADDRESS_NAMESPACE) && api_address_of_name(route->name, &ip);
+           ferry_streq(route->ns, API_ADDRESS_NAMESPACE) &&
+           (unnamed || api_address_of_name(route->name, &ip));
 }
 
 /* What bears a node's name elsewhere is not the node's: another lease of that name may be what a

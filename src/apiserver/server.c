@@ -69,6 +69,9 @@ static int check_allowed(struct request *r)
         memcpy(asked.name, r->who.node, sizeof(asked.name));
     }
     r->auth = auth_check(&r->who, &asked);
+    if (r->auth == AUTH_NO) {
+        r->auth = auth_check(&r->who, &r->route);
+    }
     if (r->auth != AUTH_NO) {
         return 0;
     }

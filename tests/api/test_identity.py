@@ -97,6 +97,11 @@ class Identity(unittest.TestCase):
         elsewhere = leases.replace("kube-node-lease", "kube-system")
         self.refused(n1, 403, "cannot create", "POST", elsewhere, {"metadata": {"name": "n1"}})
         self.refused(n1, 403, "cannot patch", "PATCH", elsewhere + "/n1", {"spec": {}}, MERGE_PATCH)
+        # but it takes addresses there, for itself alone
+        claim = {"metadata": {"name": "ferry-address-10.1.1.5", "labels": {"ferry.io/address": ""}}, "spec": {"holderIdentity": "n1"}}
+        self.refused(n2, 403, "cannot create", "POST", elsewhere, claim)
+        n1.ok("POST", elsewhere, claim)
+        self.refused(n1, 403, "cannot create", "POST", elsewhere, {"metadata": {"name": "ferry-controller"}, "spec": {"holderIdentity": "n1"}})
         # what an administrator has asked of it stays, and nothing keeps it when it is to go
         n1.ok("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}, MERGE_PATCH)
         self.admin.ok("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}, MERGE_PATCH)

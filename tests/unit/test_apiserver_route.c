@@ -216,6 +216,9 @@ static void roles(void **state)
         {"system:node:n1", "system:nodes", "DELETE", LEASES "/kube-system/leases/ferry-controller",
          AUTH_NO},
         {"system:node:n1", "system:nodes", "DELETE", LEASES "/kube-system/leases", AUTH_NO},
+        /* its name is in the body */
+        {"system:node:n1", "system:nodes", "POST", LEASES "/kube-system/leases", AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "POST", LEASES "/d/leases", AUTH_NO},
 
         {"eve", "ferry:viewers", "GET", "/api/v1/pods", AUTH_YES},
         {"eve", "ferry:viewers", "GET", "/api/v1/secrets", AUTH_NO},
