@@ -166,6 +166,8 @@ static struct target_decision decide_failed(const struct target_input *in,
     vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
     vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_time_once(&e, VMI_MOVE "startTimestamp", ms->start_ms,
+                       m->start_ms ? m->start_ms : m->end_ms);
     vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, m->end_ms);
     return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_FAILED};
 }

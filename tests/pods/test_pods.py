@@ -146,11 +146,13 @@ def survives_the_agent(host, uid):
     # The object goes while nobody looks; its end, too.
     host.delete("orphan", grace=0)
     wait_for("the object to go", lambda: host.pod("orphan") is None)
+    time.sleep(1)  # its end is told to the second
+    killed = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     os.kill(host.sandbox(gone)[0], signal.SIGKILL)
     host.start_agent()
     pod = host.wait_phase("while-away", "Failed")
     terminated = pod["status"]["containerStatuses"][0]["state"]["terminated"]
-    assert terminated["exitCode"] == 137, terminated
+    assert terminated["exitCode"] == 137 and terminated["finishedAt"] >= killed, (terminated, killed)
     wait_for("the orphan to be ended", lambda: not os.path.exists(host.dir(orphan)))
     host.delete("while-away")
     host.wait_gone("while-away", gone)
@@ -178,6 +180,33 @@ def kills_what_does_not_stop(host):
     host.wait_gone("stubborn", uid)
     assert time.monotonic() - started >= 1.5, "no grace was given"
     assert not [p for p in inside if os.path.exists(f"/proc/{p}")]
+
+
+def is_deleted_with_less_grace(host):
+    """What the deletion says counts, not what the pod says."""
+    uid = host.create("patient", "stubborn", grace=600)
+    host.wait_phase("patient", "Running")
+    wait_for("the stand-in to answer", lambda: host.ask(uid))
+    host.delete("patient", grace=1)
+    host.wait_gone("patient", uid, 60)
+
+
+def is_made_anew_meanwhile(host):
+    """While nobody looks a pod is deleted and another of its name is made: the one ends, the other runs."""
+    old = host.create_and_wait("twin")
+    wait_for("the stand-in to answer", lambda: host.ask(old))
+    inside = host.inside(old)
+    host.end_agent(signal.SIGKILL)
+    host.delete("twin", grace=0)
+    wait_for("the object to go", lambda: host.pod("twin") is None)
+    new = host.create("twin")
+    host.start_agent()
+    host.wait_phase("twin", "Running")
+    wait_for("the stand-in to answer", lambda: host.ask(new))
+    wait_for("the old one to end", lambda: not os.path.exists(host.dir(old)) and not [p for p in inside if os.path.exists(f"/proc/{p}")], 60)
+    assert host.pod("twin")["metadata"]["uid"] == new and host.ask(new)
+    host.delete("twin")
+    host.wait_gone("twin", new)
 
 
 def reports_how_it_ended(host):
@@ -278,6 +307,8 @@ def story(host):
     survives_the_agent(host, uid)
     stops_when_deleted(host, uid)
     kills_what_does_not_stop(host)
+    is_deleted_with_less_grace(host)
+    is_made_anew_meanwhile(host)
     reports_how_it_ended(host)
     refuses_by_name(host)
     tries_again_to_start(host)

@@ -250,7 +250,8 @@ static void coming(void **state)
          &silent, false, false, TARGET_NOTHING,
          "/status/nodeName\",\"value\":\"b\"|kubevirt.io~1nodeName\",\"value\":\"b\"|"
          "endTimestamp\",\"value\":\"2023-11-14T22:13:10Z\"|ReadyTimestamp|"
-         "{\"pod-uid\":\"b\"}|resourceVersion|!completed|!startTimestamp",
+         "{\"pod-uid\":\"b\"}|resourceVersion|/status/migrationTransport\",\"value\":\"Unix|"
+         "!completed|!startTimestamp",
          TARGET_OWNED, true},
         {"arrived so quickly that nothing else was seen", COMING, VMI(PUBLISHED),
          TARGET("running", "migrated", "succeeded", ""), &silent, false, false, TARGET_NOTHING,
@@ -333,7 +334,13 @@ static void coming(void **state)
          TARGET_NO_EVENT, true},
         {"incoming side failed and the source is silent", COMING, VMI(PUBLISHED STARTED),
          TARGET("none", "", "failed", ",\"endTimestamp\":\"2023-11-14T22:12:20Z\""), &ours, false,
-         false, TARGET_NOTHING, "/failed|/completed|SourceLost", TARGET_FAILED, false},
+         false, TARGET_NOTHING,
+         "/failed|/completed|SourceLost|endTimestamp\",\"value\":\"2023-11-14T22:12:20Z\"|"
+         "!startTimestamp",
+         TARGET_FAILED, false},
+        {"nor has it said when it began", COMING, VMI(PUBLISHED),
+         TARGET("none", "", "failed", ",\"endTimestamp\":\"2023-11-14T22:12:20Z\""), &ours, false,
+         false, TARGET_NOTHING, "/failed|endTimestamp|startTimestamp", TARGET_FAILED, false},
     };
 
     (void)state;
@@ -355,6 +362,32 @@ static void coming(void **state)
         case_check_words(cases[i].name, patch, cases[i].patch);
         assert_int_equal(d.event, cases[i].event);
         assert_int_equal(d.again_ms > 0, cases[i].again);
+    }
+}
+
+/* Which disks are copied is said with the ports. */
+static void published_disks(void **state)
+{
+    static const struct target_relay ours = {
+        .listening = true, .address = "10.1.1.2", .ports = {{40000, 0}}, .n_ports = 1};
+
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        api_cleanup_object struct api_object *o = case_vmi(COMING, NULL, VMI(""));
+        launcher_cleanup_status struct launcher_status s = {0};
+        struct target_decision d =
+            target_decide(&(struct target_input){.vmi = &o->u.vmi,
+                                                 .node = "b",
+                                                 .launcher = case_launcher(PREPARED, &s),
+                                                 .relay = ours,
+                                                 .disks = with ? "move [1]" : NULL,
+                                                 .now_ms = NOW});
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        case_check_words("disks", patch,
+                         with ? "targetDirectMigrationNodePorts|ferry.io~1target-disks\",\"value\":"
+                                "\"move [1]"
+                              : "targetDirectMigrationNodePorts|!target-disks");
     }
 }
 
@@ -648,6 +681,7 @@ int main(void)
         cmocka_unit_test(disks_of_a_move),
         cmocka_unit_test(disks_of_the_source),
         cmocka_unit_test(given_up_moves),
+        cmocka_unit_test(published_disks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,11 @@
 /* The command line of a sandbox, and the names of its directory. */
 #include "lib/unit.h"
 
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
 #include "base/str.h"
 #include "pods/sandbox.h"
 #include "pods/sandbox_args.h"
@@ -199,12 +204,43 @@ static void uids_as_names(void **state)
     }
 }
 
+/* A pid that was given to somebody else since is nobody's sandbox: it is never signalled. */
+static void another_of_the_same_pid(void **state)
+{
+    char dir[] = "/tmp/ferry-sandbox-XXXXXX", pod[64], path[96];
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(pod, sizeof(pod), "%s/u", dir);
+    snprintf(path, sizeof(path), "%s/sandbox.json", pod);
+    assert_int_equal(mkdir(pod, 0700), 0);
+    assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+    const struct sandbox_host h = {.pods_dir = dir};
+    for (int same = 0; same < 2; same++) {
+        ferry_cleanup_free char *text =
+            ferry_asprintf("{\"child-pid\": %d, \"pid-namespace\": %llu}", (int)getpid(),
+                           (unsigned long long)st.st_ino + (same ? 0 : 1));
+
+        assert_int_equal(ferry_write_file(path, text, strlen(text), 0600, NULL), 0);
+        assert_int_equal(sandbox_pid(&h, "u"), same ? getpid() : 0);
+        if (!same) {
+            assert_int_equal(sandbox_signal(&h, "u", SIGKILL, NULL), 0); /* we live */
+        }
+    }
+    ferry_remove_tree(dir, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(command_line), cmocka_unit_test(shut),
-        cmocka_unit_test(as_root),      cmocka_unit_test(devices),
-        cmocka_unit_test(a_long_name),  cmocka_unit_test(uids_as_names),
+        cmocka_unit_test(command_line),
+        cmocka_unit_test(shut),
+        cmocka_unit_test(as_root),
+        cmocka_unit_test(devices),
+        cmocka_unit_test(a_long_name),
+        cmocka_unit_test(uids_as_names),
+        cmocka_unit_test(another_of_the_same_pid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
