@@ -8,6 +8,8 @@
 #include "base/str.h"
 
 #define VMI_NAME_LABEL "kubevirt.io/vmi-name"
+#define DATA_KEY_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
+enum { DATA_KEY_MAX = 253, DATA_MAX = 1 << 20 };
 
 static yyjson_mut_val *at(yyjson_mut_doc *doc, const char *pointer)
 {
@@ -212,23 +214,111 @@ static int create_pod(const struct api_resource *r, yyjson_mut_doc *doc, struct 
 /* ---- config maps and secrets -------------------------------------------------------------------
  */
 
+static bool field_changed(const yyjson_val *old, yyjson_mut_doc *doc, const char *name)
+{
+    yyjson_val *before = yyjson_obj_get((yyjson_val *)old, name);
+    yyjson_mut_val *after = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), name);
+
+    if (!before || !after) {
+        return before || after;
+    }
+    return !yyjson_mut_equals(yyjson_val_mut_copy(doc, before), after);
+}
+
+static bool is_data_key(const char *key)
+{
+    return *key && strlen(key) <= DATA_KEY_MAX && strspn(key, DATA_KEY_CHARS) == strlen(key) &&
+           !ferry_streq(key, ".") && !ferry_str_starts(key, "..");
+}
+
+static int check_data(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+{
+    static const char *const maps[] = {"data", "binaryData"};
+    size_t i, max, bytes = 0;
+    yyjson_mut_val *key, *v;
+
+    for (size_t m = 0; m < 2; m++) {
+        yyjson_mut_val *map = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), maps[m]);
+
+        yyjson_mut_obj_foreach(map, i, max, key, v)
+        {
+            if (!is_data_key(yyjson_mut_get_str(key))) {
+                return status_invalid(st, r, name_of(doc), maps[m],
+                                      "Invalid value: \"%.100s\": a valid key must consist of "
+                                      "alphanumeric characters, '-', '_' or '.'",
+                                      yyjson_mut_get_str(key));
+            }
+            bytes += yyjson_mut_get_len(v);
+        }
+    }
+    /* What is base64 is a third larger than what it means. */
+    if (r->kind == API_KIND_SECRET) {
+        bytes = bytes / 4 * 3;
+    }
+    return bytes <= DATA_MAX ? 0
+                             : status_invalid(st, r, name_of(doc), "data",
+                                              "Too long: may not be more than %d bytes", DATA_MAX);
+}
+
 static int update_data(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
                        struct status *st)
 {
     static const char *const fixed[] = {"immutable", "data", "binaryData"};
 
     for (size_t i = 0; i < 3 && api_json_bool(old, "/immutable", false); i++) {
-        yyjson_val *before = yyjson_obj_get((yyjson_val *)old, fixed[i]);
-        yyjson_mut_val *after = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), fixed[i]);
-
-        if (before || after) {
-            yyjson_mut_val *copy = before ? yyjson_val_mut_copy(doc, before) : NULL;
-
-            if (!copy || !after || !yyjson_mut_equals(copy, after)) {
-                return status_invalid(st, r, name_of(doc), fixed[i],
-                                      "Forbidden: field is immutable when `immutable` is set");
-            }
+        if (field_changed(old, doc, fixed[i])) {
+            return status_invalid(st, r, name_of(doc), fixed[i],
+                                  "Forbidden: field is immutable when `immutable` is set");
         }
+    }
+    return check_data(r, doc, st);
+}
+
+/* ---- what is chosen once -----------------------------------------------------------------------
+ */
+
+static int check_chosen(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                        struct status *st)
+{
+    static const struct {
+        const char *plural, *field;
+    } rows[] = {
+        {"secrets", "type"},
+        {"storageclasses", "provisioner"},
+        {"storageclasses", "parameters"},
+        {"storageclasses", "reclaimPolicy"},
+        {"storageclasses", "volumeBindingMode"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (ferry_streq(r->plural, rows[i].plural) && field_changed(old, doc, rows[i].field)) {
+            return status_invalid(st, r, name_of(doc), rows[i].field,
+                                  "Invalid value: field is immutable");
+        }
+    }
+    return 0;
+}
+
+/* A claim may be given a volume, once, and one that has its volume may ask for more. */
+static int update_claim(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                        struct status *st)
+{
+    yyjson_mut_val *before = yyjson_val_mut_copy(doc, yyjson_obj_get((yyjson_val *)old, "spec"));
+    yyjson_mut_val *after = yyjson_mut_val_mut_copy(doc, at(doc, "/spec"));
+    static const char *const loose[] = {"volumeName", "resources"};
+    bool bound = ferry_streq(api_json_str(old, "/status/phase"), "Bound");
+    bool may[] = {!api_json_str(old, "/spec/volumeName"), bound};
+
+    for (size_t i = 0; i < 2; i++) {
+        if (may[i]) {
+            yyjson_mut_obj_remove_key(before, loose[i]);
+            yyjson_mut_obj_remove_key(after, loose[i]);
+        }
+    }
+    if (before && after && !yyjson_mut_equals(before, after)) {
+        return status_invalid(st, r, name_of(doc), "spec",
+                              "Forbidden: spec is immutable after creation except "
+                              "resources.requests for bound claims");
     }
     return 0;
 }
@@ -391,6 +481,9 @@ int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
         return create_vmi(r, doc, st);
     case API_KIND_POD:
         return create_pod(r, doc, st);
+    case API_KIND_CONFIG_MAP:
+    case API_KIND_SECRET:
+        return check_data(r, doc, st);
     default:
         if (is_policy(r) && check_policy(r, doc, st) < 0) {
             return -1;
@@ -402,7 +495,8 @@ int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
 int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
                      const struct admission_view *view, struct status *st)
 {
-    if (spec_changed(old, doc) && check_spec(r, doc, st) < 0) {
+    if ((spec_changed(old, doc) && check_spec(r, doc, st) < 0) ||
+        check_chosen(r, old, doc, st) < 0) {
         return -1;
     }
     switch (r->kind) {
@@ -416,6 +510,9 @@ int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson
     case API_KIND_SECRET:
         return update_data(r, old, doc, st);
     default:
+        if (ferry_streq(r->plural, "persistentvolumeclaims")) {
+            return update_claim(r, old, doc, st);
+        }
         if (is_policy(r) && check_policy(r, doc, st) < 0) {
             return -1;
         }

@@ -2,6 +2,7 @@
 
 #include "api/json.h"
 #include "apiserver/finish.h"
+#include "apiserver/remove.h"
 #include "base/clock.h"
 
 static void set_scheduled(yyjson_mut_doc *doc)
@@ -36,19 +37,12 @@ static void set_scheduled(yyjson_mut_doc *doc)
 /* Whoever binds says which pod it looked at: one that took its name later is not it. */
 static int check_meant(struct request *r, const yyjson_val *pod, yyjson_mut_doc *binding)
 {
-    static const char *const fields[] = {"/metadata/uid", "/metadata/resourceVersion"};
+    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(binding), "metadata");
+    const struct remove_precondition p = {
+        .uid = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "uid")),
+        .version = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "resourceVersion"))};
 
-    for (size_t i = 0; i < 2; i++) {
-        const char *meant =
-            yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(binding), fields[i]));
-
-        if (!ferry_str_empty(meant) && !ferry_streq(meant, api_json_str(pod, fields[i]))) {
-            return status_conflict(&r->st, r->route.resource, r->route.name,
-                                   i ? "the resourceVersion in the precondition is not the object's"
-                                     : "the UID in the precondition is not the object's UID");
-        }
-    }
-    return 0;
+    return remove_check_precondition(r, &p, pod);
 }
 
 /* Ends the transaction. */

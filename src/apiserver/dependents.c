@@ -63,9 +63,36 @@ static bool has_finalizer(const yyjson_val *object, const char *name)
     return false;
 }
 
-enum relation { STRANGER, DEPENDENT, BLOCKING };
+enum relation { STRANGER, SHARED, DEPENDENT, BLOCKING };
 
-static enum relation relation_of(const struct entry *e, const char *uid)
+/* Whether any of the owners but `uid` is there and stays. */
+static bool has_other_owner(const struct entry_list *all, yyjson_val *owners, const char *uid)
+{
+    size_t i, max;
+    yyjson_val *v;
+
+    yyjson_arr_foreach(owners, i, max, v)
+    {
+        const char *other = api_json_str(v, "/uid");
+        ferry_cleanup_free char *needle = ferry_asprintf("\"uid\":\"%s\"", other ? other : "");
+
+        for (size_t j = 0; other && !ferry_streq(other, uid) && j < all->n; j++) {
+            const struct entry *e = all->items[j];
+
+            if (!strstr(e->json, needle) || strstr(e->json, "\"deletionTimestamp\"")) {
+                continue; /* most objects: not parsed */
+            }
+            api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+            if (ferry_streq(api_json_str(yyjson_doc_get_root(doc), "/metadata/uid"), other)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static enum relation relation_of(const struct entry_list *all, const struct entry *e,
+                                 const char *uid)
 {
     if (!strstr(e->json, uid) || !strstr(e->json, "\"ownerReferences\"")) {
         return STRANGER;
@@ -77,7 +104,9 @@ static enum relation relation_of(const struct entry *e, const char *uid)
     yyjson_arr_foreach(list, i, max, v)
     {
         if (ferry_streq(api_json_str(v, "/uid"), uid)) {
-            return api_json_bool(v, "/blockOwnerDeletion", false) ? BLOCKING : DEPENDENT;
+            return has_other_owner(all, list, uid)                  ? SHARED
+                   : api_json_bool(v, "/blockOwnerDeletion", false) ? BLOCKING
+                                                                    : DEPENDENT;
         }
     }
     return STRANGER;
@@ -106,12 +135,12 @@ static bool settle(struct store *store, const struct entry_list *all, const stru
         return true;
     }
     for (size_t i = 0; i < all->n; i++) {
-        enum relation is = relation_of(all->items[i], uid);
+        enum relation is = relation_of(all, all->items[i], uid);
 
         if (is == STRANGER) {
             continue;
         }
-        if (free_them) {
+        if (free_them || is == SHARED) { /* who has another owner stays with that one */
             done &=
                 check(edit_entry(store, all->items[i], drop_owner, uid, &err), all->items[i], &err);
             continue;

@@ -12,6 +12,7 @@
 #include "base/str.h"
 
 #define KUBERNETES_MINOR "32" /* whose behaviour this server follows */
+#define KUBEVIRT_MINOR "9"
 
 static bool first_of_group(const struct api_resource *r)
 {
@@ -328,13 +329,19 @@ static bool serves_gv(const char *path)
     return false;
 }
 
-static void version(struct ferry_buf *b)
+static void version(struct ferry_buf *b, const char *minor)
 {
-    ferry_buf_puts(b, "{\"major\":\"1\",\"minor\":\"" KUBERNETES_MINOR
-                      "\",\"gitVersion\":\"v1." KUBERNETES_MINOR
-                      ".0+ferry\",\"gitCommit\":\"\",\"gitTreeState\":\"clean\",\"buildDate\":"
-                      "\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"c\","
-                      "\"platform\":\"linux/amd64\"}");
+    ferry_buf_printf(b,
+                     "{\"major\":\"1\",\"minor\":\"%s\",\"gitVersion\":\"v1.%s.0+ferry\","
+                     "\"gitCommit\":\"\",\"gitTreeState\":\"clean\",\"buildDate\":"
+                     "\"1970-01-01T00:00:00Z\",\"goVersion\":\"none\",\"compiler\":\"c\","
+                     "\"platform\":\"linux/amd64\"}",
+                     minor, minor);
+}
+
+bool discovery_is_virt_version(const char *path)
+{
+    return ferry_streq(path, "/apis/subresources.kubevirt.io/v1/version");
 }
 
 static bool group_path_of(struct ferry_buf *b, const char *path, const struct api_resource *r)
@@ -382,7 +389,9 @@ char *discovery_answer(const char *path)
         trimmed[len - 1] = '\0';
     }
     if (ferry_streq(trimmed, "/version")) {
-        version(&b);
+        version(&b, KUBERNETES_MINOR);
+    } else if (discovery_is_virt_version(trimmed)) {
+        version(&b, KUBEVIRT_MINOR);
     } else if (ferry_streq(trimmed, "/api")) {
         ferry_buf_puts(&b, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
                            "\"serverAddressByClientCIDRs\":[]}");

@@ -7,6 +7,7 @@
 #include "api/json.h"
 #include "apiserver/finish.h"
 #include "apiserver/prepare.h"
+#include "apiserver/remove.h"
 #include "base/clock.h"
 
 /* ---- the call ----------------------------------------------------------------------------------
@@ -97,6 +98,16 @@ static int delete_pod(struct request *r, const struct entry *e, const yyjson_val
     return rc < 0 ? finish_failed(r, &err) : 0;
 }
 
+/* Whoever evicts may say which pod it looked at. */
+static int check_meant(struct request *r, const yyjson_val *pod, const yyjson_val *eviction)
+{
+    const struct remove_precondition p = {
+        .uid = api_json_str(eviction, "/deleteOptions/preconditions/uid"),
+        .version = api_json_str(eviction, "/deleteOptions/preconditions/resourceVersion")};
+
+    return remove_check_precondition(r, &p, pod);
+}
+
 /* Ends the transaction. */
 static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
 {
@@ -109,6 +120,9 @@ static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
         return finish_unchanged(r, -1, 0, NULL);
     }
     api_cleanup_doc yyjson_doc *pod = yyjson_read(e->json, e->json_len, 0);
+    if (check_meant(r, yyjson_doc_get_root(pod), eviction) < 0) {
+        return finish_unchanged(r, -1, 0, NULL);
+    }
     cleanup_entry struct entry *owner = vmi_of(r, yyjson_doc_get_root(pod));
     api_cleanup_doc yyjson_doc *vmi = owner ? yyjson_read(owner->json, owner->json_len, 0) : NULL;
     ferry_cleanup_free char *strategy = cluster_strategy(r);
@@ -139,8 +153,13 @@ int eviction_serve(struct request *r)
     if (kind && !ferry_streq(kind, "Eviction")) {
         return status_fail(&r->st, 400, "the body must be an Eviction");
     }
-    yyjson_val *options = yyjson_ptr_get((yyjson_val *)eviction, "/deleteOptions/dryRun");
-    dry_run = dry_run || yyjson_arr_size(options) > 0;
+    if (!ferry_streq(api_json_str(eviction, "/metadata/name"), r->route.name)) {
+        return status_fail(&r->st, 400, "name in URL does not match name in Eviction object");
+    }
+    if (request_dry_run_of(r, yyjson_ptr_get((yyjson_val *)eviction, "/deleteOptions"), &dry_run) <
+        0) {
+        return -1;
+    }
     store_begin(r->store);
     if (evict(r, eviction, dry_run) < 0) {
         return -1;

@@ -91,10 +91,11 @@ int page_parse(const struct page_query *q, uint64_t current, struct page *ret, s
     long long limit = 0;
 
     *ret = (struct page){0};
-    if (!ferry_str_empty(q->limit) && ferry_parse_int(q->limit, 0, INT64_MAX, &limit, NULL) < 0) {
+    if (!ferry_str_empty(q->limit) &&
+        ferry_parse_int(q->limit, INT64_MIN, INT64_MAX, &limit, NULL) < 0) {
         return status_fail(st, 400, "limit: Invalid value: \"%.100s\"", q->limit);
     }
-    ret->limit = limit;
+    ret->limit = limit > 0 ? limit : 0;
     if (ferry_str_empty(q->token)) {
         return parse_match(q, current, ret, st);
     }

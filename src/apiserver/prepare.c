@@ -8,11 +8,12 @@
 #include "api/json.h"
 #include "api/names.h"
 #include "apiserver/crds.h"
+#include "apiserver/meta_check.h"
 #include "apiserver/schema.h"
 #include "base/clock.h"
 #include "base/str.h"
 
-enum { GENERATED_BASE_MAX = 58, ANNOTATIONS_MAX = 256 << 10, DEFAULT_GRACE_S = 30 };
+enum { GENERATED_BASE_MAX = 58, DEFAULT_GRACE_S = 30 };
 enum { GRACE_MAX_S = INT32_MAX }; /* some 68 years: a time that still can be written */
 
 #define NAME_RULE                                                                                  \
@@ -268,7 +269,8 @@ static int check_identity(const struct route *route, yyjson_val *old_meta, yyjso
         return status_conflict(st, route->resource, route->name,
                                "the UID in the request is not the object's UID");
     }
-    if (*version && !ferry_streq(version, api_json_str(old_meta, "/resourceVersion"))) {
+    if (*version && strcmp(version, "0") != 0 &&
+        !ferry_streq(version, api_json_str(old_meta, "/resourceVersion"))) {
         return status_conflict(st, route->resource, route->name,
                                "the object has been modified; please apply your changes to the "
                                "latest version and try again");
@@ -401,62 +403,6 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
 /* ---- validation --------------------------------------------------------------------------------
  */
 
-static int check_labels(const struct api_resource *r, const struct api_meta *meta,
-                        struct status *st)
-{
-    for (size_t i = 0; i < meta->labels.n; i++) {
-        const struct api_pair *p = &meta->labels.items[i];
-
-        if (!api_name_is_label_key(p->key)) {
-            return status_invalid(st, r, meta->name, "metadata.labels",
-                                  "Invalid value: \"%.100s\": not a label key", p->key);
-        }
-        if (!api_name_is_label_value(p->value)) {
-            return status_invalid(st, r, meta->name, "metadata.labels",
-                                  "Invalid value: \"%.100s\": the value of label %.100s must be "
-                                  "63 characters or less of letters, digits, '-', '_' and '.'",
-                                  p->value, p->key);
-        }
-    }
-    return 0;
-}
-
-static int check_annotations(const struct api_resource *r, const struct api_meta *meta,
-                             struct status *st)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < meta->annotations.n; i++) {
-        const struct api_pair *p = &meta->annotations.items[i];
-
-        if (!api_name_is_label_key(p->key)) {
-            return status_invalid(st, r, meta->name, "metadata.annotations",
-                                  "Invalid value: \"%.100s\": not an annotation key", p->key);
-        }
-        bytes += strlen(p->key) + strlen(p->value);
-    }
-    if (bytes > ANNOTATIONS_MAX) {
-        return status_invalid(st, r, meta->name, "metadata.annotations",
-                              "Too long: must have at most %d bytes", ANNOTATIONS_MAX);
-    }
-    return 0;
-}
-
-static int check_owners(const struct api_resource *r, const struct api_meta *meta,
-                        struct status *st)
-{
-    for (size_t i = 0; i < meta->n_owners; i++) {
-        const struct api_owner *o = &meta->owners[i];
-
-        if (ferry_str_empty(o->uid) || ferry_str_empty(o->name) || ferry_str_empty(o->kind) ||
-            ferry_str_empty(o->api_version)) {
-            return status_invalid(st, r, meta->name, "metadata.ownerReferences",
-                                  "Required value: apiVersion, kind, name and uid");
-        }
-    }
-    return 0;
-}
-
 /* "spec.x: must be a string": the part before the colon is the field. */
 static int wrong_field(const struct api_resource *r, const char *name, const char *what,
                        struct status *st)
@@ -489,10 +435,7 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct s
         return status_invalid(st, r, name, "metadata.name", "Invalid value: \"%.100s\": %s", name,
                               NAME_RULE);
     }
-    if (check_labels(r, o->meta, st) < 0 || check_annotations(r, o->meta, st) < 0) {
-        return -1;
-    }
-    return check_owners(r, o->meta, st);
+    return meta_check(r, o->meta, st);
 }
 
 /* ---- deletion ----------------------------------------------------------------------------------
@@ -548,19 +491,30 @@ static void mark(yyjson_mut_doc *doc, int64_t grace_s, int64_t now_ms)
     yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
     char when[FERRY_RFC3339_SIZE];
 
+    if (!yyjson_mut_obj_get(meta, "deletionTimestamp") && int_of(meta, "generation", 0) > 0) {
+        put(doc, meta, "generation", yyjson_mut_int(doc, int_of(meta, "generation", 0) + 1));
+    }
     put_text(doc, meta, "deletionTimestamp", ferry_rfc3339(now_ms + grace_s * 1000, when));
     put(doc, meta, "deletionGracePeriodSeconds", yyjson_mut_int(doc, grace_s));
 }
 
-static void add_finalizer(yyjson_mut_doc *doc, yyjson_mut_val *meta, const char *name)
+/* False: it is there already. */
+static bool add_finalizer(yyjson_mut_doc *doc, yyjson_mut_val *meta, const char *name)
 {
-    yyjson_mut_val *list = yyjson_mut_obj_get(meta, "finalizers");
+    yyjson_mut_val *list = yyjson_mut_obj_get(meta, "finalizers"), *v;
+    size_t i, max;
 
+    yyjson_mut_arr_foreach(list, i, max, v)
+    {
+        if (ferry_streq(yyjson_mut_get_str(v), name)) {
+            return false;
+        }
+    }
     if (!yyjson_mut_is_arr(list)) {
         list = yyjson_mut_arr(doc);
         put(doc, meta, "finalizers", list);
     }
-    yyjson_mut_arr_add_strcpy(doc, list, name);
+    return yyjson_mut_arr_add_strcpy(doc, list, name);
 }
 
 enum prepare_delete_result prepare_delete(const struct api_resource *r, yyjson_mut_doc *doc,
@@ -572,11 +526,13 @@ enum prepare_delete_result prepare_delete(const struct api_resource *r, yyjson_m
     int64_t before = int_of(meta, "deletionGracePeriodSeconds", 0);
     int64_t grace = r->kind == API_KIND_POD ? pod_grace(root, how) : 0;
 
-    if (marked && grace >= before && !(grace == 0 && before == 0)) {
-        return PREPARE_NOTHING; /* a second request may only shorten */
-    }
-    if (!marked && how->finalizer) {
-        add_finalizer(doc, meta, how->finalizer);
+    /* A second request may shorten, and choose what becomes of what it owns while something else
+     * still holds it. */
+    bool held = how->finalizer && (!marked || has_finalizers(root)) &&
+                add_finalizer(doc, meta, how->finalizer);
+
+    if (marked && grace >= before && !(grace == 0 && before == 0) && !held) {
+        return PREPARE_NOTHING;
     }
     if (!marked || grace < before) {
         mark(doc, grace, now_ms);
@@ -587,5 +543,5 @@ enum prepare_delete_result prepare_delete(const struct api_resource *r, yyjson_m
     if (prepare_is_gone(r, root)) {
         return PREPARE_REMOVE;
     }
-    return marked && grace == before ? PREPARE_NOTHING : PREPARE_STORE;
+    return marked && grace >= before && !held ? PREPARE_NOTHING : PREPARE_STORE;
 }

@@ -176,7 +176,9 @@ static bool is_unsaid(const char *what, const struct api_resource *r, int64_t ta
     return false;
 }
 
-static int check_quota(struct request *r, const yyjson_val *quota, const yyjson_val *object)
+/* `old` is NULL when the object is new. */
+static int check_quota(struct request *r, const yyjson_val *quota, const yyjson_val *old,
+                       const yyjson_val *object)
 {
     ferry_cleanup(excess_done) struct excess over = {0};
     const struct api_resource *resource = r->route.resource;
@@ -189,11 +191,13 @@ static int check_quota(struct request *r, const yyjson_val *quota, const yyjson_
         const char *what = yyjson_get_str(key);
         int64_t takes = quota_usage(what, resource, object), hard = amount_of(v, what);
 
-        if (is_unsaid(what, resource, takes)) {
+        if (old) {
+            takes -= quota_usage(what, resource, old); /* what it had is in `used` */
+        } else if (is_unsaid(what, resource, takes)) {
             return status_forbidden(&r->st, resource, r->route.name,
                                     "failed quota: %s: must specify %s", name, what);
         }
-        if (!takes) {
+        if (takes <= 0) {
             continue;
         }
         int64_t used = used_in(r->store, r->route.ns, what);
@@ -216,7 +220,7 @@ static const struct api_resource *quotas(void)
     return api_resource_find("", "v1", "resourcequotas");
 }
 
-int quota_admit(struct request *r, yyjson_mut_doc *doc)
+int quota_admit(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc)
 {
     cleanup_entry_list struct entry_list list = {0};
     int rc = 0;
@@ -233,7 +237,7 @@ int quota_admit(struct request *r, yyjson_mut_doc *doc)
         api_cleanup_doc yyjson_doc *quota =
             yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
 
-        rc = check_quota(r, yyjson_doc_get_root(quota), yyjson_doc_get_root(object));
+        rc = check_quota(r, yyjson_doc_get_root(quota), old, yyjson_doc_get_root(object));
     }
     return rc;
 }

@@ -3,8 +3,9 @@
 
 #include "apiserver/request.h"
 
-/* Inside the transaction: may the new object be made? 403 with "exceeded quota" when not. */
-int quota_admit(struct request *r, yyjson_mut_doc *doc);
+/* Inside the transaction: may the object be made (`old` is NULL), or become this? 403 with
+ * "exceeded quota" when not. */
+int quota_admit(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc);
 /* Brings the status of all quotas in line with what is there; false when one could not be written
  * and is to be tried again. Part of the collector. */
 bool quota_sweep(struct store *store);

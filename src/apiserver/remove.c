@@ -73,20 +73,31 @@ static int parse_delete_options(struct request *r, struct delete_options *ret)
     const char *version = api_json_str(root, "/preconditions/resourceVersion");
     snprintf(ret->uid, sizeof(ret->uid), "%s", uid ? uid : "");
     snprintf(ret->version, sizeof(ret->version), "%s", version ? version : "");
-    ret->dry_run = ret->dry_run || yyjson_arr_size(yyjson_obj_get(root, "dryRun")) > 0;
+    return request_dry_run_of(r, root, &ret->dry_run);
+}
+
+int remove_check_precondition(struct request *r, const struct remove_precondition *p,
+                              const yyjson_val *old)
+{
+    if (!ferry_str_empty(p->uid) && !ferry_streq(p->uid, api_json_str(old, "/metadata/uid"))) {
+        return status_conflict(&r->st, r->route.resource, r->route.name,
+                               "the UID in the precondition is not the object's UID");
+    }
+    if (!ferry_str_empty(p->version) &&
+        !ferry_streq(p->version, api_json_str(old, "/metadata/resourceVersion"))) {
+        return status_conflict(&r->st, r->route.resource, r->route.name,
+                               "the resourceVersion in the precondition is not the object's");
+    }
     return 0;
 }
 
 static int check_preconditions(struct request *r, const struct delete_options *o,
                                const yyjson_val *old)
 {
-    if (*o->uid && !ferry_streq(o->uid, api_json_str(old, "/metadata/uid"))) {
-        return status_conflict(&r->st, r->route.resource, r->route.name,
-                               "the UID in the precondition is not the object's UID");
-    }
-    if (*o->version && !ferry_streq(o->version, api_json_str(old, "/metadata/resourceVersion"))) {
-        return status_conflict(&r->st, r->route.resource, r->route.name,
-                               "the resourceVersion in the precondition is not the object's");
+    const struct remove_precondition p = {.uid = o->uid, .version = o->version};
+
+    if (remove_check_precondition(r, &p, old) < 0) {
+        return -1;
     }
     if (ferry_streq(r->route.resource->plural, "namespaces") &&
         (ferry_streq(r->route.name, "default") || ferry_streq(r->route.name, "kube-system"))) {

@@ -5,6 +5,12 @@
 
 /* Answers the exchange and returns 0, or fills r->st and returns -1. */
 int remove_serve(struct request *r);
+/* Which object a caller looked at, NULL or "" for any: what took its name later is not it. */
+struct remove_precondition {
+    const char *uid, *version;
+};
+int remove_check_precondition(struct request *r, const struct remove_precondition *p,
+                              const yyjson_val *old);
 /* Everything that the selectors match, in one transaction. */
 int remove_serve_collection(struct request *r);
 

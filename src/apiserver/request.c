@@ -26,6 +26,21 @@ int request_dry_run(struct request *r, bool *ret)
     return 0;
 }
 
+int request_dry_run_of(struct request *r, const yyjson_val *options, bool *dry_run)
+{
+    yyjson_val *list = yyjson_obj_get((yyjson_val *)options, "dryRun"), *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        if (!ferry_streq(yyjson_get_str(v), "All")) {
+            return status_fail(&r->st, 422, "dryRun: Unsupported value: must be 'All'");
+        }
+        *dry_run = true;
+    }
+    return 0;
+}
+
 static int one_document(void *ctx, const char *json, size_t len, struct ferry_error *err)
 {
     yyjson_doc **ret = ctx;

@@ -27,6 +27,9 @@ int request_body(struct request *r, yyjson_mut_doc **ret);
 bool request_flag(const struct request *r, const char *name);
 /* dryRun=All */
 int request_dry_run(struct request *r, bool *ret);
+/* The same in the options of a body, which may be NULL; leaves `dry_run` alone when it is not asked
+ * for. */
+int request_dry_run_of(struct request *r, const yyjson_val *options, bool *dry_run);
 /* The client wants a Table; `include` says what of each object goes with its row. */
 bool request_wants_table(const struct request *r, enum table_include *ret_include);
 

@@ -256,7 +256,8 @@ static int serve(struct request *r, const struct apiserver *s)
     if (subresource_is_path(path)) {
         return subresource_serve(r, s->proxy);
     }
-    return route_is_object_path(path) ? serve_object(r) : serve_discovery(r);
+    return route_is_object_path(path) && !discovery_is_virt_version(path) ? serve_object(r)
+                                                                          : serve_discovery(r);
 }
 
 static void handle(struct http_exchange *x, void *ctx)

@@ -18,7 +18,7 @@
 #include "apiserver/schema.h"
 #include "base/clock.h"
 
-enum { GENERATE_TRIES = 8 };
+enum { GENERATE_TRIES = 8, APPLY_TRIES = 8 };
 
 /* ---- what admission looks at -------------------------------------------------------------------
  */
@@ -166,7 +166,7 @@ static int admit_new(struct request *r, yyjson_mut_doc *doc)
     if (admission_create(r->route.resource, doc, &view.v, &r->st) < 0) {
         return -1;
     }
-    return quota_admit(r, doc);
+    return quota_admit(r, NULL, doc);
 }
 
 /* A node's certificate lets it make what bears its name or is its own: known only now. */
@@ -285,7 +285,10 @@ static int admit_change(struct request *r, const yyjson_val *old, yyjson_mut_doc
         return 0;
     }
     view_gates(r, doc, &view);
-    return admission_update(r->route.resource, old, doc, &view.v, &r->st);
+    if (admission_update(r->route.resource, old, doc, &view.v, &r->st) < 0) {
+        return -1;
+    }
+    return quota_admit(r, old, doc);
 }
 
 /* Stores what became of `e`, or removes it when nothing holds it any more. */
@@ -356,10 +359,13 @@ static bool needs_version(const struct api_resource *r)
 static int replace_whole(struct request *r, yyjson_mut_doc *doc, void *ctx)
 {
     yyjson_mut_doc *wanted = ctx;
+    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(wanted), "metadata");
 
+    if (ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(meta, "name")))) {
+        return status_fail(&r->st, 400, "metadata.name: name must be provided");
+    }
     if (needs_version(r->route.resource) &&
-        ferry_str_empty(yyjson_mut_get_str(
-            yyjson_mut_ptr_get(yyjson_mut_doc_get_root(wanted), "/metadata/resourceVersion")))) {
+        ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(meta, "resourceVersion")))) {
         return status_invalid(&r->st, r->route.resource, r->route.name, "metadata.resourceVersion",
                               "Invalid value: 0: must be specified for an update");
     }
@@ -401,16 +407,8 @@ static int patch_object(struct request *r, yyjson_mut_doc *doc, void *ctx)
     return status_of_error(&r->st, &err);
 }
 
-/* Server-side apply, as create-or-merge: who manages which field is not tracked. */
-static int apply_or_create(struct request *r, bool dry_run, yyjson_mut_doc *body,
-                           struct patch_work *work)
+static int create_applied(struct request *r, bool dry_run, yyjson_mut_doc *body)
 {
-    cleanup_entry struct entry *e =
-        store_get(r->store, r->route.resource, r->route.ns, r->route.name);
-
-    if (e) {
-        return change_object(r, dry_run, patch_object, work);
-    }
     if (*r->route.subresource) {
         return status_not_found(&r->st, r->route.resource, r->route.name);
     }
@@ -433,6 +431,30 @@ static int apply_or_create(struct request *r, bool dry_run, yyjson_mut_doc *body
                                 "User \"%s\" cannot create this object", r->who.user);
     }
     return write_create_document(r, body, dry_run, 201);
+}
+
+/* Server-side apply, as create-or-merge: who manages which field is not tracked. */
+static int apply_or_create(struct request *r, bool dry_run, yyjson_mut_doc *body,
+                           struct patch_work *work)
+{
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(body);
+
+    if (ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(root, "kind"))) ||
+        ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(root, "apiVersion")))) {
+        return status_fail(&r->st, 400, "apiVersion and kind must be set in what is applied");
+    }
+    for (int i = 0;; i++) {
+        cleanup_entry struct entry *e =
+            store_get(r->store, r->route.resource, r->route.ns, r->route.name);
+        int rc =
+            e ? change_object(r, dry_run, patch_object, work) : create_applied(r, dry_run, body);
+
+        /* It may come or go in between: then it is the other one that is meant. */
+        if (rc == 0 || i == APPLY_TRIES || r->st.code != (e ? 404 : 409)) {
+            return rc;
+        }
+        r->route.verb = ROUTE_PATCH;
+    }
 }
 
 int write_patch(struct request *r)

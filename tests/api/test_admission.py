@@ -333,6 +333,49 @@ class Gates(Case):
 
 
 @embedded_only("virt-api serves these on Kubernetes")
+class VirtctlCalls(Case):
+    """Byte for byte what virtctl sends: no content type with options, two equals signs, and what it asks when a call has failed."""
+
+    def send(self, method, path, body=None):
+        headers = {"Accept": "application/json, */*", "User-Agent": "virtctl/v1.9.0 (linux/amd64)"}
+        if method == "DELETE":
+            headers["Content-Type"] = "application/json"
+        status, text = self.api.raw(method, path, body, headers)
+        return status, json.loads(text)
+
+    def active(self, name):
+        code, found = self.send("GET", migrations() + f"?labelSelector=kubevirt.io%2Fvmi-name%3D%3D{name}")
+        self.assertEqual(code, 200)
+        return [m["metadata"]["name"] for m in found["items"] if m.get("status", {}).get("phase") not in ("Succeeded", "Failed")]
+
+    def test_migrate_and_cancel(self):
+        self.api.ok("POST", vmis(), {**vmi("v"), "status": {"phase": "Running", "nodeName": "n1"}})
+        move = f"{SUB}/virtualmachines/v/migrate"
+        self.assertEqual(self.send("PUT", move, '{"dryRun":["All"]}')[0], 202)
+        self.assertEqual(self.active("v"), [])
+        self.assertEqual(self.send("PUT", move, "{}")[0], 202)
+        name, = self.active("v")
+        code, answer = self.send("PUT", move, '{"addedNodeSelector":{"a":"b"}}')
+        self.assertIn("in-flight migration detected", answer["message"])
+        self.assertGreaterEqual(code, 400)
+        options = '{"kind":"DeleteOptions","apiVersion":"kubevirt.io/v1"%s}'
+        self.assertEqual(self.send("DELETE", migrations(name), options % ',"dryRun":["All"]')[0], 200)
+        self.assertNotIn("deletionTimestamp", self.api.ok("GET", migrations(name))["metadata"])
+        self.assertEqual(self.send("DELETE", migrations(name), options % "")[0], 200)
+        self.assertIn("deletionTimestamp", self.api.ok("GET", migrations(name))["metadata"])
+        self.api.ok("PATCH", migrations(name) + "/status", {"status": {"phase": "Failed"}}, MERGE_PATCH)
+        self.assertEqual(self.active("v"), [])
+
+    def test_after_a_failure(self):
+        """It asks which version the server has, and says more when it is not told."""
+        code, group = self.send("GET", "/apis/subresources.kubevirt.io")
+        self.assertEqual((code, group["preferredVersion"]["groupVersion"]), (200, "subresources.kubevirt.io/v1"))
+        code, version = self.send("GET", "/apis/subresources.kubevirt.io/v1/version")
+        self.assertEqual(code, 200)
+        self.assertRegex(version["gitVersion"], r"^v1\.\d+\.\d+")
+
+
+@embedded_only("virt-api serves these on Kubernetes")
 @unittest.skipUnless(shutil.which("virtctl"), "no virtctl in PATH")
 class VirtctlProgram(Case):
     def virtctl(self, *args, code=0):
