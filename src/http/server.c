@@ -25,6 +25,7 @@ enum {
     DEFAULT_MAX_CONNECTIONS = 512,
     DEFAULT_BODY_TIMEOUT_MS = 120000,
     IDLE_TIMEOUT_S = 300,
+    STRANGER_TIMEOUT_S = 20, /* without a certificate: they shall not take all the room there is */
     MAX_HEADERS = 8,
     DROP_FACTOR = 8,
     RETIRED_MAX = 8,
@@ -96,14 +97,23 @@ static struct connection_state *state_of(struct MHD_Connection *c)
     return server_peer_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT).socket_context;
 }
 
+static void set_patience(const struct http_server *s, struct MHD_Connection *c,
+                         const struct connection_state *state)
+{
+    bool stranger = s->tls && !(state && state->known && state->peer.certificate);
+
+    MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT,
+                              (unsigned)(stranger ? STRANGER_TIMEOUT_S : IDLE_TIMEOUT_S));
+}
+
 static void on_connection(void *cls, struct MHD_Connection *c, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
     struct http_server *s = cls;
 
-    (void)c;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_context = ferry_xcalloc(1, sizeof(struct connection_state));
+        set_patience(s, c, NULL);
         set_unserved(s, *socket_context, true);
     } else {
         set_unserved(s, *socket_context, false);
@@ -123,6 +133,7 @@ static void load_peer(struct http_exchange *x)
     if (!state->known) {
         server_peer_find(x->connection, x->server->tls, &state->peer);
         state->known = true;
+        set_patience(x->server, x->connection, state);
     }
     x->peer = state->peer;
 }
@@ -457,6 +468,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **request_sta
 {
     (void)code;
     set_unserved(cls, state_of(c), false);
+    set_patience(cls, c, state_of(c)); /* also after a stream, which had no limit */
     if (*request_state) {
         exchange_free(*request_state);
         *request_state = NULL;

@@ -6,8 +6,9 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import DEADLINE_S, Lab, configmaps  # noqa: E402
+from lab import DEADLINE_S, Lab, configmaps, wait_for  # noqa: E402
 
+MORE_THAN_FIT = 2200  # the server takes 2048
 IDLE = int(os.environ.get("FERRY_IDLE_CONNECTIONS", "1000"))
 MEMORY_MIB = 600  # with sanitizers and a thread per connection
 
@@ -73,6 +74,20 @@ class Abuse(unittest.TestCase):
         idle = [socket.create_connection(("127.0.0.1", self.lab.port), timeout=DEADLINE_S) for _ in range(IDLE)]
         try:
             self.api.ok("POST", configmaps(), {"metadata": {"name": "beside-the-idle"}})
+        finally:
+            for s in idle:
+                s.close()
+
+    def test_no_room(self):
+        """More than there is room for, who say nothing: they do not stay, and others get in."""
+        idle = [socket.create_connection(("127.0.0.1", self.lab.port), timeout=DEADLINE_S) for _ in range(MORE_THAN_FIT)]
+        try:
+            def served():
+                try:
+                    return self.api.call("GET", configmaps())[0] == 200
+                except OSError:
+                    return False
+            wait_for("somebody with a certificate to be served", served, step=1)
         finally:
             for s in idle:
                 s.close()
