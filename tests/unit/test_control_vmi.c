@@ -479,7 +479,7 @@ static void test_which_pod_has_the_vm(void **state)
     static const struct {
         const char *name, *vmi, *older, *newer;
         bool is_newer;
-    } rows[] = {
+    } cases[] = {
         {"the newer of two", "{}", "{}", "{}", true},
         {"the one that has not ended", "{}", "{}", "{'status':{'phase':'Failed'}}", false},
         {"the target of the last move, whatever the clock said then",
@@ -499,19 +499,19 @@ static void test_which_pod_has_the_vm(void **state)
                                 "'2025-12-31T23:59:00Z'},'spec':{'nodeName':'a'}}";
     (void)state;
 
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VM, rows[i].vmi);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VM, cases[i].vmi);
         api_cleanup_object struct api_object *older =
-            make_object(API_KIND_POD, OLDER, rows[i].older);
+            make_object(API_KIND_POD, OLDER, cases[i].older);
         api_cleanup_object struct api_object *newer =
-            make_object(API_KIND_POD, NEWER, rows[i].newer);
+            make_object(API_KIND_POD, NEWER, cases[i].newer);
         const struct api_object *orders[2][2] = {{older, newer}, {newer, older}};
 
         for (int k = 0; k < 2; k++) {
             const struct api_object *has = vmi_current_pod(&vmi->u.vmi, orders[k], 2);
 
-            if (has != (rows[i].is_newer ? newer : older)) {
-                fail_msg("%s: it is %s", rows[i].name, has->meta->name);
+            if (has != (cases[i].is_newer ? newer : older)) {
+                fail_msg("%s: it is %s", cases[i].name, has->meta->name);
             }
         }
     }
