@@ -46,7 +46,7 @@ BUSY_MBIT = 200
 BUSY_POLICY = {"allowPostCopy": True, "allowWorkloadDisruption": True}
 CROWD = {"memory": "192Mi", "args": "ws=4 rate=1 static=120 hb=20 fill=rand"}
 WAYS = ("plain", "tls", "proxy", "ferry")
-TIMES = {"small": 3, "large": 1, "busy": 1, "parallel": 1}
+TIMES = {"small": 10, "large": 10, "busy": 3, "parallel": 3}
 
 
 class Bench:
@@ -108,14 +108,18 @@ def say(text):
     print(f"\r{text:<60}", end="", file=sys.stderr, flush=True)
 
 
+def rounds_of(part, args):
+    return max(1, round(TIMES[part] * args.rounds))
+
+
 def measure(args, out):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # guests and site go, too
     if set(args.part) & set(GUESTS):
         peers.build_kubevirt_proxy(args.build.resolve())
     with Bench(args, out) as bench:
-        for n in range(max(TIMES[p] * args.rounds for p in args.part)):
+        for n in range(max(rounds_of(p, args) for p in args.part)):
             for part in args.part:
-                if n < TIMES[part] * args.rounds:
+                if n < rounds_of(part, args):
                     bench.run(part, n)
         print(file=sys.stderr)
 
@@ -124,7 +128,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("build", type=pathlib.Path)
     ap.add_argument("--part", action="append", choices=TIMES)
-    ap.add_argument("--rounds", type=int, default=1, help="times the default number of rounds: small 3, all else 1")
+    ap.add_argument("--rounds", type=float, default=1, help="times the default number of rounds, which is 10 of small and large, 3 of busy and parallel")
     ap.add_argument("--mbit", type=int, default=500, help="what the link carries")
     ap.add_argument("--into", type=pathlib.Path, help="file of results")
     ap.add_argument("--page", type=pathlib.Path, help="document to put the tables into")

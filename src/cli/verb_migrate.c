@@ -268,13 +268,34 @@ static int find_move(struct session *s, const char *word, struct api_object **re
                       word, s->ns);
 }
 
+/* In post-copy each node has a part of the guest: there is nothing to go back to. */
+static int check_cancellable(struct session *s, const struct api_migration *m,
+                             struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *o = NULL;
+
+    if (kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, m->vmi_name), &o, NULL) < 0) {
+        return 0; /* the API server will say */
+    }
+    const struct api_migration_state *now = &o->u.vmi.migration;
+    if (now->present && ferry_streq(now->uid, m->meta.uid) && !now->completed &&
+        ferry_streq(now->mode, "PostCopy")) {
+        return ferry_fail(err, FERRY_CONFLICT,
+                          "the move %s cannot be cancelled any more: in post-copy each node has a "
+                          "part of the guest, and it must finish; 'ferry watch %s' shows how it "
+                          "goes",
+                          m->meta.name, m->meta.name);
+    }
+    return 0;
+}
+
 static int cancel(struct session *s, const char *word, bool wait, struct ferry_error *err)
 {
     api_cleanup_object struct api_object *o = NULL;
     enum outcome outcome = OUTCOME_GOING;
     int rc = find_move(s, word, &o, err);
 
-    if (rc < 0) {
+    if (rc < 0 || (rc = check_cancellable(s, &o->u.migration, err)) < 0) {
         return rc;
     }
     rc = kube_client_delete(s->client, kube_ref_of(o),

@@ -61,6 +61,26 @@ def test_every_verb_has_its_page(bin_dir):
             assert option in page, f"ferry {' '.join(verb)}: {option} is not in the page of ferry {verb[0]}"
 
 
+def test_every_program_has_its_page(bin_dir):
+    """With each option that its help lists."""
+    programs = [name for name in os.listdir(bin_dir) if re.fullmatch(r"ferry-\w+", name)]
+    assert len(programs) >= 7, programs
+    for name in programs:
+        pages = [p for p in os.listdir(os.path.join(ROOT, "docs/man")) if re.fullmatch(rf"{name}(-\w+)?\.1\.rst", p)]
+        text = ""
+        for page in pages:
+            with open(os.path.join(ROOT, "docs/man", page), encoding="utf8") as f:
+                text += f.read()
+        for include in re.findall(r"^\.\. include:: (\S+)", text, re.M):
+            with open(os.path.join(ROOT, "docs/man", include), encoding="utf8") as f:
+                text += f.read()
+        assert pages, f"{name} has no manual page"
+        done = subprocess.run([os.path.join(bin_dir, name), "--help"], text=True, timeout=60, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert done.returncode == 0 and options_of(done.stdout), (name, done)
+        for option in options_of(done.stdout) - {"--help", "--version"}:
+            assert option in text, f"{name}: {option} is not in its page"
+
+
 def test_no_option_that_is_not_there(bin_dir):
     """What the page tells of a verb it takes."""
     known = {}

@@ -33,6 +33,26 @@ def check_post_copy(site):
         name, state = guest.move()
         assert state["mode"] == "PostCopy", state
         assert "post-copy" in record(site, name)
+        check_no_way_back(site, guest)
+
+
+def check_no_way_back(site, guest):
+    """In post-copy a cancel is answered: it must finish. It does."""
+    shape(site, 150)
+    name = migrate(site, "post")
+    uid = site.api.migration(name)["metadata"]["uid"]
+
+    def in_post_copy():
+        state = site.api.vmi("post")["status"].get("migrationState", {})
+        return state.get("migrationUid") == uid and state.get("mode") == "PostCopy"
+    wait_for("post-copy", in_post_copy, PATIENCE)
+    shape(site, 8)
+    done = site.run("cancel", "post")
+    assert done.returncode == 1 and "must finish" in done.stderr, (done.returncode, done.stdout, done.stderr)
+    assert "deletionTimestamp" not in site.api.migration(name)["metadata"]
+    shape(site, 2000)
+    ended(site, name)
+    guest.whole()
 
 
 def check_pause(site):
@@ -165,6 +185,12 @@ def check_cancel(site):
     """565, 567, 568: cancelled in every phase that can be held: nothing is left, the guest has noticed nothing"""
     with Guest(site, "undone", 128, 1, 16) as guest:
         node = site.node_of("undone")
+        settings(site, {"parallelMigrationsPerCluster": 0})
+        name = migrate(site, "undone")
+        wait_for("it to be queued", lambda: site.api.migration(name).get("status", {}).get("phase") == "Pending", PATIENCE)
+        cancelled(site, name, "undone", node)
+        settings(site, {})
+
         site.kubectl("cordon", other(node))
         name = site.api.create("virtualmachineinstancemigrations", {
             "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
