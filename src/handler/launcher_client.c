@@ -104,7 +104,8 @@ static char *path_of(const char *collection, const char *uid, const char *verb)
 }
 
 int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
-                     const char *source_disks_json, struct http_reply *ret, struct ferry_error *err)
+                     const char *options_json, const char *source_disks_json,
+                     struct http_reply *ret, struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("target", uid, "");
 
@@ -112,6 +113,7 @@ int launcher_prepare(const char *socket, const char *uid, const struct api_objec
                                        .method = "PUT",
                                        .path = path,
                                        .vmi = vmi,
+                                       .options = options_json,
                                        .source_disks = source_disks_json,
                                        .timeout_ms = QUICK_MS},
                     ret, err);

@@ -20,8 +20,8 @@ int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err);
 int launcher_set_paused(const char *socket, bool paused, struct ferry_error *err);
 /* `ret` (may be NULL) is the launcher's answer; `source_disks_json` may be NULL. */
 int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
-                     const char *source_disks_json, struct http_reply *ret,
-                     struct ferry_error *err);
+                     const char *options_json, const char *source_disks_json,
+                     struct http_reply *ret, struct ferry_error *err);
 /* How large the disks are that a move of the VMI copies. */
 int launcher_disks(const char *socket, const struct api_object *vmi, struct http_reply *ret,
                    struct ferry_error *err);

@@ -377,7 +377,9 @@ static int prepare_target(struct look *l, struct ferry_error *err)
     const char *uid = l->vmi->u.vmi.migration.uid;
     http_cleanup_reply struct http_reply reply = {0};
     ferry_cleanup_free char *source = move_disks_of(&l->vmi->u.vmi, ANNOTATION_SOURCE_DISKS);
-    int rc = launcher_prepare(l->socket, uid, l->vmi, source, &reply, err);
+    /* It refuses what it could not do: post-copy without userfaultfd. */
+    ferry_cleanup_free char *options = source_options(&l->vmi->u.vmi, 0);
+    int rc = launcher_prepare(l->socket, uid, l->vmi, options, source, &reply, err);
 
     if (rc == 0) {
         free(l->memory->disks_move);

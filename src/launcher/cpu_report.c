@@ -1,21 +1,12 @@
 #include "launcher/cpu_report.h"
 
-#include <libxml/parser.h>
-#include <libxml/tree.h>
 #include <string.h>
 #include <yyjson.h>
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "launcher/xml_read.h"
 #include "launcher/xml_write.h"
-
-static void free_doc(xmlDocPtr *doc)
-{
-    if (*doc) {
-        xmlFreeDoc(*doc);
-    }
-}
-#define cleanup_xml ferry_cleanup(free_doc)
 
 static void free_xml(xmlChar **s)
 {
@@ -62,8 +53,7 @@ static xmlNode *mode(const xmlNode *root, const char *name)
 
 static int read_xml(const char *xml, const char *root, xmlDocPtr *ret, struct ferry_error *err)
 {
-    xmlDocPtr doc = xmlReadMemory(xml, (int)strlen(xml), "cpu.xml", NULL,
-                                  XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
+    xmlDocPtr doc = xml_read(xml);
     const xmlNode *top = doc ? xmlDocGetRootElement(doc) : NULL;
 
     *ret = doc;
@@ -78,7 +68,7 @@ static int read_xml(const char *xml, const char *root, xmlDocPtr *ret, struct fe
 
 int cpu_report_host(const char *capabilities_xml, char **ret_xml, struct ferry_error *err)
 {
-    cleanup_xml xmlDocPtr doc = NULL;
+    xml_cleanup_doc xmlDocPtr doc = NULL;
     int rc = read_xml(capabilities_xml, "domainCapabilities", &doc, err);
     struct xml_write x;
 
@@ -160,8 +150,8 @@ static yyjson_mut_val *usable_models(yyjson_mut_doc *out, const xmlNode *custom)
 int cpu_report(const char *capabilities_xml, const char *expanded_xml, char **ret_json,
                struct ferry_error *err)
 {
-    cleanup_xml xmlDocPtr doc = NULL;
-    cleanup_xml xmlDocPtr expanded = NULL;
+    xml_cleanup_doc xmlDocPtr doc = NULL;
+    xml_cleanup_doc xmlDocPtr expanded = NULL;
 
     if (read_xml(capabilities_xml, "domainCapabilities", &doc, err) < 0 ||
         (expanded_xml && read_xml(expanded_xml, "cpu", &expanded, err) < 0)) {

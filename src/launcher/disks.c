@@ -2,13 +2,13 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <libxml/parser.h>
 #include <libxml/tree.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "api/object.h"
 #include "base/str.h"
+#include "launcher/xml_read.h"
 
 #define QCOW2_ANNOTATION "ferry.io/qcow2"
 
@@ -217,22 +217,12 @@ const struct disks_size *disks_size_of(const struct disks_sizes *sizes, const ch
 /* ---- slices ------------------------------------------------------------------------------------
  */
 
-static xmlNodePtr child(xmlNodePtr node, const char *name)
-{
-    for (xmlNodePtr c = node ? node->children : NULL; c; c = c->next) {
-        if (c->type == XML_ELEMENT_NODE && ferry_streq((const char *)c->name, name)) {
-            return c;
-        }
-    }
-    return NULL;
-}
-
 static void add_slice(xmlNodePtr disk, int64_t bytes)
 {
-    xmlNodePtr source = child(disk, "source");
+    xmlNodePtr source = xml_read_child(disk, "source");
     char text[24];
 
-    if (!source || child(source, "slices")) {
+    if (!source || xml_read_child(source, "slices")) {
         return;
     }
     snprintf(text, sizeof(text), "%" PRId64, bytes);
@@ -246,16 +236,16 @@ static void add_slice(xmlNodePtr disk, int64_t bytes)
 int disks_add_slices(const char *xml, const char *const *devs, const int64_t *bytes, size_t n,
                      char **ret, struct ferry_error *err)
 {
-    xmlDocPtr doc = xmlReadMemory(xml, (int)strlen(xml), "domain.xml", NULL, XML_PARSE_NONET);
-    xmlNodePtr devices = doc ? child(xmlDocGetRootElement(doc), "devices") : NULL;
+    xml_cleanup_doc xmlDocPtr doc = xml_read(xml);
+    xmlNodePtr devices = doc ? xml_read_child(xmlDocGetRootElement(doc), "devices") : NULL;
     xmlChar *text = NULL;
 
     if (!devices) {
-        xmlFreeDoc(doc);
         return ferry_fail(err, FERRY_FATAL, "libvirt's domain XML cannot be read");
     }
     for (xmlNodePtr d = devices->children; d; d = d->next) {
-        xmlNodePtr target = ferry_streq((const char *)d->name, "disk") ? child(d, "target") : NULL;
+        xmlNodePtr target =
+            ferry_streq((const char *)d->name, "disk") ? xml_read_child(d, "target") : NULL;
         xmlChar *dev = target ? xmlGetProp(target, BAD_CAST "dev") : NULL;
 
         for (size_t i = 0; dev && i < n; i++) {
@@ -268,6 +258,5 @@ int disks_add_slices(const char *xml, const char *const *devs, const int64_t *by
     xmlDocDumpMemory(doc, &text, NULL);
     *ret = ferry_strdup((const char *)text);
     xmlFree(text);
-    xmlFreeDoc(doc);
     return 0;
 }

@@ -1,20 +1,12 @@
 #include "launcher/hostdevs.h"
 
-#include <libxml/parser.h>
-#include <libxml/tree.h>
 #include <stdlib.h>
 #include <string.h>
 #include <yyjson.h>
 
-#include "base/cleanup.h"
 #include "base/str.h"
 #include "launcher/domain_devices.h"
-
-static void free_doc(xmlDocPtr *doc)
-{
-    xmlFreeDoc(*doc);
-}
-#define cleanup_xml ferry_cleanup(free_doc)
+#include "launcher/xml_read.h"
 
 void hostdevs_done(struct hostdevs *h)
 {
@@ -25,38 +17,16 @@ void hostdevs_done(struct hostdevs *h)
     *h = (struct hostdevs){0};
 }
 
-static xmlNodePtr child(xmlNodePtr node, const char *name)
-{
-    for (xmlNodePtr c = node ? node->children : NULL; c; c = c->next) {
-        if (c->type == XML_ELEMENT_NODE && ferry_streq((const char *)c->name, name)) {
-            return c;
-        }
-    }
-    return NULL;
-}
-
-/* Owned by the caller; NULL when there is none. */
-static char *property(xmlNodePtr node, const char *name)
-{
-    xmlChar *value = node ? xmlGetProp(node, BAD_CAST name) : NULL;
-    char *copy = value ? ferry_strdup((const char *)value) : NULL;
-
-    xmlFree(value);
-    return copy;
-}
-
 static xmlNodePtr devices_of(const char *xml, xmlDocPtr *ret_doc)
 {
-    *ret_doc = xml ? xmlReadMemory(xml, (int)strlen(xml), "domain.xml", NULL,
-                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)
-                   : NULL;
-    return *ret_doc ? child(xmlDocGetRootElement(*ret_doc), "devices") : NULL;
+    *ret_doc = xml_read(xml);
+    return *ret_doc ? xml_read_child(xmlDocGetRootElement(*ret_doc), "devices") : NULL;
 }
 
 /* Whether the device may be one of the host's at all. */
 static bool emulated(xmlNodePtr device)
 {
-    ferry_cleanup_free char *type = property(device, "type");
+    ferry_cleanup_free char *type = xml_read_attribute(device, "type");
     const char *name = (const char *)device->name;
 
     return ferry_streq(name, "disk") ||
@@ -66,7 +36,7 @@ static bool emulated(xmlNodePtr device)
 /* Its alias when it is given back for a move; owned by the caller. */
 static char *given_back(xmlNodePtr device)
 {
-    char *alias = property(child(device, "alias"), "name");
+    char *alias = xml_read_attribute(xml_read_child(device, "alias"), "name");
 
     if (alias && (!ferry_str_starts(alias, DOMAIN_DEVICES_SRIOV) || emulated(device))) {
         free(alias);
@@ -75,21 +45,9 @@ static char *given_back(xmlNodePtr device)
     return alias;
 }
 
-static char *text_of(xmlDocPtr doc, xmlNodePtr node)
-{
-    xmlBufferPtr buffer = xmlBufferCreate();
-    char *text = NULL;
-
-    if (buffer && xmlNodeDump(buffer, doc, node, 0, 0) >= 0) {
-        text = ferry_strdup((const char *)xmlBufferContent(buffer));
-    }
-    xmlBufferFree(buffer);
-    return text;
-}
-
 int hostdevs_find(const char *domain_xml, struct hostdevs *ret, struct ferry_error *err)
 {
-    cleanup_xml xmlDocPtr doc = NULL;
+    xml_cleanup_doc xmlDocPtr doc = NULL;
     xmlNodePtr devices = devices_of(domain_xml, &doc);
 
     *ret = (struct hostdevs){0};
@@ -102,7 +60,7 @@ int hostdevs_find(const char *domain_xml, struct hostdevs *ret, struct ferry_err
         if (!alias) {
             continue;
         }
-        char *xml = text_of(doc, d);
+        char *xml = xml_read_whole(doc, d);
         if (!xml || ret->n == HOSTDEVS_MAX) {
             free(alias);
             free(xml);
@@ -117,7 +75,7 @@ int hostdevs_find(const char *domain_xml, struct hostdevs *ret, struct ferry_err
 
 bool hostdevs_others(const char *domain_xml)
 {
-    cleanup_xml xmlDocPtr doc = NULL;
+    xml_cleanup_doc xmlDocPtr doc = NULL;
     xmlNodePtr devices = devices_of(domain_xml, &doc);
 
     for (xmlNodePtr d = devices ? devices->children : NULL; d; d = d->next) {

@@ -1,20 +1,11 @@
 #include "launcher/preflight.h"
 
 #include <libvirt/virterror.h>
-#include <libxml/parser.h>
-#include <libxml/tree.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/cleanup.h"
 #include "base/str.h"
 #include "launcher/migrate_call.h"
-
-static void free_doc(xmlDocPtr *doc)
-{
-    xmlFreeDoc(*doc);
-}
-#define cleanup_xml ferry_cleanup(free_doc)
+#include "launcher/xml_read.h"
 
 static void close_connection(virConnectPtr *conn)
 {
@@ -27,62 +18,21 @@ static void close_connection(virConnectPtr *conn)
 /* ---- reading -----------------------------------------------------------------------------------
  */
 
-/* The element at `path` ("host/uuid") below the root; NULL when there is none. */
-static xmlNodePtr element(const char *xml, const char *path, xmlDocPtr *ret_doc)
-{
-    *ret_doc = xml ? xmlReadMemory(xml, (int)strlen(xml), "libvirt.xml", NULL,
-                                   XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING)
-                   : NULL;
-    xmlNodePtr at = *ret_doc ? xmlDocGetRootElement(*ret_doc) : NULL;
-
-    while (at && *path) {
-        size_t n = strcspn(path, "/");
-        xmlNodePtr c = at->children;
-
-        while (c && (c->type != XML_ELEMENT_NODE || strlen((const char *)c->name) != n ||
-                     strncmp((const char *)c->name, path, n) != 0)) {
-            c = c->next;
-        }
-        at = c;
-        path += n + (path[n] == '/');
-    }
-    return at;
-}
-
 char *preflight_host(const char *capabilities_xml)
 {
-    cleanup_xml xmlDocPtr doc = NULL;
-    xmlNodePtr uuid = element(capabilities_xml, "host/uuid", &doc);
-    xmlChar *text = uuid ? xmlNodeGetContent(uuid) : NULL;
-    char *copy = text && *text ? ferry_strdup((const char *)text) : NULL;
+    xml_cleanup_doc xmlDocPtr doc = xml_read(capabilities_xml);
+    const xmlNode *host = doc ? xml_read_child(xmlDocGetRootElement(doc), "host") : NULL;
 
-    xmlFree(text);
-    return copy;
-}
-
-static bool is(xmlNodePtr node, const char *name, const char *value)
-{
-    xmlChar *text = xmlGetProp(node, BAD_CAST name);
-    bool same = ferry_streq((const char *)text, value);
-
-    xmlFree(text);
-    return same;
+    return xml_read_content(xml_read_child(host, "uuid"));
 }
 
 char *preflight_cpu(const char *domain_xml)
 {
-    cleanup_xml xmlDocPtr doc = NULL;
-    xmlNodePtr cpu = element(domain_xml, "cpu", &doc);
+    xml_cleanup_doc xmlDocPtr doc = xml_read(domain_xml);
+    xmlNodePtr cpu = doc ? xml_read_child(xmlDocGetRootElement(doc), "cpu") : NULL;
+    ferry_cleanup_free char *mode = xml_read_attribute(cpu, "mode");
 
-    if (!cpu || !is(cpu, "mode", "custom")) {
-        return NULL;
-    }
-    xmlBufferPtr buffer = xmlBufferCreate();
-    char *text = buffer && xmlNodeDump(buffer, doc, cpu, 0, 0) >= 0
-                     ? ferry_strdup((const char *)xmlBufferContent(buffer))
-                     : NULL;
-    xmlBufferFree(buffer);
-    return text;
+    return ferry_streq(mode, "custom") ? xml_read_whole(doc, cpu) : NULL;
 }
 
 /* ---- asking ------------------------------------------------------------------------------------
