@@ -46,6 +46,10 @@ static void ordinary_life(void **state)
          NULL, OWNER_NOTHING, "\"Succeeded\"|GuestNotRunning", false, false},
         {"pod died before the start", NULL, SCHEDULED, "ended", -1, NULL, OWNER_NOTHING,
          "\"Failed\"", false, false},
+        {"started at last", NULL,
+         SCHEDULED ",\"conditions\":[{\"type\":\"Synchronized\",\"status\":\"False\"}]",
+         DOMAIN("running", "booted"), -1, NULL, OWNER_NOTHING,
+         "\"type\":\"Synchronized\",\"status\":\"True\"", false, true},
         /* run */
         {"settled", NULL, SETTLED, DOMAIN("running", "booted"), -1, NULL, OWNER_NOTHING, NULL,
          false, true},

@@ -141,8 +141,10 @@ static void node_words(void **state)
     } cases[] = {
         {"new", "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"1\"", "",
          "kubernetes.io~1hostname|kubevirt.io~1schedulable|kubevirt.io~1heartbeat|"
-         "ferry.io~1migration-address\",\"value\":\"10.1.1.7",
-         "/status/capacity|\"cpu\":\"2\"|4194304Ki|InternalIP|Debian \\\"12\\\"|HandlerReady|"
+         "ferry.io~1migration-address\",\"value\":\"10.1.1.7|\"/metadata/labels\",\"value\":{}|"
+         "\"/metadata/annotations\",\"value\":{}|!migration-network",
+         "\"/status/conditions\",\"value\":[]|/status/"
+         "capacity|\"cpu\":\"2\"|4194304Ki|InternalIP|Debian \\\"12\\\"|HandlerReady|"
          "{\"kubeletEndpoint\":{\"Port\":10250}}|\"path\":\"/status\""},
         {"known and unready",
          "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"2\",\"labels\":{\"mine\":\"x\","
@@ -150,8 +152,9 @@ static void node_words(void **state)
          "\"amd64\",\"kubevirt.io/schedulable\":\"true\"}",
          ",\"status\":{\"conditions\":[{\"type\":\"Other\",\"status\":\"True\"},{\"type\":"
          "\"Ready\",\"status\":\"False\"}],\"nodeInfo\":{\"kubeletVersion\":\"ferry-0.0\"}}",
-         "!kubernetes.io~1hostname|kubevirt.io~1heartbeat",
-         "\"op\":\"remove\",\"path\":\"/status/conditions/1\"|!/status/conditions/0"},
+         "!kubernetes.io~1hostname|!\"/metadata/labels\",\"value\":{}|kubevirt.io~1heartbeat",
+         "\"op\":\"remove\",\"path\":\"/status/conditions/1\"|!/status/conditions/0|"
+         "!\"/status/conditions\",\"value\":[]"},
         {"a kubelet's", "\"name\":\"a\",\"uid\":\"u\",\"resourceVersion\":\"2\"",
          ",\"status\":{\"nodeInfo\":{\"kubeletVersion\":\"v1.33.1\"}}", "heartbeat", NULL},
     };
@@ -181,6 +184,16 @@ static void node_words(void **state)
     none.migration_trouble = "no eth1";
     ferry_cleanup_free char *late = case_patch(node_report_metadata(node, &none, NOW));
     case_check_words("in trouble", late, "ferry.io~1migration-address\",\"value\":\"\"|no eth1");
+    /* A node API that is not served any more. */
+    none.api_port = 0;
+    ferry_cleanup_free char *unserved = case_patch(node_report_status(node, &none, NOW));
+    case_check_words("never served", unserved, "!daemonEndpoints");
+    static const char served[] = "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\"},"
+                                 "\"status\":{\"daemonEndpoints\":{}}}";
+    api_cleanup_object struct api_object *had = NULL;
+    assert_int_equal(api_object_parse(API_KIND_NODE, served, strlen(served), &had, NULL), 0);
+    ferry_cleanup_free char *gone = case_patch(node_report_status(had, &none, NOW));
+    case_check_words("served before", gone, "\"remove\",\"path\":\"/status/daemonEndpoints");
     ferry_cleanup_free char *manifest = node_report_manifest(&facts);
     case_check_words("manifest", manifest,
                      "\"kind\":\"Node\"|\"kubevirt.io/schedulable\":\"true\"");
