@@ -165,6 +165,16 @@ static struct source_decision decide_broken(const struct source_input *in,
     return (struct source_decision){.patch = vmi_edit_end(&e), .again_ms = LOOK_MS};
 }
 
+/* The monitor has stopped the guest so that the rest of it can follow; whoever looks at the VMI is
+ * told why it stands still. The owner takes it back when the guest runs. Not a word when it was
+ * stopped before. */
+static bool halted(const struct source_input *in, const struct launcher_migration *m)
+{
+    return ferry_streq(m->mode, "Paused") &&
+           in->launcher.status->domain == LAUNCHER_DOMAIN_PAUSED &&
+           !api_condition_find(&in->vmi->conditions, "Paused");
+}
+
 static struct source_decision decide_running(const struct source_input *in,
                                              const struct launcher_migration *m)
 {
@@ -182,8 +192,14 @@ static struct source_decision decide_running(const struct source_input *in,
     if (!in->relay_ready && !ferry_str_empty(ms->target_address) && ms->n_ports > 0) {
         return (struct source_decision){.action = SOURCE_CONNECT};
     }
-    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+    bool stopped = halted(in, m);
+    struct vmi_edit e =
+        stopped ? vmi_edit_begin(in->vmi, in->now_ms) : vmi_edit_begin_move(in->vmi, in->now_ms);
     copy_run(&e, m);
+    if (stopped) {
+        vmi_edit_condition(&e, "Paused", true, "PausedByMigrationMonitor",
+                           "VMI was paused by the migration monitor");
+    }
     if (has_figures(m) && in->now_ms - in->progress_ms >= PROGRESS_MS) {
         ferry_cleanup_free char *json = progress_json(m, in->path_away);
 

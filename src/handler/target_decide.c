@@ -70,6 +70,10 @@ static struct target_decision take_ownership(const struct target_input *in,
 
         vmi_edit_raw(&e, "/status/activePods", pods);
     }
+    const struct api_condition *paused = api_condition_find(&vmi->conditions, "Paused");
+    if (paused && ferry_streq(paused->reason, "PausedByMigrationMonitor")) {
+        vmi_edit_drop_condition(&e, "Paused"); /* the source stopped it, and it runs here */
+    }
     return (struct target_decision){
         .patch = vmi_edit_end(&e), .event = TARGET_OWNED, .again_ms = LOOK_RUNNING_MS};
 }

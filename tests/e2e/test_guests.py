@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
@@ -114,7 +115,19 @@ def check_pause_by_site(site):
     settings(site, {"allowWorkloadDisruption": True, "allowPostCopy": False, "completionTimeoutPerGiB": 20})
     with Guest(site, "stops", 128, 200, 64) as guest:
         shape(site, 250)
-        _, state = guest.move()
+        over, reasons = threading.Event(), set()
+
+        def look():
+            while not over.wait(0.05):
+                reasons.update(paused(site, "stops"))
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        try:
+            _, state = guest.move()
+        finally:
+            over.set()
+            thread.join()
+        assert reasons == {"PausedByMigrationMonitor"}, reasons
         assert state["mode"] == "Paused" and "migrationPolicyName" not in state, state
         assert domains(site) == {site.node_of("stops"): ("running", "migrated")}, domains(site)
         assert paused(site, "stops") == []

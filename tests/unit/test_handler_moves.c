@@ -93,6 +93,21 @@ static void leaving(void **state)
         {"switched to post-copy", NULL, VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""),
          MIGRATION("paused", "postcopy", "source", "running", ",\"mode\":\"PostCopy\""), true,
          false, -1, -1, SOURCE_NOTHING, "PostCopy", NULL, false, true},
+        {"stopped by the monitor", NULL, VMI(PUBLISHED STARTED),
+         MIGRATION("paused", "migration", "source", "running", ",\"mode\":\"Paused\""), true, false,
+         -1, -1, SOURCE_NOTHING,
+         "\"type\":\"Paused\",\"status\":\"True\",\"reason\":\"PausedByMigrationMonitor\"|"
+         "resourceVersion|/mode\",\"value\":\"Paused",
+         NULL, false, true},
+        {"stopped for the last bytes, as in every move", NULL,
+         VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""),
+         MIGRATION("paused", "migration", "source", "running", ",\"mode\":\"PreCopy\""), true,
+         false, -1, -1, SOURCE_NOTHING, NULL, NULL, false, true},
+        {"stopped by the monitor, and by its user before", NULL,
+         VMI(PUBLISHED STARTED) ",\"conditions\":[{\"type\":\"Paused\",\"status\":\"True\","
+                                "\"reason\":\"PausedByUser\"}]",
+         MIGRATION("paused", "migration", "source", "running", ",\"mode\":\"Paused\""), true, false,
+         -1, -1, SOURCE_NOTHING, "!PausedByMigrationMonitor|!conditions", NULL, false, true},
         /* cancel */
         {"cancel", NULL, VMI(PUBLISHED STARTED ABORT), RUN(""), true, false, -1, -1, SOURCE_CANCEL,
          NULL, NULL, false, false},
@@ -253,6 +268,16 @@ static void coming(void **state)
          "{\"pod-uid\":\"b\"}|resourceVersion|/status/migrationTransport\",\"value\":\"Unix|"
          "!completed|!startTimestamp",
          TARGET_OWNED, true},
+        {"arrived, stopped by the source's monitor", COMING,
+         VMI(PUBLISHED STARTED) ",\"conditions\":[{\"type\":\"Paused\",\"status\":\"True\","
+                                "\"reason\":\"PausedByMigrationMonitor\"}]",
+         TARGET("running", "migrated", "succeeded", ""), &silent, false, false, TARGET_NOTHING,
+         "/status/nodeName|\"remove\",\"path\":\"/status/conditions/0", TARGET_OWNED, true},
+        {"arrived, stopped by its user", COMING,
+         VMI(PUBLISHED STARTED) ",\"conditions\":[{\"type\":\"Paused\",\"status\":\"True\","
+                                "\"reason\":\"PausedByUser\"}]",
+         TARGET("paused", "user", "succeeded", ""), &silent, false, false, TARGET_NOTHING,
+         "/status/nodeName|!\"remove\"", TARGET_OWNED, true},
         {"arrived so quickly that nothing else was seen", COMING, VMI(PUBLISHED),
          TARGET("running", "migrated", "succeeded", ""), &silent, false, false, TARGET_NOTHING,
          "startTimestamp|endTimestamp|Detected|/status/nodeName", TARGET_OWNED, true},
