@@ -53,7 +53,7 @@ static void same_as_golden(const char *input, const char *output, bool kvm)
     assert_string_equal(xml, want.data);
 }
 
-/* 182: the file of each volume */
+/* 181, 182: the device or the file of each volume */
 static void golden_files(void **state)
 {
     (void)state;
