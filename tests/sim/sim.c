@@ -121,9 +121,27 @@ static struct migration_view view_of(const struct api_object *m, const struct fa
 /* ---- what must hold --------------------------------------------------------------------------
  */
 
+/* Half of a guest in post-copy is in the target's pod. */
+static void check_post_copy(const struct api_object *pod)
+{
+    const struct api_object *vmi =
+        pod->meta->n_owners ? get(API_KIND_VMI, pod->meta->owners[0].name, true) : NULL;
+    const struct api_migration_state *s = vmi ? &vmi->u.vmi.migration : NULL;
+
+    if (s && s->present && !s->completed && ferry_streq(s->mode, "PostCopy") &&
+        ferry_streq(s->target_pod, pod->meta->name) && !vmi->meta->deleted_ms &&
+        !phase_is_final(vmi->u.vmi.phase) && world.guests[vmi->meta->name[1] - '0'].pod_uid) {
+        world_fail("the target pod %s of a post-copy was deleted", pod->meta->name);
+    }
+}
+
 static void check_pod_delete(const char *name, const char *uid)
 {
     const struct api_object *pod = get(API_KIND_POD, name, true);
+
+    if (pod && ferry_streq(pod->meta->uid, uid)) {
+        check_post_copy(pod);
+    }
     int guest = pod && ferry_streq(pod->meta->uid, uid) ? world_guest_in(uid) : -1;
     char vm[16];
 
@@ -668,17 +686,17 @@ static void work(void)
 /* ---- histories -------------------------------------------------------------------------------
  */
 
-static void make_vms(void)
+static void make_vm(int i)
 {
-    for (int i = 0; i < WORLD_VMS; i++) {
-        char name[16], json[512];
+    char name[16], json[512];
 
-        snprintf(name, sizeof(name), "v%d", i);
-        snprintf(json, sizeof(json),
-                 "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"labels\":{}},\"spec\":{"
-                 "\"domain\":{\"memory\":{\"guest\":\"64Mi\"}}}}",
-                 name);
-        world_create(API_KIND_VMI, name, json);
+    snprintf(name, sizeof(name), "v%d", i);
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"labels\":{}},\"spec\":{"
+             "\"domain\":{\"memory\":{\"guest\":\"64Mi\"}}}}",
+             name);
+    if (world_create(API_KIND_VMI, name, json) == 0) {
+        world_new_guest(i);
     }
 }
 
@@ -711,6 +729,9 @@ static void users_act(void)
             world_delete(item->kind, item->name, NULL);
         }
     }
+    if (world_random(60) == 0) { /* nothing when it is there */
+        make_vm((int)world_random(WORLD_VMS));
+    }
     if (world_random(400) == 0) {
         int64_t most_ms = world.seed % 4 == 0 || world_chance(50) ? 20000 : 1200000;
 
@@ -737,11 +758,17 @@ static bool waits_for_dead_node(const struct api_object *move)
     struct family f = family_of(move->u.migration.vmi_name, true);
     const char *note = api_map_get(&move->meta->annotations, ANNOTATION_QUEUE);
 
-    if (strcmp(move->u.migration.phase, PHASE_PENDING) != 0 || !f.vmi || !note ||
+    const struct api_vmi *vmi = f.vmi ? &f.vmi->u.vmi : NULL;
+
+    if (vmi && note && ferry_streq(vmi->migration.mode, "PostCopy") &&
+        ferry_streq(vmi->migration.uid, move->meta->uid) && strstr(note, "PathAway")) {
+        return is_dead_for_good(vmi->migration.source_node) ||
+               is_dead_for_good(vmi->migration.target_node);
+    }
+    if (strcmp(move->u.migration.phase, PHASE_PENDING) != 0 || !vmi || !note ||
         !strstr(note, "SourceBusy")) {
         return false;
     }
-    const struct api_vmi *vmi = &f.vmi->u.vmi;
     const struct api_object *pod = vmi_current_pod(vmi, f.pods, f.n_pods);
     bool starts = pod && !vmi_has_phase(vmi, PHASE_RUNNING);
 
@@ -785,7 +812,9 @@ static void run(uint64_t seed, bool verbose)
     settings.limits.outbound_per_node = 1;
     settings.limits.inbound_per_node = 1;
     world_start(seed, verbose);
-    make_vms();
+    for (int i = 0; i < WORLD_VMS; i++) {
+        make_vm(i);
+    }
     start_controller();
     int64_t began = world.now_ms;
     const char *left = "";

@@ -234,6 +234,13 @@ static void move_guest(int i, const char *pod_uid)
     world.guests[i].pod_uid = ferry_strdup(pod_uid);
 }
 
+void world_new_guest(int i)
+{
+    move_guest(i, NULL);
+    world.guests[i].lost = false;
+    world.unlistened[i] = world.stopped[i] = false;
+}
+
 static int node_index(const char *name)
 {
     return name && name[0] == 'n' ? name[1] - '0' : -1;
@@ -338,9 +345,10 @@ static void source_acts(struct world_item *item, int guest)
 {
     const struct api_vmi *vmi = &item->now->u.vmi;
     const struct api_migration_state *s = &vmi->migration;
+    bool post_copy = ferry_streq(s->mode, "PostCopy");
     char when[FERRY_RFC3339_SIZE];
 
-    if (s->abort_requested) {
+    if (s->abort_requested && !post_copy) {
         fail_move(item->name, "Aborted: asked for", true);
     } else if (!s->start_ms) {
         if (!ferry_str_empty(s->target_address) && !(world.storm && world_chance(30))) {
@@ -349,13 +357,19 @@ static void source_acts(struct world_item *item, int guest)
                    "[" ADD(STATE "startTimestamp", "'%s'") "," ADD(STATE "mode", "'PreCopy'") "]",
                    ferry_rfc3339(world_stamp_ms(), when));
         }
-    } else if (world.storm && world_chance(10)) {
+    } else if (!post_copy && world_chance(10)) {
+        patchf(API_KIND_VMI, item->name, "[" ADD(STATE "mode", "'PostCopy'") "]");
+    } else if (!post_copy && world.storm && world_chance(10)) {
         fail_move(item->name, "LibvirtError: bad luck", false);
     } else if (world_chance(30)) {
         const struct api_pod *to = pod_of_vmi_on(vmi, s->target_pod, s->target_node);
 
         if (!to || !node_lives(s->target_node) || phase_is_final(to->phase) ||
             to->meta.deleted_ms) {
+            if (post_copy) { /* half of it was there */
+                world.guests[guest].lost = true;
+                move_guest(guest, NULL);
+            }
             fail_move(item->name, "TargetLost: no answer", false);
             return;
         }
@@ -509,8 +523,26 @@ static void vmi_acts(struct world_item *item)
     }
 }
 
+/* Half of a guest in post-copy is on either side. */
+static void halves_die(const char *node)
+{
+    for (size_t i = 0; i < world.n_items; i++) {
+        const struct world_item *v = world.items[i];
+        const struct api_migration_state *s =
+            v->kind == API_KIND_VMI && v->now ? &v->now->u.vmi.migration : NULL;
+
+        if (s && s->present && !s->completed && ferry_streq(s->mode, "PostCopy") &&
+            is_at_source(&v->now->u.vmi, v->name[1] - '0') && ferry_streq(s->target_node, node)) {
+            world_say("guest %s dies in two", v->name);
+            world.guests[v->name[1] - '0'].lost = true;
+            move_guest(v->name[1] - '0', NULL);
+        }
+    }
+}
+
 static void guests_of_node_die(const char *node)
 {
+    halves_die(node);
     for (size_t i = 0; i < world.n_items; i++) {
         const struct world_item *p = world.items[i];
         int guest = p->kind == API_KIND_POD && p->now && ferry_streq(p->now->u.pod.node_name, node)

@@ -73,5 +73,7 @@ void world_remove(struct world_item *item); /* at once, finalizers or not */
 
 /* Nodes do some of what they could do now. */
 void world_act(void);
+/* Of a VMI that was made anew. */
+void world_new_guest(int i);
 /* The guest that runs in this pod, or -1. */
 int world_guest_in(const char *pod_uid);
