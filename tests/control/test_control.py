@@ -126,6 +126,35 @@ def test_cancel_before_hand_off(bin_dir):
         p.wait_move("m2", "Succeeded")
 
 
+def queue_note(p, name):
+    return json.loads(p.api.migration(name)["metadata"].get("annotations", {}).get("ferry.io/queue", "{}"))
+
+
+def test_cancel_while_limits_hold(bin_dir):
+    """Pending behind the cluster's limit and Scheduled behind the target node's: both say behind what and until when."""
+    rows = (("Pending", "ClusterLimit", "kubevirt", {"parallelMigrationsPerCluster": 0}, {}),
+            ("Scheduled", "InboundLimit", None, {}, {"ferry.io/parallelInboundMigrationsPerNode": "0"}))
+    with Plane(bin_dir) as p:
+        source = p.run_vm("web")["status"]["nodeName"]
+        target = next(n for n in p.names if n != source)
+        for want, reason, blocker, configuration, annotations in rows:
+            p.api.create("kubevirts", {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt",
+                                       "metadata": {"name": "kubevirt", "annotations": annotations},
+                                       "spec": {"configuration": {"migrations": configuration}}})
+            name = "m-" + want.lower()
+            p.create_move(name, "web")
+            p.wait_move(name, want)
+            note = wait_for("the reason", lambda: (n := queue_note(p, name)).get("reason") == reason and n)
+            equal(note["blocker"], blocker or target)
+            assert note.get("checkSeconds") or note.get("deadline"), note
+            p.delete(MOVES, name)
+            p.wait_gone(MOVES, name)
+            check_stayed(p, "web", source)
+            p.delete("kubevirts", "kubevirt")
+        p.create_move("m2", "web")
+        p.wait_move("m2", "Succeeded")
+
+
 def test_cancel_after_hand_off(bin_dir):
     """In every phase after hand-off."""
     with Plane(bin_dir) as p:

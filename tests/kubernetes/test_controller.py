@@ -11,7 +11,7 @@ from nodes import MOVES, VMIS, equal, phase
 
 # Of tests/control: all but those that read the words of Ferry's own scheduler and those without an API server.
 SHARED = {"test_control.py": ["test_vm_is_placed", "test_pod_of_a_running_vm_goes", "test_move", "test_move_to_a_named_node",
-          "test_finished_moves_are_collected", "test_cancel_before_hand_off", "test_cancel_after_hand_off",
+          "test_finished_moves_are_collected", "test_cancel_before_hand_off", "test_cancel_while_limits_hold", "test_cancel_after_hand_off",
           "test_target_pod_lost", "test_controller_killed_in_each_phase", "test_controller_killed_at_any_instant",
           "test_limits", "test_standby_takes_over"],
           "test_evacuation.py": ["test_drain_taint", "test_policy"],
