@@ -746,10 +746,14 @@ static bool is_dead_for_good(const char *node)
     return node && world.nodes[node[1] - '0'].stays_dead;
 }
 
-/* Only that node can tell whether it has the guest. */
+/* Only that node can tell whether it has the guest, or has the other half of it. */
 static bool awaits_dead_node(const struct api_vmi *vmi)
 {
-    return vmi_awaits_target(vmi) && is_dead_for_good(vmi->migration.target_node);
+    const struct api_migration_state *s = &vmi->migration;
+
+    return (vmi_awaits_target(vmi) && is_dead_for_good(s->target_node)) ||
+           (vmi_is_migrating(vmi) && ferry_streq(s->mode, "PostCopy") &&
+            (is_dead_for_good(s->source_node) || is_dead_for_good(s->target_node)));
 }
 
 /* It waits for a node that does nothing any more, and says so: its owner has to act. */
@@ -760,10 +764,8 @@ static bool waits_for_dead_node(const struct api_object *move)
 
     const struct api_vmi *vmi = f.vmi ? &f.vmi->u.vmi : NULL;
 
-    if (vmi && note && ferry_streq(vmi->migration.mode, "PostCopy") &&
-        ferry_streq(vmi->migration.uid, move->meta->uid) && strstr(note, "PathAway")) {
-        return is_dead_for_good(vmi->migration.source_node) ||
-               is_dead_for_good(vmi->migration.target_node);
+    if (vmi && note && ferry_streq(vmi->migration.uid, move->meta->uid)) {
+        return strstr(note, "PathAway") && awaits_dead_node(vmi);
     }
     if (strcmp(move->u.migration.phase, PHASE_PENDING) != 0 || !vmi || !note ||
         !strstr(note, "SourceBusy")) {
