@@ -180,10 +180,12 @@ static bool finds_no_node(const struct api_object *pod)
     return c && ferry_streq(c->status, "False");
 }
 
-/* Decides; where limits matter under the lock, with a claim when it goes on. */
-static void decide(struct loop_migration *l, const struct api_object *m,
+/* Decides; where limits matter under the lock, with a claim when it goes on. True when it does not
+ * go on, but holds a claim of an earlier try whose answer was lost. */
+static bool decide(struct loop_migration *l, const struct api_object *m,
                    const struct cluster_family *f, struct plan *ret)
 {
+    bool idle_claim = false;
     struct surroundings s = look_around(l->cluster, m->meta->namespace_);
     struct migration_view view = make_view(l->cluster, m, f, &s);
     kube_cleanup_snapshot struct kube_snapshot nodes = {0};
@@ -204,12 +206,15 @@ static void decide(struct loop_migration *l, const struct api_object *m,
         bool hands_off = plan_find(ret, PLAN_PATCH_STATUS, API_KIND_VMI) != NULL;
         if (hands_off || plan_find(ret, PLAN_CREATE, API_KIND_POD)) {
             limits_ledger_claim(l->ledger, m->meta->uid, hands_off);
+        } else {
+            idle_claim = limits_ledger_is_claimed(l->ledger, m->meta->uid);
         }
         pthread_mutex_unlock(&l->lock);
     } else {
         migration_decide(&view, s.now_ms, ret);
     }
     surroundings_done(&s);
+    return idle_claim;
 }
 
 /* Whether a try that was refused had gone through before, unheard. On doubt it has. */
@@ -227,6 +232,20 @@ static bool took_effect(struct loop_migration *l, const struct api_object *m,
     bool did = migration_took_effect(&live);
     cluster_family_done(&f);
     return did;
+}
+
+/* A place that is kept for nothing keeps others out, perhaps the very one that this one waits for.
+ */
+static void give_back(struct loop_migration *l, const struct api_object *m)
+{
+    struct surroundings s = look_around(l->cluster, m->meta->namespace_);
+
+    if (!took_effect(l, m, &s)) {
+        pthread_mutex_lock(&l->lock);
+        limits_ledger_disclaim(l->ledger, m->meta->uid);
+        pthread_mutex_unlock(&l->lock);
+    }
+    surroundings_done(&s);
 }
 
 /* What could not be carried out gives its place back, and a refusal is written down. An answer that
@@ -279,7 +298,7 @@ static void log_phase(const struct api_object *m, const struct api_object *vmi,
 
 /* Decides again with what the API says now. 1 = go on, 0 = nothing to do any more. */
 static int confirm(struct loop_migration *l, struct api_object **m, struct cluster_family *f,
-                   struct plan *p, struct ferry_error *err)
+                   struct plan *p, bool *idle_claim, struct ferry_error *err)
 {
     struct api_object *now = NULL;
     int rc = kube_client_get(l->cluster->client, kube_ref_of(*m), &now, err);
@@ -295,7 +314,7 @@ static int confirm(struct loop_migration *l, struct api_object **m, struct clust
         return rc;
     }
     plan_done(p);
-    decide(l, now, f, p);
+    *idle_claim = decide(l, now, f, p);
     return 1;
 }
 
@@ -322,13 +341,16 @@ int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *agai
         return 0;
     }
     plan_cleanup struct plan p = {0};
-    decide(l, m, &f, &p);
+    bool idle_claim = decide(l, m, &f, &p);
     if (p.confirm) {
-        int go = confirm(l, &m, &f, &p, err);
+        int go = confirm(l, &m, &f, &p, &idle_claim, err);
 
         if (go <= 0) {
             return go;
         }
+    }
+    if (idle_claim) {
+        give_back(l, m);
     }
     int rc = plan_apply(&p, &l->cluster->writer, err);
     if (rc == 0) {

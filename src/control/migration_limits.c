@@ -435,6 +435,13 @@ void limits_ledger_disclaim(struct limits_ledger *l, const char *uid)
     }
 }
 
+bool limits_ledger_is_claimed(const struct limits_ledger *l, const char *uid)
+{
+    const struct move *m = find_move(l, uid);
+
+    return m && ((m->claimed && !m->m.active) || (m->claimed_hand_off && !m->m.handed_off));
+}
+
 static const char *first_key(const struct rank_tree *t)
 {
     const struct move *m = rank_tree_at(t, 0);

@@ -58,6 +58,8 @@ void limits_ledger_drop(struct limits_ledger *l, const char *uid);
  * shows in what is put, is dropped or disclaimed. */
 void limits_ledger_claim(struct limits_ledger *l, const char *uid, bool hand_off);
 void limits_ledger_disclaim(struct limits_ledger *l, const char *uid);
+/* Does it hold something by a claim alone? */
+bool limits_ledger_is_claimed(const struct limits_ledger *l, const char *uid);
 
 /* All zero for a migration that is not in the ledger. */
 struct limits_answer limits_ledger_check(const struct limits_ledger *l, const char *uid);

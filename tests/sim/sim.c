@@ -351,6 +351,17 @@ static void update_ledger(const char *vmi_name)
     }
 }
 
+/* As loop_migration.c has it; so is what follows. */
+static void give_back(const struct api_object *m)
+{
+    struct family f = family_of(m->u.migration.vmi_name, true);
+    struct migration_view live = view_of(m, &f);
+
+    if (!migration_took_effect(&live)) {
+        limits_ledger_disclaim(ledger, m->meta->uid);
+    }
+}
+
 static void decide(const struct api_object *m, bool live, struct plan *ret)
 {
     struct family f = family_of(m->u.migration.vmi_name, live);
@@ -368,6 +379,8 @@ static void decide(const struct api_object *m, bool live, struct plan *ret)
     bool hands_off = plan_find(ret, PLAN_PATCH_STATUS, API_KIND_VMI) != NULL;
     if (hands_off || plan_find(ret, PLAN_CREATE, API_KIND_POD)) {
         limits_ledger_claim(ledger, m->meta->uid, hands_off);
+    } else if (limits_ledger_is_claimed(ledger, m->meta->uid)) {
+        give_back(m);
     }
 }
 

@@ -128,6 +128,39 @@ static void test_limits(void **state)
     }
 }
 
+/* A claim is one until it shows, or is given back. */
+static void test_claims(void **state)
+{
+    struct limits_move move = {.uid = "a", .key = "a", .source_node = "n", .ready = true};
+    struct limits_ledger *l =
+        limits_ledger_new(&(struct migration_limits){.cluster = 9, .outbound_per_node = 1});
+    (void)state;
+
+    limits_ledger_put(l, &move);
+    assert_false(limits_ledger_is_claimed(l, "a"));
+    limits_ledger_claim(l, "a", false);
+    assert_true(limits_ledger_is_claimed(l, "a"));
+    move.ready = false; /* something else is in its way now */
+    limits_ledger_put(l, &move);
+    assert_true(limits_ledger_is_claimed(l, "a"));
+    assert_int_equal(limits_ledger_check(l, "a").running, 1);
+    limits_ledger_disclaim(l, "a");
+    assert_false(limits_ledger_is_claimed(l, "a"));
+    assert_int_equal(limits_ledger_check(l, "a").running, 0);
+    limits_ledger_claim(l, "a", false);
+    move.active = true;
+    move.target_node = "m";
+    limits_ledger_put(l, &move);
+    assert_false(limits_ledger_is_claimed(l, "a"));
+    limits_ledger_claim(l, "a", true);
+    assert_true(limits_ledger_is_claimed(l, "a"));
+    move.handed_off = true;
+    limits_ledger_put(l, &move);
+    assert_false(limits_ledger_is_claimed(l, "a"));
+    assert_false(limits_ledger_is_claimed(l, "nobody"));
+    limits_ledger_free(l);
+}
+
 /* What a drain makes in one second: small guests first, older or more important ones before them.
  */
 static void test_small_guests_first(void **state)
@@ -428,6 +461,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_claims),
         cmocka_unit_test(test_small_guests_first),
         cmocka_unit_test(test_ledger_at_random),
         cmocka_unit_test(test_budget_to_the_last_byte),
