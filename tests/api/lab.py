@@ -155,6 +155,19 @@ def Lab(*options, webhook=False):  # pylint: disable=invalid-name
     return lab
 
 
+class LabCase(unittest.TestCase):
+    """One server for all tests of a class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = Lab()
+        cls.api = cls.lab.admin
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.close()
+
+
 class Certificates:
     """Makes certificates; `self.ca` names the PEM files of the engine's CA."""
 

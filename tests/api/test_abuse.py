@@ -6,23 +6,14 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import DEADLINE_S, Lab, configmaps, wait_for  # noqa: E402
+from lab import DEADLINE_S, LabCase, configmaps, wait_for  # noqa: E402
 
 MORE_THAN_FIT = 2200  # the server takes 2048
 IDLE = int(os.environ.get("FERRY_IDLE_CONNECTIONS", "1000"))
 MEMORY_MIB = 600  # with sanitizers and a thread per connection
 
 
-class Abuse(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
-
+class Abuse(LabCase):
     def tearDown(self):
         self.api.ok("GET", configmaps())
         with open(f"/proc/{self.lab.process.pid}/status", encoding="ascii") as f:

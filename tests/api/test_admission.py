@@ -8,22 +8,11 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, ON_KUBERNETES, Lab, configmaps, embedded_only, migration, migrations, pod, pods, vmi, vmis, wait_for  # noqa: E402
+from lab import MERGE_PATCH, ON_KUBERNETES, LabCase, configmaps, embedded_only, migration, migrations, pod, pods, vmi, vmis, wait_for  # noqa: E402
 
 SUB = "/apis/subresources.kubevirt.io/v1/namespaces/default"
 POLICIES = "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies"
 KUBEVIRTS = "/apis/kubevirt.io/v1/namespaces/default/kubevirts"
-
-
-class Case(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
 
 
 def sized(name, memory="1Gi", limits=None):
@@ -33,7 +22,7 @@ def sized(name, memory="1Gi", limits=None):
     return p
 
 
-class WrongValues(Case):
+class WrongValues(LabCase):
     """What schemas let pass and both engines refuse."""
 
     def refused(self, path, body, field, group="v1", kind=None):
@@ -70,7 +59,7 @@ class WrongValues(Case):
 
 
 @embedded_only("kube-apiserver needs the status of a quota from kube-controller-manager")
-class Quota(Case):
+class Quota(LabCase):
     def namespace(self, name, **hard):
         self.api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         self.api.ok("POST", f"/api/v1/namespaces/{name}/resourcequotas",
@@ -134,7 +123,7 @@ class Quota(Case):
 
 
 @embedded_only("kube-controller-manager binds volumes")
-class Volumes(Case):
+class Volumes(LabCase):
     def volume(self, name, size, **spec):
         self.api.ok("POST", "/api/v1/persistentvolumes", {"metadata": {"name": name}, "spec": {
             "capacity": {"storage": size}, "accessModes": ["ReadWriteMany"], "storageClassName": "by-hand",
@@ -185,7 +174,7 @@ class Volumes(Case):
 
 
 @embedded_only("virt-api serves these on Kubernetes")
-class Virtctl(Case):
+class Virtctl(LabCase):
     def test_migrate(self):
         self.assertEqual(self.api.call("PUT", f"{SUB}/virtualmachines/none/migrate")[0], 404)
         self.api.ok("POST", vmis(), {**vmi("m"), "status": {"phase": "Pending"}})
@@ -220,7 +209,7 @@ class Virtctl(Case):
         self.assertEqual(self.api.call("PUT", path, {})[0], 200)
 
 
-class Options(Case):
+class Options(LabCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -287,7 +276,7 @@ class Options(Case):
 
 
 @embedded_only("on Kubernetes KubeVirt's webhook asks for gates, and Ferry brings none")
-class Gates(Case):
+class Gates(LabCase):
     """Where the site's KubeVirt object names feature gates, what needs one is refused without it (facts 6.2)."""
 
     def setUp(self):
@@ -333,7 +322,7 @@ class Gates(Case):
 
 
 @embedded_only("virt-api serves these on Kubernetes")
-class VirtctlCalls(Case):
+class VirtctlCalls(LabCase):
     """Byte for byte what virtctl sends: no content type with options, two equals signs, and what it asks when a call has failed."""
 
     def send(self, method, path, body=None):
@@ -377,7 +366,7 @@ class VirtctlCalls(Case):
 
 @embedded_only("virt-api serves these on Kubernetes")
 @unittest.skipUnless(shutil.which("virtctl"), "no virtctl in PATH")
-class VirtctlProgram(Case):
+class VirtctlProgram(LabCase):
     def virtctl(self, *args, code=0):
         done = subprocess.run(["virtctl", *args], text=True, capture_output=True, check=False, timeout=60,
                               env={**os.environ, "KUBECONFIG": self.lab.kubeconfig, "HOME": self.lab.dir})

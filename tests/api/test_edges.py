@@ -5,7 +5,7 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import APPLY, MERGE_PATCH, Lab, configmaps, embedded_only, pod, pods, vmi, vmis, wait_for  # noqa: E402
+from lab import APPLY, MERGE_PATCH, LabCase, configmaps, embedded_only, pod, pods, vmi, vmis, wait_for  # noqa: E402
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
@@ -20,16 +20,7 @@ def ref(of, **more):
     return {"apiVersion": of["apiVersion"], "kind": of["kind"], "name": of["metadata"]["name"], "uid": of["metadata"]["uid"], **more}
 
 
-class Case(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
-
+class Case(LabCase):
     def refused(self, code, words, method, path, body=None, kind="application/json"):
         status, answer = self.api.call(method, path, body, kind)
         self.assertEqual(status, code, answer)
@@ -95,7 +86,7 @@ class Metadata(Case):
         for meta, words in (({"finalizers": ["mine"]}, "metadata.finalizers"), ({"finalizers": ["a b/c"]}, "metadata.finalizers"),
                             ({"ownerReferences": two}, "metadata.ownerReferences"), ({"annotations": {"a b": ""}}, "metadata.annotations")):
             self.refused(422, words, "POST", configmaps(), config("wrong", **meta))
-        self.api.ok("POST", configmaps() + "?dryRun=All", config("right", annotations={"Example.ORG/b": ""}, finalizers=["orphan"]))
+        self.api.ok("POST", configmaps() + "?dryRun=All", config("meta", annotations={"Example.ORG/b": ""}, finalizers=["orphan"]))
 
     def test_names_and_versions_of_what_replaces(self):
         self.api.ok("POST", configmaps(), config("replaced"))

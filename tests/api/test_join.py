@@ -5,19 +5,10 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, PROGRAM, Client, Lab, configmaps, run, wait_for  # noqa: E402
+from lab import MERGE_PATCH, PROGRAM, Client, LabCase, configmaps, run, wait_for  # noqa: E402
 
 
-class Join(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
-
+class Join(LabCase):
     def token(self, *args):
         return run(PROGRAM, "token", "--data", self.lab.data, *args).strip()
 

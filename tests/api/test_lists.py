@@ -6,7 +6,7 @@ import unittest
 from urllib.parse import quote
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, Lab, configmaps, embedded_only, pod, pods, vmi, vmis, wait_for  # noqa: E402
+from lab import MERGE_PATCH, Lab, LabCase, configmaps, embedded_only, pod, pods, vmi, vmis, wait_for  # noqa: E402
 
 
 def names(listing):
@@ -17,16 +17,7 @@ def config(name, **meta):
     return {"metadata": {"name": name, **meta}, "data": {}}
 
 
-class Case(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
-
+class Case(LabCase):
     def setUp(self):
         self.ns = self._testMethodName.replace("_", "-")
         self.api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": self.ns}})

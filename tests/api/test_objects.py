@@ -4,20 +4,11 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import (APPLY, JSON_PATCH, KUBEVIRT, MERGE_PATCH, STRATEGIC, Lab, binding, configmaps, embedded_only,  # noqa: E402
+from lab import (APPLY, JSON_PATCH, KUBEVIRT, MERGE_PATCH, STRATEGIC, LabCase, binding, configmaps, embedded_only,  # noqa: E402
                  migration, migrations, pod, pods, vmi, vmis, wait_for)
 
 
-class Objects(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
-
+class Objects(LabCase):
     def refused(self, code, reason, words, method, path, body=None, kind="application/json"):
         status, answer = self.api.call(method, path, body, kind)
         self.assertEqual(status, code, answer)

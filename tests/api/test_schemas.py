@@ -6,23 +6,14 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../kubernetes")]
-from lab import MERGE_PATCH, ON_KUBERNETES, Lab, migration, migrations, pod, pods, vmi, vmis  # noqa: E402
+from lab import MERGE_PATCH, ON_KUBERNETES, LabCase, migration, migrations, pod, pods, vmi, vmis  # noqa: E402
 from test_crds import KEPT, REFUSED  # noqa: E402  the tables that tests/kubernetes runs against Kubernetes
 
 # Decided before the schema's own rule is reached: moves between clusters are not offered here.
 ELSEWHERE = ("sendTo and receive must have the same migrationID",)
 
 
-class Schemas(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
-
+class Schemas(LabCase):
     def test_refused_alike(self):
         for where, body, text in REFUSED:
             if ON_KUBERNETES or text not in ELSEWHERE:

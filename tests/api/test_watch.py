@@ -6,19 +6,10 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import MERGE_PATCH, Lab, Watch, configmaps, embedded_only, vmi, vmis  # noqa: E402
+from lab import MERGE_PATCH, Lab, LabCase, Watch, configmaps, embedded_only, vmi, vmis  # noqa: E402
 
 
-class Watches(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.close()
-
+class Watches(LabCase):
     def version(self):
         return self.api.ok("GET", configmaps())["metadata"]["resourceVersion"]
 
