@@ -310,7 +310,7 @@ static int apply_one(const struct plan_action *a)
             now ? api_object_ref((struct api_object *)now) : NULL;
 
         rc = world_patch(a->kind, a->name, a->body);
-        if (rc == 0 && a->kind == API_KIND_VMI && get(a->kind, a->name, true)) {
+        if (rc == 0 && before && a->kind == API_KIND_VMI && get(a->kind, a->name, true)) {
             check_hand_over(a, before);
             check_limits();
         }
