@@ -149,7 +149,8 @@ static void commands_of_the_programs(void **state)
         {"api", "F", NULL,
          "/opt/f/bin/ferry-apiserver serve --root /s/api --data /s/api/var/lib/ferry", true},
         {"controller", NULL, "/s/api/var/lib/ferry/controller.kubeconfig",
-         "/opt/f/bin/ferry-controller --config /dev/null --kubeconfig /s/api/var/lib/ferry/controller.kubeconfig "
+         "/opt/f/bin/ferry-controller --config /dev/null --kubeconfig "
+         "/s/api/var/lib/ferry/controller.kubeconfig "
          "--embedded",
          false},
         {"node1-relay", "N", "/s/node1/var/lib/ferry/node.kubeconfig",
