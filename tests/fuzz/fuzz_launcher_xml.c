@@ -45,13 +45,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const char *const devs[] = {"vda"};
     static const int64_t bytes[] = {1 << 20};
     ferry_cleanup_free char *text = fuzz_text(data, size);
-    ferry_cleanup_free char *host = preflight_host(text);
-    ferry_cleanup_free char *cpu = preflight_cpu(text);
     ferry_cleanup_free char *model = NULL, *report = NULL, *sliced = NULL;
     struct ferry_error err;
 
     devices(text);
     state(text);
+    free(preflight_host(text));
+    free(preflight_cpu(text));
     cpu_report_host(text, &model, &err);
     cpu_report(text, NULL, &report, &err);
     disks_add_slices(text, devs, bytes, 1, &sliced, &err);
