@@ -97,6 +97,8 @@ static const struct auth_rule rules[] = {
     {"leases", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"nodes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
 
+    {"configmaps", "*", AUTH_NODE, READ, AUTH_IF_OWN, false},
+    {"secrets", "*", AUTH_NODE, READ, AUTH_IF_OWN, false},
     {"*", "*", AUTH_NODE, READ, AUTH_YES, false},
     {"nodes", "*", AUTH_NODE, CREATE, AUTH_YES, true},
     {"nodes", "*", AUTH_NODE, CHANGE, AUTH_IF_OWN, true},
@@ -148,6 +150,11 @@ static bool rule_fits(const struct auth_rule *rule, const struct auth_who *who,
            (rule->verbs & bit_of(route->verb));
 }
 
+static bool is_of_many(enum route_verb verb)
+{
+    return verb == ROUTE_LIST || verb == ROUTE_WATCH || verb == ROUTE_DELETE_COLLECTION;
+}
+
 enum auth_answer auth_check(const struct auth_who *who, const struct route *route)
 {
     if (who->role == AUTH_ADMIN) {
@@ -157,7 +164,7 @@ enum auth_answer auth_check(const struct auth_who *who, const struct route *rout
         if (!rule_fits(&rules[i], who, route)) {
             continue;
         }
-        if (rules[i].answer == AUTH_IF_OWN && route->verb == ROUTE_DELETE_COLLECTION) {
+        if (rules[i].answer == AUTH_IF_OWN && is_of_many(route->verb)) {
             return AUTH_NO; /* what is one's own is seen object by object */
         }
         /* A create has its name in the body: route.name is filled in from there by the caller. */
@@ -194,6 +201,26 @@ bool auth_owns(const struct auth_who *who, const struct api_resource *r, const y
 
         return api_address_of_name(api_json_str(stored, "/metadata/name"), &ip) &&
                at_is(stored, "/spec/holderIdentity", who->node);
+    }
+    return false;
+}
+
+bool auth_needs(const struct auth_who *who, const struct api_resource *r, const char *name,
+                const yyjson_val *pod)
+{
+    const char *phase = api_json_str(pod, "/status/phase");
+    const char *pointer = r->kind == API_KIND_SECRET ? "/secret/secretName" : "/configMap/name";
+    yyjson_arr_iter it =
+        yyjson_arr_iter_with(yyjson_ptr_get((yyjson_val *)(uintptr_t)pod, "/spec/volumes"));
+
+    if (!*who->node || !at_is(pod, "/spec/nodeName", who->node) ||
+        ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed")) {
+        return false;
+    }
+    for (yyjson_val *v; (v = yyjson_arr_iter_next(&it));) {
+        if (at_is(v, pointer, name)) {
+            return true;
+        }
     }
     return false;
 }

@@ -30,7 +30,8 @@ void auth_identify(const struct http_peer *peer, struct auth_who *ret);
 enum auth_answer {
     AUTH_NO,
     AUTH_YES,
-    AUTH_IF_OWN, /* ask auth_owns() with the object as stored, auth_overstepped() with the new */
+    AUTH_IF_OWN, /* ask auth_owns() with the object as stored, auth_overstepped() with the new;
+                  * to read it, auth_needs() with the pods of its namespace */
 };
 /* One row of the table of roles. */
 enum auth_verbs { AUTH_READ = 1, AUTH_CREATE = 2, AUTH_CHANGE = 4, AUTH_DELETE = 8 };
@@ -51,6 +52,10 @@ enum auth_answer auth_check(const struct auth_who *who, const struct route *rout
 /* The stored object belongs to the node: its Node; a pod bound to it; a VMI that runs there or
  * moves from or to it; a claim to an address that it holds. */
 bool auth_owns(const struct auth_who *who, const struct api_resource *r, const yyjson_val *stored);
+/* The node must see this ConfigMap or Secret, because `pod`, of the same namespace, is bound to it,
+ * not over, and has it as a volume. */
+bool auth_needs(const struct auth_who *who, const struct api_resource *r, const char *name,
+                const yyjson_val *pod);
 /* A node reports; it changes neither what was asked for nor what an object hangs on. What of that
  * it would change, or NULL. */
 const char *auth_overstepped(const struct api_resource *r, const yyjson_val *stored,

@@ -116,6 +116,9 @@ static struct self_review_answer may_resource(const struct auth_who *who, const 
     case AUTH_YES:
         return yes("the role allows it");
     case AUTH_IF_OWN:
+        if (route_verb_reads(route.verb)) {
+            return no("only what pods on the node have as a volume");
+        }
         return yes("only what is on the node, on its way to it or leaving it");
     case AUTH_NO:
         break;
@@ -203,6 +206,24 @@ static void put_rule(struct ferry_buf *b, const struct auth_rule *rule,
     *first = false;
 }
 
+/* What a node reads because its pods need it is no right to the kind. */
+static bool hangs_on_pods(const struct auth_rule *rule)
+{
+    return rule->answer == AUTH_IF_OWN && rule->verbs == AUTH_READ;
+}
+
+/* An earlier row of the role decides about this kind: one for all does not reach it. */
+static bool is_decided(const struct auth_rule *rules, size_t i, const struct api_resource *r)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (rules[k].role == rules[i].role && ferry_streq(rules[k].plural, r->plural) &&
+            rules[k].verbs == rules[i].verbs) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put_resource_rules(struct ferry_buf *b, const struct auth_who *who)
 {
     size_t n;
@@ -218,8 +239,8 @@ static void put_resource_rules(struct ferry_buf *b, const struct auth_who *who)
 
         for (const struct api_resource *r = api_resources();
              rules[i].role == who->role && r->plural; r++) {
-            if (all ? !ferry_streq(r->plural, "secrets")
-                    : ferry_streq(r->plural, rules[i].plural)) {
+            if (all ? !ferry_streq(r->plural, "secrets") && !is_decided(rules, i, r)
+                    : ferry_streq(r->plural, rules[i].plural) && !hangs_on_pods(&rules[i])) {
                 put_rule(b, &rules[i], r, who, &first);
             }
         }

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "pods/pod_files.h"
 
 #define IMAGE "disk.img"
 
@@ -162,6 +163,48 @@ static int ready_empty(const struct sandbox_host *h, const char *uid, const stru
     return rc;
 }
 
+static int write_files(const struct sandbox_host *h, const char *dir, const struct pod_files *files,
+                       struct ferry_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < files->n; i++) {
+        const struct pod_file *f = &files->list[i];
+        ferry_cleanup_free char *path = ferry_asprintf("%s/%s", dir, f->name);
+
+        rc = ferry_write_file(path, f->data, f->n, 0400, err);
+        rc = rc < 0 ? rc : give(h, path, 0400, err);
+    }
+    return rc;
+}
+
+/* A ConfigMap or Secret as files that only the pod's user can read. They live in the pod's own
+ * directory and go with it. */
+static int ready_files(struct kube_client *client, const struct sandbox_host *h, const char *ns,
+                       const char *uid, const struct pod_volume *v, char **ret,
+                       struct ferry_error *err)
+{
+    enum api_kind kind = v->kind == POD_VOLUME_SECRET ? API_KIND_SECRET : API_KIND_CONFIG_MAP;
+    ferry_cleanup_free char *all = in_pod(h, uid, "files", "");
+    ferry_cleanup_free char *dir = in_pod(h, uid, "files", v->name);
+    api_cleanup_object struct api_object *o = NULL;
+    pod_files_cleanup struct pod_files files = {0};
+    int rc = kube_client_get(client, kube_ref(kind, ns, v->source), &o, err);
+
+    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+        return ferry_wrap(err, "volume '%s'", v->name);
+    }
+    rc = pod_files_plan(v, o ? o->root : NULL, &files, err);
+    /* What an earlier attempt left may be of other keys. */
+    if (rc < 0 || (rc = ferry_remove_tree(dir, err)) < 0 ||
+        (rc = ferry_mkdir_p(all, 0711, err)) < 0 || (rc = ferry_mkdir_p(dir, 0700, err)) < 0 ||
+        (rc = write_files(h, dir, &files, err)) < 0 || (rc = give(h, dir, 0500, err)) < 0) {
+        return rc;
+    }
+    *ret = ferry_take_ptr(dir);
+    return 0;
+}
+
 static int ready_one(struct kube_client *client, const struct sandbox_host *h, const char *ns,
                      const char *uid, const struct pod_volume *v, char **ret,
                      struct ferry_error *err)
@@ -172,6 +215,9 @@ static int ready_one(struct kube_client *client, const struct sandbox_host *h, c
     switch (v->kind) {
     case POD_VOLUME_EMPTY:
         return ready_empty(h, uid, v, ret, err);
+    case POD_VOLUME_CONFIG_MAP:
+    case POD_VOLUME_SECRET:
+        return ready_files(client, h, ns, uid, v, ret, err);
     case POD_VOLUME_HUGEPAGES:
         *ret = ferry_strdup("/dev/hugepages");
         return access(*ret, F_OK) == 0
@@ -198,6 +244,13 @@ static int ready_one(struct kube_client *client, const struct sandbox_host *h, c
     return rc;
 }
 
+static enum sandbox_place place_of(enum pod_volume_kind kind)
+{
+    return kind == POD_VOLUME_SECRET       ? SANDBOX_AT_SECRET
+           : kind == POD_VOLUME_CONFIG_MAP ? SANDBOX_AT_CONFIG_MAP
+                                           : SANDBOX_AT_DISKS;
+}
+
 int pod_storage_ready(struct kube_client *client, const struct sandbox_host *host, const char *ns,
                       const char *pod_uid, const struct pod_volumes *volumes,
                       struct sandbox_disks *ret, struct ferry_error *err)
@@ -216,7 +269,8 @@ int pod_storage_ready(struct kube_client *client, const struct sandbox_host *hos
                                    .name = ferry_strdup(v->name),
                                    .device = v->device,
                                    .readonly = v->readonly,
-                                   .hugepages = v->kind == POD_VOLUME_HUGEPAGES};
+                                   .hugepages = v->kind == POD_VOLUME_HUGEPAGES,
+                                   .place = place_of(v->kind)};
         ret->n++;
     }
     return 0;

@@ -8,7 +8,8 @@
 #include "pods/sandbox.h"
 
 /* Finds the directories and devices of `volumes` and fills in `ret->disks` (whose strings
- * pod_storage_done() frees). RETRY while a claim is not bound; INVALID when a volume is of a kind
+ * pod_storage_done() frees). RETRY while a claim is not bound, or a ConfigMap, Secret or key
+ * is missing; INVALID when a volume is of a kind
  * that this node cannot mount; NOT_FOUND when a path is missing.
  *
  * What belongs to the pod alone is made in its directory. An image that is there is given to the

@@ -5,8 +5,9 @@
 #include "api/names.h"
 #include "api/object.h"
 #include "base/str.h"
+#include "pods/pod_files.h"
 
-#define DISKS "/var/run/kubevirt-private/vmi-disks/"
+#define PRIVATE "/var/run/kubevirt-private/"
 
 static yyjson_val *field(const yyjson_val *v, const char *name)
 {
@@ -52,10 +53,40 @@ static int read_host_path(const yyjson_val *v, struct pod_volume *ret, struct fe
                               "volume '%s': hostPath.type '%s' is not supported", ret->name, type);
 }
 
+/* A ConfigMap or a Secret. Modes are not read: the files are their user's alone. */
+static int read_files(const yyjson_val *v, enum pod_volume_kind kind, struct pod_volume *ret,
+                      struct ferry_error *err)
+{
+    const char *named = kind == POD_VOLUME_SECRET ? "secret.secretName" : "configMap.name";
+    yyjson_val *items = field(v, "items");
+    yyjson_arr_iter it = yyjson_arr_iter_with(items);
+
+    ret->kind = kind;
+    ret->source = api_json_str(v, kind == POD_VOLUME_SECRET ? "/secretName" : "/name");
+    ret->optional = api_json_bool(v, "/optional", false);
+    ret->items = yyjson_arr_size(items) > 0 ? items : NULL;
+    ret->readonly = true;
+    if (!api_name_is_dns_subdomain(ret->source)) {
+        return ferry_fail(err, FERRY_INVALID, "volume '%s': %s: must name an object", ret->name,
+                          named);
+    }
+    for (yyjson_val *item; (item = yyjson_arr_iter_next(&it));) {
+        if (!pod_files_is_name(api_json_str(item, "/key")) ||
+            !pod_files_is_name(api_json_str(item, "/path"))) {
+            return ferry_fail(err, FERRY_INVALID,
+                              "volume '%s': items: key and path must be names of files, without "
+                              "directories",
+                              ret->name);
+        }
+    }
+    return 0;
+}
+
 static int read_source(const yyjson_val *v, struct pod_volume *ret, struct ferry_error *err)
 {
     const yyjson_val *empty = field(v, "emptyDir"), *claim = field(v, "persistentVolumeClaim");
     const yyjson_val *host = field(v, "hostPath");
+    const yyjson_val *map = field(v, "configMap"), *secret = field(v, "secret");
 
     if (empty) {
         bool huge = ferry_streq(api_json_str(empty, "/medium"), "HugePages");
@@ -66,16 +97,38 @@ static int read_source(const yyjson_val *v, struct pod_volume *ret, struct ferry
     if (host) {
         return read_host_path(host, ret, err);
     }
+    if (map || secret) {
+        return read_files(map ? map : secret, map ? POD_VOLUME_CONFIG_MAP : POD_VOLUME_SECRET, ret,
+                          err);
+    }
     ret->kind = POD_VOLUME_CLAIM;
     ret->source = api_json_str(claim, "/claimName");
     if (!claim || ferry_str_empty(ret->source)) {
         return ferry_fail(err, FERRY_INVALID,
-                          "volume '%s': only emptyDir, hostPath and persistentVolumeClaim are "
-                          "supported",
+                          "volume '%s': only emptyDir, hostPath, persistentVolumeClaim, "
+                          "configMap and secret are supported",
                           ret->name);
     }
     ret->readonly = api_json_bool(claim, "/readOnly", false);
     return 0;
+}
+
+/* Where a volume must be mounted; owned by the caller. */
+static char *place_of(const struct pod_volume *v)
+{
+    switch (v->kind) {
+    case POD_VOLUME_HUGEPAGES:
+        return ferry_strdup("/dev/hugepages");
+    case POD_VOLUME_CONFIG_MAP:
+        return ferry_asprintf(PRIVATE "config-map/%s", v->name);
+    case POD_VOLUME_SECRET:
+        return ferry_asprintf(PRIVATE "secret/%s", v->name);
+    case POD_VOLUME_EMPTY:
+    case POD_VOLUME_HOST_PATH:
+    case POD_VOLUME_CLAIM:
+        break;
+    }
+    return ferry_asprintf(PRIVATE "vmi-disks/%s", v->name);
 }
 
 static int read_mount(const yyjson_val *spec, const yyjson_val *mount, bool device,
@@ -96,11 +149,15 @@ static int read_mount(const yyjson_val *spec, const yyjson_val *mount, bool devi
         return rc;
     }
     volume.readonly = volume.readonly || api_json_bool(mount, "/readOnly", false);
-    ferry_cleanup_free char *disk = ferry_asprintf(DISKS "%s", name);
-    const char *want = volume.kind == POD_VOLUME_HUGEPAGES ? "/dev/hugepages" : disk;
+    ferry_cleanup_free char *want = place_of(&volume);
     if (!ferry_streq(path, want)) {
         return ferry_fail(err, FERRY_INVALID, "%s: volume '%s' can only be at %s", where, name,
                           want);
+    }
+    if (!ferry_str_empty(api_json_str(mount, "/subPath")) ||
+        !ferry_str_empty(api_json_str(mount, "/subPathExpr"))) {
+        return ferry_fail(err, FERRY_INVALID, "%s: volume '%s': subPath is not supported", where,
+                          name);
     }
     if (device && volume.kind != POD_VOLUME_CLAIM && volume.kind != POD_VOLUME_HOST_PATH) {
         return ferry_fail(err, FERRY_INVALID, "%s: volume '%s' is not a device", where, name);

@@ -1,8 +1,8 @@
 /* The volumes of a pod: what it mounts, and from where. Pure.
  *
  * A launcher pod mounts the disks of its guest, each as directory or block device
- * /var/run/kubevirt-private/vmi-disks/NAME, and perhaps huge pages; anything else is refused by
- * name. */
+ * /var/run/kubevirt-private/vmi-disks/NAME, ConfigMaps and Secrets as directories config-map/NAME
+ * and secret/NAME beside that, and perhaps huge pages; anything else is refused by name. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,6 +18,8 @@ enum pod_volume_kind {
     POD_VOLUME_HOST_PATH, /* `source` is a path on the host */
     POD_VOLUME_CLAIM,     /* `source` names a PersistentVolumeClaim of the pod's namespace */
     POD_VOLUME_HUGEPAGES,
+    POD_VOLUME_CONFIG_MAP, /* `source` names it, in the pod's namespace */
+    POD_VOLUME_SECRET,
 };
 
 struct pod_volume {
@@ -26,6 +28,8 @@ struct pod_volume {
     bool create; /* a host directory that is not there is made */
     bool device; /* a block device, not a directory */
     bool readonly;
+    bool optional;           /* a ConfigMap, Secret or key that is not there is no error */
+    const yyjson_val *items; /* which keys, under which names: [{key, path}]; NULL = all */
 };
 
 struct pod_volumes {

@@ -94,14 +94,22 @@ static void add_system(struct sandbox_args *a, const struct sandbox_spec *s)
 
 static void add_disks(struct sandbox_args *a, const struct sandbox_disks *disks)
 {
-    ADD(a, "--perms", "0755", "--dir", "/run/kubevirt-private", "--perms", "0755", "--dir",
-        "/run/kubevirt-private/vmi-disks");
+    static const char *const places[] = {
+        [SANDBOX_AT_DISKS] = "/run/kubevirt-private/vmi-disks",
+        [SANDBOX_AT_CONFIG_MAP] = "/run/kubevirt-private/config-map",
+        [SANDBOX_AT_SECRET] = "/run/kubevirt-private/secret",
+    };
+
+    ADD(a, "--perms", "0755", "--dir", "/run/kubevirt-private");
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        ADD(a, "--perms", "0755", "--dir", places[i]);
+    }
     for (size_t i = 0; disks && i < disks->n; i++) {
         const struct sandbox_disk *d = &disks->list[i];
 
         ADD(a, d->device ? "--dev-bind" : d->readonly ? "--ro-bind" : "--bind", d->path);
         add(a, d->hugepages ? ferry_strdup("/dev/hugepages")
-                            : ferry_asprintf("/run/kubevirt-private/vmi-disks/%s", d->name));
+                            : ferry_asprintf("%s/%s", places[d->place], d->name));
     }
 }
 

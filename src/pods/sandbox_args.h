@@ -14,12 +14,14 @@
 /* Descriptors as bubblewrap gets them. */
 enum { SANDBOX_FD_CONTROL = 3, SANDBOX_FD_EXIT = 4, SANDBOX_FD_INFO = 5 };
 
-/* A disk of the guest, at /var/run/kubevirt-private/vmi-disks/NAME. */
+/* A volume of the pod, at /var/run/kubevirt-private/PLACE/NAME. */
+enum sandbox_place { SANDBOX_AT_DISKS, SANDBOX_AT_CONFIG_MAP, SANDBOX_AT_SECRET };
 enum { SANDBOX_DISKS_MAX = 16 };
 struct sandbox_disk {
     char *path, *name; /* on the host; in the pod */
     bool device, readonly;
     bool hugepages; /* not a disk: /dev/hugepages */
+    enum sandbox_place place;
 };
 struct sandbox_disks {
     struct sandbox_disk list[SANDBOX_DISKS_MAX];

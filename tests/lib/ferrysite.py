@@ -68,7 +68,7 @@ class Api:
     def path(self, plural, name="", ns="default"):
         if plural in ("nodes", "persistentvolumes"):
             base = f"/api/v1/{plural}"
-        elif plural in ("pods", "events", "persistentvolumeclaims"):
+        elif plural in ("pods", "events", "persistentvolumeclaims", "configmaps", "secrets"):
             base = f"/api/v1/namespaces/{ns}/{plural}"
         else:
             base = f"/apis/kubevirt.io/v1/namespaces/{ns}/{plural}"

@@ -54,6 +54,7 @@ TABLE = [
     ("node", "delete", "pods", True),
     ("node", "patch", "pods", False),
     ("node", "get list", "secrets -n kube-system", False),
+    ("node", "get list watch", "configmaps", False),
     ("handler-pod", "get list watch patch", VMI, True),
     ("handler-pod", "get list watch", "pods", True),
     ("handler-pod", "get patch", "nodes", True),

@@ -73,10 +73,11 @@ class Host:
 
     # -- pods --------------------------------------------------------------------------------
 
-    def create(self, name, *words, grace=30, mounts=(), resources=None, **spec):
+    def create(self, name, *words, grace=30, mounts=(), files=(), resources=None, **spec):
         container = {"name": "compute", "image": "x", "command": ["ferry-launcher", "--name", name, *words],
                      "resources": resources or {},
-                     "volumeMounts": [{"name": m, "mountPath": "/var/run/kubevirt-private/vmi-disks/" + m} for m in mounts]}
+                     "volumeMounts": [{"name": m, "mountPath": "/var/run/kubevirt-private/vmi-disks/" + m} for m in mounts] +
+                     [{"name": m.split("/")[1], "mountPath": "/var/run/kubevirt-private/" + m} for m in files]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
                "spec": {"nodeName": NODE, "restartPolicy": "Never", "terminationGracePeriodSeconds": grace,
                         "containers": [container], **spec}}

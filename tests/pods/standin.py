@@ -49,10 +49,23 @@ seen = {
                              os.environ["XDG_CONFIG_HOME"], os.environ["XDG_CACHE_HOME"], os.environ["XDG_DATA_HOME"])
                  if writable(d)],
 }
-DISKS = "/var/run/kubevirt-private/vmi-disks"
+PRIVATE = "/var/run/kubevirt-private"
+DISKS = PRIVATE + "/vmi-disks"
 seen["disks"] = {name: {"writable": writable(f"{DISKS}/{name}"),
                         "image": os.access(f"{DISKS}/{name}/disk.img", os.R_OK | os.W_OK)}
                  for name in os.listdir(DISKS)}
+
+
+
+def file_seen(path):
+    st = os.stat(path)
+    with open(path, "rb") as f:
+        return {"mode": oct(st.st_mode & 0o7777), "uid": st.st_uid, "bytes": f.read().hex()}
+
+
+seen["files"] = {f"{kind}/{name}": {"writable": writable(f"{PRIVATE}/{kind}/{name}"),
+                                    "files": {n: file_seen(f"{PRIVATE}/{kind}/{name}/{n}") for n in os.listdir(f"{PRIVATE}/{kind}/{name}")}}
+                 for kind in ("config-map", "secret") for name in os.listdir(f"{PRIVATE}/{kind}")}
 
 
 def eat(mib):

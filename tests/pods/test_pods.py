@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """ferry-pods with a real API server and real sandboxes: life and death of pods, adoption, refusals."""
+import base64
 import contextlib
 import os
 import re
@@ -96,6 +97,52 @@ def mounts_volumes(host):
     host.delete("disks")
     host.wait_gone("disks", uid)
     assert os.path.exists(old + "/disk.img") and os.path.exists(os.path.join(host.root, "data/made"))
+
+
+def shows_config_maps_and_secrets(host):
+    """As files of the pod's user alone; what is missing is waited for unless it is optional; the bytes are nowhere else."""
+    secret, blob = "hidden-7d1c", bytes(range(256))
+    node = ferrysite.Api(host.kubeconfig)
+
+    def read(what):
+        return node.call("GET", "/api/v1/namespaces/default/" + what)[0]
+
+    def told(words):
+        return any(e["reason"] == "FailedMount" and words in e["message"] for e in host.api.list("events"))
+
+    host.api.create("secrets", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "foreign"}, "stringData": {"a": "b"}})
+    assert read("secrets/foreign") == read("secrets/seed") == read("configmaps/map") == 403
+    uid = host.create("seeded", files=("config-map/plain", "secret/some", "secret/none", "secret/part"), volumes=[
+        {"name": "plain", "configMap": {"name": "map"}},
+        {"name": "some", "secret": {"secretName": "seed", "items": [{"key": "user", "path": "userdata"}]}},
+        {"name": "none", "secret": {"secretName": "absent", "optional": True}},
+        {"name": "part", "secret": {"secretName": "seed", "optional": True, "items": [{"key": "nothing", "path": "x"}]}}])
+    wait_for("the missing config map to be told", lambda: told("configmap 'map' not found"), 60)
+    assert host.pod("seeded")["status"]["phase"] == "Pending"
+    host.api.create("configmaps", {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "map"}, "data": {"text": "line\n", "empty": ""},
+        "binaryData": {"blob": base64.b64encode(blob).decode()}})
+    host.api.create("secrets", {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "seed"}, "stringData": {"other": "x"}})
+    wait_for("the missing key to be told", lambda: told("non-existent key 'user'"), 60)
+    assert host.api.call("PATCH", host.api.path("secrets", "seed"), {"stringData": {"user": secret}},
+                         content_type="application/merge-patch+json")[0] == 200
+    host.wait_phase("seeded", "Running", 90)
+    seen = wait_for("the stand-in to answer", lambda: host.ask(uid))["files"]
+    owned = {"mode": "0o400", "uid": VM}
+    assert seen == {
+        "config-map/plain": {"writable": False, "files": {
+            "text": {**owned, "bytes": b"line\n".hex()}, "empty": {**owned, "bytes": ""}, "blob": {**owned, "bytes": blob.hex()}}},
+        "secret/some": {"writable": False, "files": {"userdata": {**owned, "bytes": secret.encode().hex()}}},
+        "secret/none": {"writable": False, "files": {}}, "secret/part": {"writable": False, "files": {}}}, seen
+    assert mode(host.dir(uid) + "/files/some")[:2] == (0o500, VM)
+    assert read("secrets/seed") == read("configmaps/map") == 200 and read("secrets/absent") == 404
+    assert read("secrets") == read("configmaps") == read("secrets/foreign") == 403
+    found = subprocess.run(["grep", "-rl", "-e", secret, "-e", base64.b64encode(secret.encode()).decode(), host.root, host.base + "/log"],
+                           capture_output=True, text=True, check=False).stdout.split()
+    assert found == [host.dir(uid) + "/files/some/userdata"], found
+    host.delete("seeded")
+    host.wait_gone("seeded", uid)
+    assert not os.path.exists(host.dir(uid)) and read("secrets/seed") == 403
 
 
 def survives_its_launcher(host, uid):
@@ -302,6 +349,7 @@ def story(host):
     host.start_agent()
     uid = runs_and_is_told(host)
     mounts_volumes(host)
+    shows_config_maps_and_secrets(host)
     survives_its_launcher(host, uid)
     is_ready_while_its_launcher_answers(host, uid)
     survives_the_agent(host, uid)

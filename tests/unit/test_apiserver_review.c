@@ -53,6 +53,10 @@ static void access_rows(void **state)
         {&node, CORE("create", "nodes"), true}, /* its own: the name comes with the body */
         {&node, OBJECT("get", "", "nodes", SUB("proxy") NAME("n1")), true},
         {&node, OBJECT("get", "", "nodes", SUB("proxy") NAME("n2")), false},
+        {&node, CORE("get", "secrets"), false}, /* it hangs on its pods */
+        {&node, OBJECT("get", "", "configmaps", NAME("c")), false},
+        {&node, CORE("list", "configmaps"), false},
+        {&node, CORE("list", "pods"), true},
         {&viewer, CORE("list", "pods"), true},
         {&viewer, CORE("fly", "pods"), false},
         {&viewer, CORE("list", "secrets"), false},
@@ -132,6 +136,10 @@ static void rule_lists(void **state)
         {&node, "patch", "", "pods/status", true},
         {&node, "patch", "kubevirt.io", "virtualmachineinstances", true},
         {&node, "create", "kubevirt.io", "virtualmachineinstances", false},
+        {&node, "get", "", "secrets", false},
+        {&node, "get", "", "configmaps", false},
+        {&node, "list", "", "persistentvolumeclaims", true},
+        {&viewer, "get", "", "configmaps", true},
         {&viewer, "watch", "migrations.kubevirt.io", "migrationpolicies", true},
         {&viewer, "create", "migrations.kubevirt.io", "migrationpolicies", false},
         {&relay, "get", "", "nodes", false},

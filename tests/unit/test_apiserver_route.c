@@ -178,7 +178,14 @@ static void roles(void **state)
         {"system:node:n1", "system:nodes", "GET", "/api/v1/pods", AUTH_YES},
         {"system:node:n1", "system:nodes", "GET", "/api/v1/nodes/n2", AUTH_YES},
         {"system:node:n1", "system:nodes", "GET", "/api/v1/secrets", AUTH_NO},
-        {"system:node:n1", "system:nodes", "GET", "/api/v1/namespaces/d/secrets/s", AUTH_NO},
+        /* those that its pods name, one by one */
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/namespaces/d/secrets/s", AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/namespaces/d/secrets", AUTH_NO},
+        {"system:node:n1", "system:nodes", "PUT", "/api/v1/namespaces/d/secrets/s", AUTH_NO},
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/namespaces/d/configmaps/c", AUTH_IF_OWN},
+        {"system:node:n1", "system:nodes", "GET", "/api/v1/configmaps", AUTH_NO},
+        {"system:node:n1", "system:nodes", "DELETE", "/api/v1/namespaces/d/configmaps/c", AUTH_NO},
+        {"eve", "ferry:viewers", "GET", "/api/v1/namespaces/d/secrets/s", AUTH_NO},
         {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1", AUTH_IF_OWN},
         {"system:node:n1", "system:nodes", "PATCH", "/api/v1/nodes/n1/status", AUTH_IF_OWN},
         {"system:node:n1", "system:nodes", "PATCH", "/api/v1/namespaces/d/pods/p", AUTH_NO},
@@ -405,6 +412,47 @@ static void ownership(void **state)
     assert_false(auth_owns(&who, api_resource_of_kind(API_KIND_POD), NULL));
 }
 
+#define BOUND(node, phase, volumes)                                                                \
+    "{\"spec\":{\"nodeName\":\"" node "\",\"volumes\":[" volumes                                   \
+    "]},\"status\":{\"phase\":\"" phase "\"}}"
+
+static void what_pods_need(void **state)
+{
+    static const struct {
+        enum api_kind kind;
+        const char *pod;
+        bool needed;
+    } cases[] = {
+        {API_KIND_SECRET, BOUND("n1", "Pending", "{\"secret\":{\"secretName\":\"x\"}}"), true},
+        {API_KIND_SECRET,
+         BOUND("n1", "Running", "{\"emptyDir\":{}},{\"secret\":{\"secretName\":\"x\"}}"), true},
+        {API_KIND_SECRET, BOUND("n2", "Pending", "{\"secret\":{\"secretName\":\"x\"}}"), false},
+        {API_KIND_SECRET, BOUND("", "Pending", "{\"secret\":{\"secretName\":\"x\"}}"), false},
+        {API_KIND_SECRET, BOUND("n1", "Succeeded", "{\"secret\":{\"secretName\":\"x\"}}"), false},
+        {API_KIND_SECRET, BOUND("n1", "Failed", "{\"secret\":{\"secretName\":\"x\"}}"), false},
+        {API_KIND_SECRET, BOUND("n1", "Pending", "{\"secret\":{\"secretName\":\"xy\"}}"), false},
+        {API_KIND_SECRET, BOUND("n1", "Pending", "{\"configMap\":{\"name\":\"x\"}}"), false},
+        {API_KIND_SECRET, BOUND("n1", "Pending", "{\"name\":\"x\",\"emptyDir\":{}}"), false},
+        {API_KIND_SECRET, BOUND("n1", "Pending", ""), false},
+        {API_KIND_SECRET, "{}", false},
+        {API_KIND_CONFIG_MAP, BOUND("n1", "Pending", "{\"configMap\":{\"name\":\"x\"}}"), true},
+        {API_KIND_CONFIG_MAP, BOUND("n1", "Pending", "{\"secret\":{\"secretName\":\"x\"}}"), false},
+    };
+    struct auth_who who = {.role = AUTH_NODE, .node = "n1"};
+    struct auth_who nobody = {.role = AUTH_NODE};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(cases[i].pod, strlen(cases[i].pod), 0);
+        const struct api_resource *r = api_resource_of_kind(cases[i].kind);
+
+        if (auth_needs(&who, r, "x", yyjson_doc_get_root(doc)) != cases[i].needed) {
+            fail_msg("%s", cases[i].pod);
+        }
+        assert_false(auth_needs(&nobody, r, "x", yyjson_doc_get_root(doc)));
+    }
+}
+
 static void what_nodes_may_not_touch(void **state)
 {
     static const struct {
@@ -488,6 +536,7 @@ int main(void)
         cmocka_unit_test(identities),
         cmocka_unit_test(roles),
         cmocka_unit_test(ownership),
+        cmocka_unit_test(what_pods_need),
         cmocka_unit_test(what_nodes_may_not_touch),
         cmocka_unit_test(discovery_is_json),
         cmocka_unit_test(proxy_paths),

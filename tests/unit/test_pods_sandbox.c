@@ -25,11 +25,14 @@ static bool has_words(const struct sandbox_args *a, const char *one, const char 
 static void command_line(void **state)
 {
     const char *const args[] = {"--uid", "1"};
-    const struct sandbox_disks disks = {{{(char *)"/h/a", (char *)"root", .device = false},
-                                         {(char *)"/h/b", (char *)"iso", .readonly = true},
-                                         {(char *)"/h/c", (char *)"raw", .device = true},
-                                         {(char *)"/h/d", (char *)"huge", .hugepages = true}},
-                                        4};
+    const struct sandbox_disks disks = {
+        {{(char *)"/h/a", (char *)"root", .device = false},
+         {(char *)"/h/b", (char *)"iso", .readonly = true},
+         {(char *)"/h/c", (char *)"raw", .device = true},
+         {(char *)"/h/d", (char *)"huge", .hugepages = true},
+         {(char *)"/h/e", (char *)"seed", .readonly = true, .place = SANDBOX_AT_SECRET},
+         {(char *)"/h/f", (char *)"seed", .readonly = true, .place = SANDBOX_AT_CONFIG_MAP}},
+        6};
     struct sandbox_spec spec = {.dir = "/r/pods/u",
                                 .hostname = "p",
                                 .init_path = "/b/init",
@@ -59,6 +62,8 @@ static void command_line(void **state)
     assert_true(has_words(&a, "--ro-bind", "/h/b", "/run/kubevirt-private/vmi-disks/iso"));
     assert_true(has_words(&a, "--dev-bind", "/h/c", "/run/kubevirt-private/vmi-disks/raw"));
     assert_true(has_words(&a, "--bind", "/h/d", "/dev/hugepages"));
+    assert_true(has_words(&a, "--ro-bind", "/h/e", "/run/kubevirt-private/secret/seed"));
+    assert_true(has_words(&a, "--ro-bind", "/h/f", "/run/kubevirt-private/config-map/seed"));
     assert_true(has_words(&a, "--user", "61201:61202", "--"));
     assert_true(has_words(&a, "--unshare-pid", NULL, NULL));
     assert_true(has_words(&a, "--unshare-net", NULL, NULL));
