@@ -330,7 +330,8 @@ static void start(struct agent *a, struct entry *e, struct api_object *o,
                                     .args = cmd->args,
                                     .n_args = cmd->n,
                                     .disks = &disks,
-                                    .limits = &cmd->limits};
+                                    .limits = &cmd->limits,
+                                    .vhost_net = cmd->vhost_net};
     struct ferry_error err;
     pid_t bwrap = 0;
     int rc =

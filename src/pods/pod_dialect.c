@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "api/object.h"
 #include "base/str.h"
 
 /* yyjson's readers take non-const values. */
@@ -56,6 +57,20 @@ static int add_args(const yyjson_val *list, const char *where, struct pod_comman
     return 0;
 }
 
+/* Asked for as KubeVirt's device plugin has it. */
+static int read_vhost_net(const yyjson_val *c, bool *ret, struct ferry_error *err)
+{
+    const yyjson_val *v =
+        field(field(field(c, "resources"), "limits"), "devices.kubevirt.io/vhost-net");
+    int64_t n = 0;
+
+    if (v && api_quantity_val(v, 1, &n, err) < 0) {
+        return ferry_wrap(err, "spec.containers[0].resources.limits");
+    }
+    *ret = n > 0;
+    return 0;
+}
+
 static int read_container(const yyjson_val *spec, const yyjson_val *c, struct pod_command *ret,
                           struct ferry_error *err)
 {
@@ -86,10 +101,14 @@ static int read_container(const yyjson_val *spec, const yyjson_val *c, struct po
     if (rc == 0) {
         rc = cgroup_limits_read(c, &cmd.limits, err);
     }
+    if (rc == 0) {
+        rc = read_vhost_net(c, &cmd.vhost_net, err);
+    }
     if (rc < 0) {
         return rc;
     }
-    *ret = (struct pod_command){.n = cmd.n - 1, .volumes = cmd.volumes, .limits = cmd.limits};
+    *ret = (struct pod_command){
+        .n = cmd.n - 1, .volumes = cmd.volumes, .limits = cmd.limits, .vhost_net = cmd.vhost_net};
     memcpy(ret->args, cmd.args + 1, ret->n * sizeof(ret->args[0]));
     return 0;
 }

@@ -18,6 +18,7 @@ struct pod_command {
     size_t n;
     struct pod_volumes volumes;
     struct cgroup_limits limits;
+    bool vhost_net; /* limits: devices.kubevirt.io/vhost-net */
 };
 
 /* `spec` is the pod's spec. -FERRY_INVALID names what is not supported. */

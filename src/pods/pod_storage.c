@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -124,21 +125,21 @@ static int ready_directory(const struct sandbox_host *h, const struct pod_volume
 
 /* A node of the same device that only the pod's user can open. The sandbox keeps it: once that is
  * up, its name here goes (pod_storage_done). */
-static int ready_device(const struct sandbox_host *h, const char *uid, const struct pod_volume *v,
-                        const char *path, char **ret, struct ferry_error *err)
+static int ready_device(const struct sandbox_host *h, const char *uid, const char *name,
+                        const char *path, mode_t type, char **ret, struct ferry_error *err)
 {
-    ferry_cleanup_free char *copy = ferry_asprintf(DEVICES "/disk-%s-%s", uid, v->name);
+    ferry_cleanup_free char *copy = ferry_asprintf(DEVICES "/disk-%s-%s", uid, name);
     struct stat st;
 
-    if (stat(path, &st) < 0 || !S_ISBLK(st.st_mode)) {
-        return ferry_fail(err, FERRY_INVALID, "volume '%s': %s is not a block device of this node",
-                          v->name, path);
+    if (stat(path, &st) < 0 || (st.st_mode & S_IFMT) != type) {
+        return ferry_fail(err, FERRY_INVALID, "volume '%s': %s is not a %s device of this node",
+                          name, path, type == S_IFBLK ? "block" : "character");
     }
     int rc = ferry_mkdir_p(DEVICES, 0700, err);
     if (rc < 0) {
         return rc;
     }
-    if (mknod(copy, S_IFBLK | 0600, st.st_rdev) < 0 && errno != EEXIST) {
+    if (mknod(copy, type | 0600, st.st_rdev) < 0 && errno != EEXIST) {
         return ferry_fail_errno(err, errno, "making %s", copy);
     }
     rc = give(h, copy, 0600, err);
@@ -224,6 +225,7 @@ static int ready_one(struct kube_client *client, const struct sandbox_host *h, c
                    ? 0
                    : ferry_fail(err, FERRY_NOT_FOUND, "this node has no /dev/hugepages");
     case POD_VOLUME_HOST_PATH:
+    case POD_VOLUME_VFIO:
         named = ferry_strdup(v->source);
         break;
     case POD_VOLUME_CLAIM:
@@ -235,7 +237,8 @@ static int ready_one(struct kube_client *client, const struct sandbox_host *h, c
     }
     ferry_cleanup_free char *path = ferry_asprintf("%s%s", h->root ? h->root : "", named);
     if (v->device) {
-        return ready_device(h, uid, v, path, ret, err);
+        return ready_device(h, uid, v->name, path, v->kind == POD_VOLUME_VFIO ? S_IFCHR : S_IFBLK,
+                            ret, err);
     }
     rc = ready_directory(h, v, path, err);
     if (rc == 0) {
@@ -248,7 +251,28 @@ static enum sandbox_place place_of(enum pod_volume_kind kind)
 {
     return kind == POD_VOLUME_SECRET       ? SANDBOX_AT_SECRET
            : kind == POD_VOLUME_CONFIG_MAP ? SANDBOX_AT_CONFIG_MAP
+           : kind == POD_VOLUME_VFIO       ? SANDBOX_AT_VFIO
                                            : SANDBOX_AT_DISKS;
+}
+
+/* Beside its group everybody who uses one opens /dev/vfio/vfio. */
+static int ready_vfio(const struct sandbox_host *h, const char *uid, struct sandbox_disks *ret,
+                      struct ferry_error *err)
+{
+    ferry_cleanup_free char *path = ferry_asprintf("%s/dev/vfio/vfio", h->root ? h->root : "");
+    char *copy = NULL;
+
+    for (size_t i = 0; i < ret->n; i++) {
+        if (ret->list[i].place == SANDBOX_AT_VFIO) {
+            return 0;
+        }
+    }
+    int rc = ready_device(h, uid, "vfio", path, S_IFCHR, &copy, err);
+    if (rc == 0) {
+        ret->list[ret->n++] = (struct sandbox_disk){
+            .path = copy, .name = ferry_strdup("vfio"), .device = true, .place = SANDBOX_AT_VFIO};
+    }
+    return rc;
 }
 
 int pod_storage_ready(struct kube_client *client, const struct sandbox_host *host, const char *ns,
@@ -257,16 +281,19 @@ int pod_storage_ready(struct kube_client *client, const struct sandbox_host *hos
 {
     for (size_t i = 0; i < volumes->n; i++) {
         const struct pod_volume *v = &volumes->list[i];
-        struct sandbox_disk *d = &ret->list[ret->n];
+        bool vfio = v->kind == POD_VOLUME_VFIO;
         char *path = NULL;
-        int rc = ready_one(client, host, ns, pod_uid, v, &path, err);
+        int rc = vfio ? ready_vfio(host, pod_uid, ret, err) : 0;
 
+        rc = rc < 0 ? rc : ready_one(client, host, ns, pod_uid, v, &path, err);
         if (rc < 0) {
             free(path);
             return rc;
         }
+        struct sandbox_disk *d = &ret->list[ret->n];
         *d = (struct sandbox_disk){.path = path,
-                                   .name = ferry_strdup(v->name),
+                                   .name =
+                                       ferry_strdup(vfio ? strrchr(v->source, '/') + 1 : v->name),
                                    .device = v->device,
                                    .readonly = v->readonly,
                                    .hugepages = v->kind == POD_VOLUME_HUGEPAGES,

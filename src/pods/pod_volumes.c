@@ -8,6 +8,7 @@
 #include "pods/pod_files.h"
 
 #define PRIVATE "/var/run/kubevirt-private/"
+#define VFIO "/dev/vfio/"
 
 static yyjson_val *field(const yyjson_val *v, const char *name)
 {
@@ -32,6 +33,14 @@ static bool is_plain_path(const char *path)
     return path && *path == '/' && !strstr(path, "/../") && !ferry_str_ends(path, "/..");
 }
 
+/* "/dev/vfio/12" */
+static bool is_vfio_group(const char *path)
+{
+    size_t dir = strlen(VFIO), n = path && ferry_str_starts(path, VFIO) ? strlen(path + dir) : 0;
+
+    return n >= 1 && n <= 9 && strspn(path + dir, "0123456789") == n;
+}
+
 static int read_host_path(const yyjson_val *v, struct pod_volume *ret, struct ferry_error *err)
 {
     static const char *const types[] = {"", "Directory", "DirectoryOrCreate", "BlockDevice"};
@@ -44,6 +53,10 @@ static int read_host_path(const yyjson_val *v, struct pod_volume *ret, struct fe
     ret->kind = POD_VOLUME_HOST_PATH;
     ret->source = api_json_str(v, "/path");
     ret->create = ferry_streq(type, "DirectoryOrCreate");
+    if (ferry_streq(type, "CharDevice") && is_vfio_group(ret->source)) {
+        ret->kind = POD_VOLUME_VFIO;
+        return 0;
+    }
     if (!is_plain_path(ret->source)) {
         return ferry_fail(err, FERRY_INVALID,
                           "volume '%s': hostPath.path: must be absolute, without '..'", ret->name);
@@ -123,6 +136,8 @@ static char *place_of(const struct pod_volume *v)
         return ferry_asprintf(PRIVATE "config-map/%s", v->name);
     case POD_VOLUME_SECRET:
         return ferry_asprintf(PRIVATE "secret/%s", v->name);
+    case POD_VOLUME_VFIO:
+        return ferry_strdup(v->source);
     case POD_VOLUME_EMPTY:
     case POD_VOLUME_HOST_PATH:
     case POD_VOLUME_CLAIM:
@@ -165,6 +180,7 @@ static int read_mount(const yyjson_val *spec, const yyjson_val *mount, bool devi
     if (ret->n == POD_VOLUMES_MAX) {
         return ferry_fail(err, FERRY_INVALID, "%s: more than %d", where, POD_VOLUMES_MAX);
     }
+    volume.device = volume.device || volume.kind == POD_VOLUME_VFIO;
     ret->list[ret->n++] = volume;
     return 0;
 }

@@ -2,7 +2,8 @@
  *
  * A launcher pod mounts the disks of its guest, each as directory or block device
  * /var/run/kubevirt-private/vmi-disks/NAME, ConfigMaps and Secrets as directories config-map/NAME
- * and secret/NAME beside that, and perhaps huge pages; anything else is refused by name. */
+ * and secret/NAME beside that, VFIO groups at /dev/vfio/GROUP, and perhaps huge pages; anything
+ * else is refused by name. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,6 +21,7 @@ enum pod_volume_kind {
     POD_VOLUME_HUGEPAGES,
     POD_VOLUME_CONFIG_MAP, /* `source` names it, in the pod's namespace */
     POD_VOLUME_SECRET,
+    POD_VOLUME_VFIO, /* `source` is /dev/vfio/GROUP: a group of the host's devices */
 };
 
 struct pod_volume {

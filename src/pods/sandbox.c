@@ -445,6 +445,8 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .guest_dir = h->guest_dir,
         .uffd_path = open_device("/dev/userfaultfd", DEVICE_DIR "/userfaultfd"),
         .tun_path = open_device("/dev/net/tun", DEVICE_DIR "/tun"),
+        .vhost_net_path =
+            pod->vhost_net ? open_device("/dev/vhost-net", DEVICE_DIR "/vhost-net") : NULL,
         .kvm_path = kvm_usable() ? open_device("/dev/kvm", DEVICE_DIR "/kvm") : NULL,
         .uid = h->vm_uid,
         .gid = h->vm_gid,

@@ -37,6 +37,7 @@ struct sandbox_pod {
     size_t n_args;
     const struct sandbox_disks *disks;
     const struct cgroup_limits *limits;
+    bool vhost_net; /* it asks for /dev/vhost-net */
 };
 
 enum sandbox_state {

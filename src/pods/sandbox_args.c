@@ -76,6 +76,9 @@ static void add_system(struct sandbox_args *a, const struct sandbox_spec *s)
     if (s->tun_path) {
         ADD(a, "--perms", "0755", "--dir", "/dev/net", "--dev-bind", s->tun_path, "/dev/net/tun");
     }
+    if (s->vhost_net_path) {
+        ADD(a, "--dev-bind", s->vhost_net_path, "/dev/vhost-net");
+    }
     if (s->kvm_path) {
         ADD(a, "--dev-bind", s->kvm_path, "/dev/kvm");
     }
@@ -98,11 +101,19 @@ static void add_disks(struct sandbox_args *a, const struct sandbox_disks *disks)
         [SANDBOX_AT_DISKS] = "/run/kubevirt-private/vmi-disks",
         [SANDBOX_AT_CONFIG_MAP] = "/run/kubevirt-private/config-map",
         [SANDBOX_AT_SECRET] = "/run/kubevirt-private/secret",
+        [SANDBOX_AT_VFIO] = "/dev/vfio",
     };
+    bool vfio = false;
 
     ADD(a, "--perms", "0755", "--dir", "/run/kubevirt-private");
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+    for (size_t i = 0; i < SANDBOX_AT_VFIO; i++) {
         ADD(a, "--perms", "0755", "--dir", places[i]);
+    }
+    for (size_t i = 0; disks && i < disks->n; i++) {
+        vfio = vfio || disks->list[i].place == SANDBOX_AT_VFIO;
+    }
+    if (vfio) {
+        ADD(a, "--perms", "0755", "--dir", places[SANDBOX_AT_VFIO]);
     }
     for (size_t i = 0; disks && i < disks->n; i++) {
         const struct sandbox_disk *d = &disks->list[i];

@@ -15,8 +15,13 @@
 enum { SANDBOX_FD_CONTROL = 3, SANDBOX_FD_EXIT = 4, SANDBOX_FD_INFO = 5 };
 
 /* A volume of the pod, at /var/run/kubevirt-private/PLACE/NAME. */
-enum sandbox_place { SANDBOX_AT_DISKS, SANDBOX_AT_CONFIG_MAP, SANDBOX_AT_SECRET };
-enum { SANDBOX_DISKS_MAX = 16 };
+enum sandbox_place {
+    SANDBOX_AT_DISKS,
+    SANDBOX_AT_CONFIG_MAP,
+    SANDBOX_AT_SECRET,
+    SANDBOX_AT_VFIO /* not there: /dev/vfio/NAME */
+};
+enum { SANDBOX_DISKS_MAX = 17 };
 struct sandbox_disk {
     char *path, *name; /* on the host; in the pod */
     bool device, readonly;
@@ -33,11 +38,12 @@ struct sandbox_spec {
     const char *hostname;  /* the pod's name; cut to what the kernel takes */
     const char *init_path; /* programs on the host */
     const char *launcher_path;
-    const char *guest_dir; /* or NULL */
-    const char *uffd_path; /* device node for userfaultfd, or NULL */
-    const char *tun_path;  /* device node for taps, or NULL: none in the sandbox */
-    const char *kvm_path;  /* device node for KVM, or NULL: none in the sandbox */
-    uid_t uid;             /* who runs in the sandbox */
+    const char *guest_dir;      /* or NULL */
+    const char *uffd_path;      /* device node for userfaultfd, or NULL */
+    const char *tun_path;       /* device node for taps, or NULL: none in the sandbox */
+    const char *vhost_net_path; /* device node for vhost-net, or NULL: none in the sandbox */
+    const char *kvm_path;       /* device node for KVM, or NULL: none in the sandbox */
+    uid_t uid;                  /* who runs in the sandbox */
     gid_t gid;
     const char *const *args; /* the launcher's arguments */
     size_t n_args;

@@ -73,11 +73,12 @@ class Host:
 
     # -- pods --------------------------------------------------------------------------------
 
-    def create(self, name, *words, grace=30, mounts=(), files=(), resources=None, **spec):
+    def create(self, name, *words, grace=30, mounts=(), files=(), devices=(), resources=None, **spec):
         container = {"name": "compute", "image": "x", "command": ["ferry-launcher", "--name", name, *words],
                      "resources": resources or {},
                      "volumeMounts": [{"name": m, "mountPath": "/var/run/kubevirt-private/vmi-disks/" + m} for m in mounts] +
-                     [{"name": m.split("/")[1], "mountPath": "/var/run/kubevirt-private/" + m} for m in files]}
+                     [{"name": m.split("/")[1], "mountPath": "/var/run/kubevirt-private/" + m} for m in files] +
+                     [{"name": m.split("/")[-1], "mountPath": m} for m in devices]}
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
                "spec": {"nodeName": NODE, "restartPolicy": "Never", "terminationGracePeriodSeconds": grace,
                         "containers": [container], **spec}}

@@ -41,6 +41,8 @@ seen = {
     sorted(name for _, name in socket.if_nameindex()),
     "env": {k: v for k, v in os.environ.items() if k != "LC_CTYPE"},
     "dev": sorted(os.listdir("/dev")),
+    "vfio": {n: [os.stat(f"/dev/vfio/{n}").st_rdev, os.access(f"/dev/vfio/{n}", os.R_OK | os.W_OK)] for n in os.listdir("/dev/vfio")}
+    if os.path.isdir("/dev/vfio") else None,
     "processes": sorted(int(p) for p in os.listdir("/proc") if p.isdigit()),
     "descriptors": sorted(int(f) for f in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{f}")),
     "writable": [d for d in ("/", "/etc", "/usr", "/run", "/var", "/tmp", "/run/ferry/bin", "/var/run/ferry-guest",

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import time
 
@@ -143,6 +144,35 @@ def shows_config_maps_and_secrets(host):
     host.delete("seeded")
     host.wait_gone("seeded", uid)
     assert not os.path.exists(host.dir(uid)) and read("secrets/seed") == 403
+
+
+def gives_devices(host):
+    """VFIO groups that are asked for, as devices that the pod's user can open; nothing of it else. The nodes are stand-ins of
+    the same kind; vhost-net is given where the host has it."""
+    vfio, null = os.path.join(host.root, "dev/vfio"), os.stat("/dev/null").st_rdev
+    os.makedirs(vfio)
+    for name in ("vfio", "12", "13"):
+        os.mknod(f"{vfio}/{name}", stat.S_IFCHR | 0o600, null)
+    asked = {"limits": {"devices.kubevirt.io/vhost-net": "1"}}
+    uid = host.create_and_wait("devices", devices=("/dev/vfio/12",), resources=asked, volumes=[
+        {"name": "12", "hostPath": {"path": "/dev/vfio/12", "type": "CharDevice"}}])
+    seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
+    assert seen["vfio"] == {"vfio": [null, True], "12": [null, True]}, seen["vfio"]
+    assert ("vhost-net" in seen["dev"]) == os.path.exists("/dev/vhost-net"), seen["dev"]
+    assert not [n for n in os.listdir("/dev/ferry") if uid in n]
+    host.delete("devices")
+    host.wait_gone("devices", uid)
+    uid = host.create_and_wait("plain")
+    seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
+    assert seen["vfio"] is None and "vhost-net" not in seen["dev"], seen["dev"]
+    host.delete("plain")
+    host.wait_gone("plain", uid)
+    uid = host.create("none", devices=("/dev/vfio/99",), volumes=[
+        {"name": "99", "hostPath": {"path": "/dev/vfio/99", "type": "CharDevice"}}])
+    wait_for("the missing group to be told", lambda: any(
+        e["reason"] == "FailedMount" and "/dev/vfio/99 is not a character device" in e["message"] for e in host.api.list("events")), 60)
+    host.delete("none")
+    host.wait_gone("none", uid)
 
 
 def survives_its_launcher(host, uid):
@@ -350,6 +380,7 @@ def story(host):
     uid = runs_and_is_told(host)
     mounts_volumes(host)
     shows_config_maps_and_secrets(host)
+    gives_devices(host)
     survives_its_launcher(host, uid)
     is_ready_while_its_launcher_answers(host, uid)
     survives_the_agent(host, uid)

@@ -534,6 +534,16 @@ static void volumes(void **state)
         {VOLUME("\"emptyDir\":{}"),
          "\"volumeMounts\":[{\"name\":\"d\",\"subPath\":\"x\",\"mountPath\":\"" DISK "\"}]", -1,
          NULL, "subPath", .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/dev/vfio/12\",\"type\":\"CharDevice\"}"),
+         AT("/dev/vfio/12"), POD_VOLUME_VFIO, "/dev/vfio/12", NULL, .device = true},
+        {VOLUME("\"hostPath\":{\"path\":\"/dev/vfio/12\",\"type\":\"CharDevice\"}"),
+         AT("/dev/vfio/13"), -1, NULL, "can only be at /dev/vfio/12", .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/dev/vfio/vfio\",\"type\":\"CharDevice\"}"),
+         AT("/dev/vfio/vfio"), -1, NULL, "'CharDevice'", .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/dev/mem\",\"type\":\"CharDevice\"}"), AT("/dev/mem"), -1,
+         NULL, "'CharDevice'", .create = false},
+        {VOLUME("\"hostPath\":{\"path\":\"/dev/vfio/../mem\",\"type\":\"CharDevice\"}"),
+         AT("/dev/mem"), -1, NULL, "absolute", .create = false},
         {"{\"name\":\"../d\",\"emptyDir\":{}}",
          "\"volumeMounts\":[{\"name\":\"../d\",\"mountPath\":"
          "\"/var/run/kubevirt-private/vmi-disks/../d\"}]",
@@ -586,6 +596,32 @@ static void volumes(void **state)
     }
 }
 
+static void vhost_net(void **state)
+{
+    static const struct {
+        const char *limits;
+        bool asked;
+    } cases[] = {
+        {"{}", false},
+        {"{\"devices.kubevirt.io/vhost-net\":\"1\"}", true},
+        {"{\"devices.kubevirt.io/vhost-net\":\"0\"}", false},
+        {"{\"devices.kubevirt.io/kvm\":\"1\"}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *spec = ferry_asprintf(
+            "{\"containers\":[{\"name\":\"compute\"," LAUNCHER ",\"resources\":{\"limits\":%s}}]}",
+            cases[i].limits);
+        yyjson_doc *doc = yyjson_read(spec, strlen(spec), 0);
+        struct pod_command cmd = {0};
+
+        assert_int_equal(pod_dialect_read(yyjson_doc_get_root(doc), &cmd, NULL), 0);
+        assert_int_equal(cmd.vhost_net, cases[i].asked);
+        yyjson_doc_free(doc);
+    }
+}
+
 static void too_many_volumes(void **state)
 {
     (void)state;
@@ -622,6 +658,7 @@ int main(void)
         cmocka_unit_test(status_of_a_running_pod),
         cmocka_unit_test(status_of_a_waiting_pod),
         cmocka_unit_test(volumes),
+        cmocka_unit_test(vhost_net),
         cmocka_unit_test(too_many_volumes),
     };
 

@@ -236,9 +236,41 @@ static void another_of_the_same_pid(void **state)
     ferry_remove_tree(dir, NULL);
 }
 
+/* Each device that is given, and none that is not. */
+static void devices_asked_for(void **state)
+{
+    const struct sandbox_disks disks = {
+        {{(char *)"/d/v", (char *)"vfio", .device = true, .place = SANDBOX_AT_VFIO},
+         {(char *)"/d/g", (char *)"12", .device = true, .place = SANDBOX_AT_VFIO}},
+        2};
+    static const struct {
+        const char *vhost_net;
+        bool vfio;
+    } cases[] = {{NULL, false}, {"/d/vhost", false}, {NULL, true}, {"/d/vhost", true}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct sandbox_spec spec = {.dir = "/r",
+                                          .hostname = "p",
+                                          .init_path = "/b/init",
+                                          .launcher_path = "/b/launcher",
+                                          .vhost_net_path = cases[i].vhost_net,
+                                          .disks = cases[i].vfio ? &disks : NULL};
+        sandbox_args_cleanup struct sandbox_args a;
+
+        sandbox_args(&spec, &a);
+        assert_int_equal(has_words(&a, "--dev-bind", "/d/vhost", "/dev/vhost-net"),
+                         cases[i].vhost_net != NULL);
+        assert_int_equal(has_words(&a, "--dir", "/dev/vfio", NULL), cases[i].vfio);
+        assert_int_equal(has_words(&a, "--dev-bind", "/d/v", "/dev/vfio/vfio"), cases[i].vfio);
+        assert_int_equal(has_words(&a, "--dev-bind", "/d/g", "/dev/vfio/12"), cases[i].vfio);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(devices_asked_for),
         cmocka_unit_test(command_line),
         cmocka_unit_test(shut),
         cmocka_unit_test(as_root),
