@@ -140,10 +140,10 @@ class EarlyMove(EdgeMove):
         os.kill(self.launcher, signal.SIGSTOP)
 
 
-def break_it(lab, guest, source, kind=EdgeMove, options=None):
+def break_it(lab, guest, source, kind=EdgeMove, options=None, link=LINK):
     """A move whose streams are dead: (source, target, move, watches of both)."""
     target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
-    lab.nodes[0].shape(LINK)
+    lab.nodes[0].shape(link)
     m = kind(lab, guest, source, target, POST_COPY | (options or {}))
     watches = [labs.Watch(pod) for pod in (source, target)]
     assert m.between.cut.wait(120), "post-copy never began"
@@ -195,7 +195,8 @@ def test_qemu_does_not_decide(bin_dir):
     longer than its small buffer is deep."""
     with labs.lab(bin_dir) as lab:
         lab.guest = linuxguest.need()
-        source, target, m, watches = break_it(lab, *linuxguest.start(lab), kind=EarlyMove, options={"completionTimeoutPerGiBS": 10})
+        source, target, m, watches = break_it(lab, *linuxguest.start(lab), kind=EarlyMove, link=LINK // 4,
+                                               options={"completionTimeoutPerGiBS": 10})  # its first round takes twice as long
         try:
             labs.wait_for("QEMU's word", lambda: watches[0].states[-1:] in (["device"], ["failed"]), 60)
             ran = labs.wait_some(watches[0].running, 3)
