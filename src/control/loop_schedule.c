@@ -96,6 +96,8 @@ void loop_schedule_wake(struct loop_schedule *l)
 void loop_schedule_pod_seen(struct loop_schedule *l, const struct api_object *old,
                             const struct api_object *now)
 {
+    const struct api_object *last = now ? now : old;
+
     pthread_mutex_lock(&l->lock);
     if (old && (!now || !ferry_streq(old->meta->uid, now->meta->uid))) {
         schedule_index_drop_pod(l->index, old->meta->uid);
@@ -103,8 +105,8 @@ void loop_schedule_pod_seen(struct loop_schedule *l, const struct api_object *ol
     if (now) {
         schedule_index_put_pod(l->index, now);
     }
-    if (!now || !ferry_str_empty(now->u.pod.node_name) || pod_is_down(&now->u.pod)) {
-        note_refused_locked(l, (now ? now : old)->meta, false);
+    if (last && (!now || !ferry_str_empty(now->u.pod.node_name) || pod_is_down(&now->u.pod))) {
+        note_refused_locked(l, last->meta, false);
     }
     pthread_mutex_unlock(&l->lock);
 }

@@ -49,7 +49,7 @@ TABLE = [
     ("node", "create patch", "events", True),
     ("node", "patch", "leases.coordination.k8s.io a -n kube-node-lease", True),
     ("node", "patch", "leases.coordination.k8s.io b -n kube-node-lease", False),
-    ("node", "create patch delete", "leases.coordination.k8s.io a -n kube-system", False),
+    ("node", "patch delete", "leases.coordination.k8s.io a -n kube-system", False),
     ("node", "patch", "nodes a", True),
     ("node", "delete", "pods", True),
     ("node", "patch", "pods", False),
