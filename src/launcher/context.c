@@ -40,9 +40,12 @@ int context_domain(const struct context *c, const struct api_vmi *vmi, char **re
                    struct ferry_error *err)
 {
     ferry_cleanup_free char *kernel = NULL;
-    int rc = domain_xml(vmi, &c->domain, ret_xml, err);
+    struct disks disks;
+    struct disks_sizes sizes;
+    int rc = disk_image_find(vmi, c->domain.disk_dir, &disks, err);
 
-    if (rc < 0 || (rc = domain_xml_kernel(vmi, &c->domain, &kernel, err)) < 0) {
+    if (rc < 0 || (rc = domain_xml(vmi, &disks, &c->domain, ret_xml, err)) < 0 ||
+        (rc = domain_xml_kernel(vmi, &c->domain, &kernel, err)) < 0) {
         return rc;
     }
     for (size_t i = 0; i < domain_devices_taps(&vmi->machine); i++) {
@@ -55,10 +58,7 @@ int context_domain(const struct context *c, const struct api_vmi *vmi, char **re
                               tap);
         }
     }
-    struct disks disks;
-    struct disks_sizes sizes;
-    if (disks_decode(vmi, &disks, err) < 0 ||
-        disk_image_sizes(&disks, c->domain.disk_dir, false, &sizes, err) < 0) {
+    if (disk_image_sizes(&disks, c->domain.disk_dir, false, &sizes, err) < 0) {
         return -(int)FERRY_INVALID;
     }
     if (kernel && access(kernel, R_OK) < 0) {

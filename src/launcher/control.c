@@ -172,7 +172,9 @@ static void post_disks(struct control *c, struct http_exchange *x, const char *u
     int rc = read_body(x, true, &b, &err);
 
     (void)uid;
-    if (rc < 0 || (rc = disks_decode(&b.vmi->u.vmi, &disks, &err)) < 0 ||
+    if (rc < 0 ||
+        (rc = disk_image_find(&b.vmi->u.vmi, c->parts.context->domain.disk_dir, &disks, &err)) <
+            0 ||
         (rc = disk_image_sizes(&disks, c->parts.context->domain.disk_dir, true, &sizes, &err)) <
             0) {
         http_answer_error(x, 0, &err);
@@ -197,7 +199,7 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
         migrate_socket_path(ctx->migration_dir, ctx->uid, MIGRATE_CHANNEL_DISKS);
     struct disks disks;
     struct disks_sizes sizes;
-    int rc = disks_decode(vmi, &disks, err);
+    int rc = disk_image_find(vmi, ctx->domain.disk_dir, &disks, err);
 
     if (rc < 0 || (rc = disk_image_sizes(&disks, ctx->domain.disk_dir, true, &sizes, err)) < 0) {
         return rc;

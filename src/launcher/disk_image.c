@@ -37,6 +37,32 @@ static int qcow2_size(int fd, const char *path, int64_t *ret, struct ferry_error
     return 0;
 }
 
+/* Nothing there can only become a directory. */
+static void look(const char *dir, struct disk *d)
+{
+    ferry_cleanup_free char *path = ferry_asprintf("%s/%s", dir, d->name);
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+    bool block = there && S_ISBLK(st.st_mode);
+
+    if (d->block != d->block_there) {
+        d->block = block;
+    } else if (there) {
+        d->block = d->block_there = block;
+    }
+}
+
+int disk_image_find(const struct api_vmi *vmi, const char *dir, struct disks *ret,
+                    struct ferry_error *err)
+{
+    int rc = disks_decode(vmi, ret, err);
+
+    for (size_t i = 0; rc == 0 && i < ret->n; i++) {
+        look(dir, &ret->list[i]);
+    }
+    return rc;
+}
+
 int disk_image_size(const char *path, const char *format, int64_t *ret, struct ferry_error *err)
 {
     ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

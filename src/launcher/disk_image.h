@@ -3,6 +3,11 @@
 
 #include "launcher/disks.h"
 
+/* The disks of a VMI as they are in this pod, whose volumes are below `dir`. What is there says
+ * which of its two modes an exchanged volume has here: a pod keeps its volumes, the status of its
+ * VMI changes before, with and after a move. */
+int disk_image_find(const struct api_vmi *vmi, const char *dir, struct disks *ret,
+                    struct ferry_error *err);
 /* Size of the image as the guest sees it. NOT_FOUND when there is none; INVALID when it is not what
  * `format` says. */
 int disk_image_size(const char *path, const char *format, int64_t *ret, struct ferry_error *err);

@@ -84,20 +84,28 @@ static int choose(const char *word, const char *const *words, int n)
     return word ? -1 : 0;
 }
 
-/* A volume that is exchanged for another has the same mode on both sides. */
-static bool is_block(const struct api_vmi *vmi, const char *name)
+/* A volume that is exchanged for another may have another mode there, if both are known. */
+static void decode_modes(const struct api_vmi *vmi, bool claim, struct disk *d)
 {
+    const char *here = NULL, *there = NULL;
+
+    for (size_t i = 0; claim && i < vmi->n_volumes; i++) {
+        if (ferry_streq(vmi->volumes[i].name, d->name)) {
+            here = there = vmi->volumes[i].claim.volume_mode;
+            break;
+        }
+    }
     for (size_t i = 0; i < vmi->n_migrated_volumes; i++) {
-        if (ferry_streq(vmi->migrated_volumes[i].volume, name)) {
-            return ferry_streq(vmi->migrated_volumes[i].source.volume_mode, "Block");
+        const struct api_migrated_volume *m = &vmi->migrated_volumes[i];
+
+        if (ferry_streq(m->volume, d->name)) {
+            here = m->source.volume_mode;
+            there = here && m->destination.volume_mode ? m->destination.volume_mode : here;
+            break;
         }
     }
-    for (size_t i = 0; i < vmi->n_volumes; i++) {
-        if (ferry_streq(vmi->volumes[i].name, name)) {
-            return ferry_streq(vmi->volumes[i].claim.volume_mode, "Block");
-        }
-    }
-    return false;
+    d->block = ferry_streq(here, "Block");
+    d->block_there = ferry_streq(there, "Block");
 }
 
 static int decode_volume(const struct api_vmi *vmi, struct disk *d, struct ferry_error *err)
@@ -118,8 +126,14 @@ static int decode_volume(const struct api_vmi *vmi, struct disk *d, struct ferry
                           d->name);
     }
     bool shared = claim || (host && yyjson_is_true(at(volume, "/hostDisk/shared")));
-    d->block = claim && is_block(vmi, d->name);
+    decode_modes(vmi, claim, d);
     d->copied = !d->cdrom && (migrated || (!shared && !d->readonly));
+    /* How much of a device such an image fills is not known before it is full. */
+    if (d->block != d->block_there && ferry_streq(d->format, "qcow2")) {
+        return fail_disk(err, d->name,
+                         "a qcow2 image cannot go from a file system to a block device or back; a "
+                         "raw one can");
+    }
     return 0;
 }
 
@@ -204,6 +218,21 @@ char *disks_image_path(const char *dir, const char *name)
     return ferry_asprintf("%s/%s/disk.img", dir, name);
 }
 
+int disks_check_arrival(const struct disks *disks, struct ferry_error *err)
+{
+    for (size_t i = 0; i < disks->n; i++) {
+        const struct disk *d = &disks->list[i];
+
+        if (d->block != d->block_there) {
+            return ferry_fail(err, FERRY_INVALID,
+                              "spec.volumes[%s]: its destination is a %s, and this pod has %s",
+                              d->name, d->block_there ? "block device" : "file system",
+                              d->block_there ? "none" : "a block device");
+        }
+    }
+    return 0;
+}
+
 const struct disks_size *disks_size_of(const struct disks_sizes *sizes, const char *name)
 {
     for (size_t i = 0; i < sizes->n; i++) {
@@ -214,8 +243,23 @@ const struct disks_size *disks_size_of(const struct disks_sizes *sizes, const ch
     return NULL;
 }
 
-/* ---- slices ------------------------------------------------------------------------------------
+/* ---- the domain at the destination -------------------------------------------------------------
  */
+
+static void set_source(xmlNodePtr disk, const struct disk *d, const char *dir)
+{
+    xmlNodePtr source = xml_read_child(disk, "source");
+    struct disk there = *d;
+
+    there.block = d->block_there;
+    ferry_cleanup_free char *path = disks_path(dir, &there);
+    if (!source) {
+        return;
+    }
+    xmlSetProp(disk, BAD_CAST "type", BAD_CAST(there.block ? "block" : "file"));
+    xmlUnsetProp(source, BAD_CAST(there.block ? "file" : "dev"));
+    xmlSetProp(source, BAD_CAST(there.block ? "dev" : "file"), BAD_CAST path);
+}
 
 static void add_slice(xmlNodePtr disk, int64_t bytes)
 {
@@ -233,8 +277,8 @@ static void add_slice(xmlNodePtr disk, int64_t bytes)
     xmlNewProp(slice, BAD_CAST "size", BAD_CAST text);
 }
 
-int disks_add_slices(const char *xml, const char *const *devs, const int64_t *bytes, size_t n,
-                     char **ret, struct ferry_error *err)
+int disks_edit_xml(const char *xml, const char *dir, const struct disks_edit *edits, size_t n,
+                   char **ret, struct ferry_error *err)
 {
     xml_cleanup_doc xmlDocPtr doc = xml_read(xml);
     xmlNodePtr devices = doc ? xml_read_child(xmlDocGetRootElement(doc), "devices") : NULL;
@@ -249,8 +293,16 @@ int disks_add_slices(const char *xml, const char *const *devs, const int64_t *by
         xmlChar *dev = target ? xmlGetProp(target, BAD_CAST "dev") : NULL;
 
         for (size_t i = 0; dev && i < n; i++) {
-            if (ferry_streq((const char *)dev, devs[i])) {
-                add_slice(d, bytes[i]);
+            const struct disk *disk = edits[i].disk;
+
+            if (!ferry_streq((const char *)dev, disk->dev)) {
+                continue;
+            }
+            if (disk->block != disk->block_there) {
+                set_source(d, disk, dir);
+            }
+            if (edits[i].slice_bytes) {
+                add_slice(d, edits[i].slice_bytes);
             }
         }
         xmlFree(dev);

@@ -8,7 +8,9 @@
  *
  * Copied are host disks that are not shared, empty disks, and every volume that
  * status.migratedVolumes names; claims are taken for shared otherwise. Read-only ones are not
- * copied unless they are named there; CD-ROMs never. */
+ * copied unless they are named there; CD-ROMs never.
+ *
+ * A volume that is named there may be a file system on one side and a block device on the other. */
 #pragma once
 
 #include "api/kinds.h"
@@ -23,7 +25,8 @@ struct disk {
     const char *io;                   /* static; NULL = QEMU's choice */
     int64_t boot_order;               /* 0 = none */
     bool cdrom, readonly, copied;
-    bool block; /* the volume is a device, not a directory with an image */
+    bool block;       /* the volume is a device, not a directory with an image */
+    bool block_there; /* so it is where a move brings it */
 };
 
 struct disks {
@@ -31,7 +34,12 @@ struct disks {
     size_t n;
 };
 
+/* As the VMI's status has it: `block` is the mode that an exchanged volume had first. The pod of a
+ * disk knows better (disk_image_find()). */
 int disks_decode(const struct api_vmi *vmi, struct disks *ret, struct ferry_error *err);
+/* INVALID unless the volumes of this pod have the modes that they are to have at the destination.
+ */
+int disks_check_arrival(const struct disks *disks, struct ferry_error *err);
 /* Path of the disk's image or device; owned by the caller. */
 char *disks_path(const char *dir, const struct disk *d);
 /* Path of the image of volume `name`; owned by the caller. */
@@ -48,8 +56,12 @@ struct disks_sizes {
 };
 const struct disks_size *disks_size_of(const struct disks_sizes *sizes, const char *name);
 
-/* Adds to each of the named disks of a domain XML the statement that only the first `bytes` of its
- * image are used, unless it is there: so an image may be larger at the destination. `devs` are
- * target devices. `*ret` is owned by the caller. */
-int disks_add_slices(const char *xml, const char *const *devs, const int64_t *bytes, size_t n,
-                     char **ret, struct ferry_error *err);
+/* What differs at the destination. */
+struct disks_edit {
+    const struct disk *disk;
+    int64_t slice_bytes; /* only so much of the image is used, so it may be larger; 0 = all */
+};
+/* Changes these disks of a domain XML to what they are at the destination: a file or a device below
+ * `dir`, and a slice unless there is one. `*ret` is owned by the caller. */
+int disks_edit_xml(const char *xml, const char *dir, const struct disks_edit *edits, size_t n,
+                   char **ret, struct ferry_error *err);

@@ -502,19 +502,17 @@ char *domain_xml_name(const char *namespace_, const char *name)
     return ferry_asprintf("%s_%s", namespace_, name);
 }
 
-int domain_xml(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret_xml,
-               struct ferry_error *err)
+int domain_xml(const struct api_vmi *vmi, const struct disks *disks,
+               const struct domain_xml_options *opt, char **ret_xml, struct ferry_error *err)
 {
-    struct disks disks;
-
-    if (check_refused(vmi->spec, err) < 0 || disks_decode(vmi, &disks, err) < 0) {
+    if (check_refused(vmi->spec, err) < 0) {
         return -(int)FERRY_INVALID;
     }
     struct xml_write x;
     int rc = xml_write_init(&x, err);
 
     if (rc == 0) {
-        rc = write_domain(&x, vmi, &disks, opt, err);
+        rc = write_domain(&x, vmi, disks, opt, err);
     }
     return xml_write_finish(&x, rc, ret_xml, err);
 }

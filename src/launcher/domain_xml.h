@@ -1,14 +1,15 @@
 /* A VMI object to libvirt's domain XML. Pure: values in, text out.
  *
- * The same VMI gives the same text on every node, so source and target agree on the machine without
- * asking each other. Parts of the object that change what the guest sees and that Ferry does not
- * support are refused by name; nothing is dropped silently. */
+ * The same VMI and disks give the same text on every node, so source and target agree on the
+ * machine without asking each other. Parts of the object that change what the guest sees and that
+ * Ferry does not support are refused by name; nothing is dropped silently. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "api/kinds.h"
 #include "base/error.h"
+#include "launcher/disks.h"
 
 /* The machine of a VMI that names none. */
 #define DOMAIN_XML_MACHINE "pc-i440fx-10.0"
@@ -26,9 +27,9 @@ struct domain_xml_options {
     const char *qmp_kept_path; /* and for the connection that is kept (kept.h) */
 };
 
-/* `*ret_xml` is owned by the caller. */
-int domain_xml(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret_xml,
-               struct ferry_error *err);
+/* `disks`: those of the VMI. `*ret_xml` is owned by the caller. */
+int domain_xml(const struct api_vmi *vmi, const struct disks *disks,
+               const struct domain_xml_options *opt, char **ret_xml, struct ferry_error *err);
 
 /* Path of the guest's kernel; NULL when it boots otherwise. Owned by the caller. */
 int domain_xml_kernel(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret,

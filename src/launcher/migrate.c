@@ -523,7 +523,7 @@ int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
     int64_t disk_bytes;
     int rc = context_check_vmi(m->c, vmi, err);
 
-    if (rc < 0 || (rc = disks_decode(vmi, &disks, err)) < 0 ||
+    if (rc < 0 || (rc = disk_image_find(vmi, m->c->domain.disk_dir, &disks, err)) < 0 ||
         (rc = disk_image_copied_bytes(&disks, m->c->domain.disk_dir, &disk_bytes, err)) < 0) {
         return rc;
     }

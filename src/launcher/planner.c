@@ -112,7 +112,7 @@ int planner_run(const struct context *c, const struct migrate_options *options,
                           "options.pathBytesPerS: what the path carries must be known for a plan");
     }
     int rc = check(c, &v, err);
-    if (rc < 0 || (vmi && (rc = disks_decode(vmi, &disks, err)) < 0) ||
+    if (rc < 0 || (vmi && (rc = disk_image_find(vmi, c->domain.disk_dir, &disks, err)) < 0) ||
         (rc = disk_image_copied_bytes(&disks, c->domain.disk_dir, &in.disk_bytes, err)) < 0 ||
         (rc = measure(c, &in, err)) < 0) {
         return rc;

@@ -9,21 +9,25 @@
 #include "launcher/migrate_call.h"
 
 /* Compares the images on both sides before a byte is copied. Larger ones at the destination are
- * used in part: `*ret_xml` gets the domain XML that says so, or NULL. */
+ * used in part, and a file may become a device or the other way round: `*ret_xml` gets the domain
+ * XML that says so, or NULL. */
 static int check_images(const struct request *r, virDomainPtr d, struct request_result *call,
                         char **ret_xml)
 {
-    const char *devs[DISKS_MAX];
-    int64_t bytes[DISKS_MAX];
+    struct disks_edit edits[DISKS_MAX];
     size_t n = 0;
 
     *ret_xml = NULL;
     for (size_t i = 0; i < r->disks->n; i++) {
         const struct disk *disk = &r->disks->list[i];
         const struct disks_size *there = disks_size_of(r->target_disks, disk->name);
+        bool other_mode = disk->block != disk->block_there;
         virDomainBlockInfo here;
 
         if (!disk->copied || !there) {
+            if (other_mode) {
+                edits[n++] = (struct disks_edit){.disk = disk};
+            }
             continue;
         }
         if (virDomainGetBlockInfo(d, disk->dev, &here, 0) < 0) {
@@ -37,13 +41,13 @@ static int check_images(const struct request *r, virDomainPtr d, struct request_
                      (long long)there->bytes);
             return -1;
         }
-        if (there->bytes > need) {
-            devs[n] = disk->dev;
-            bytes[n++] = need;
+        if (there->bytes > need || other_mode) {
+            edits[n++] = (struct disks_edit){disk, need};
         }
     }
     ferry_cleanup_free char *xml = n ? virDomainGetXMLDesc(d, VIR_DOMAIN_XML_MIGRATABLE) : NULL;
-    return n == 0 || (xml && disks_add_slices(xml, devs, bytes, n, ret_xml, NULL) == 0) ? 0 : -1;
+    const char *dir = r->c->domain.disk_dir;
+    return n == 0 || (xml && disks_edit_xml(xml, dir, edits, n, ret_xml, NULL) == 0) ? 0 : -1;
 }
 
 static bool copies_disks(const struct request *r)
@@ -80,7 +84,7 @@ static int prepare_call(const struct request *r, struct migrate_call *ret)
     return 0;
 }
 
-static void add_disks(const struct request *r, const struct migrate_call *call, const char *xml,
+static void add_disks(const struct request *r, const struct migrate_call *call,
                       virTypedParameterPtr *params, int *n, int *max)
 {
     if (!call->disks_uri) {
@@ -98,10 +102,6 @@ static void add_disks(const struct request *r, const struct migrate_call *call, 
 #endif
         }
     }
-    if (xml) {
-        virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_DEST_XML, xml);
-        virTypedParamsAddString(params, n, max, VIR_MIGRATE_PARAM_PERSIST_XML, xml);
-    }
 }
 
 static void add_parameters(const struct request *r, const struct migrate_call *call,
@@ -109,8 +109,11 @@ static void add_parameters(const struct request *r, const struct migrate_call *c
 {
     int max = 0;
 
-    add_disks(r, call, xml, params, n, &max);
-
+    add_disks(r, call, params, n, &max);
+    if (xml) {
+        virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_DEST_XML, xml);
+        virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_PERSIST_XML, xml);
+    }
     virTypedParamsAddString(params, n, &max, VIR_MIGRATE_PARAM_URI, call->memory_uri);
     if (call->bandwidth_mib_per_s) {
         virTypedParamsAddULLong(params, n, &max, VIR_MIGRATE_PARAM_BANDWIDTH,

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/disk_image.h"
 #include "launcher/disk_made.h"
 #include "launcher/gate.h"
 #include "launcher/incoming.h"
@@ -344,7 +345,8 @@ int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
     struct disks_sizes made = {0};
     int rc = context_check_vmi(t->c, vmi, err);
 
-    if (rc < 0 || (rc = disks_decode(vmi, &disks, err)) < 0) {
+    if (rc < 0 || (rc = disk_image_find(vmi, t->c->domain.disk_dir, &disks, err)) < 0 ||
+        (rc = disks_check_arrival(&disks, err)) < 0) {
         return rc;
     }
     pthread_mutex_lock(&t->lock);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/disk_image.h"
 #include "launcher/disk_made.h"
 #include "launcher/rescue.h"
 
@@ -79,7 +80,7 @@ static int start(struct vm *vm, const struct api_vmi *vmi, struct ferry_error *e
     ferry_cleanup_free char *xml = NULL;
     struct disks disks;
     struct view now;
-    int rc = disks_decode(vmi, &disks, err);
+    int rc = disk_image_find(vmi, vm->c->domain.disk_dir, &disks, err);
 
     if (rc < 0 || (rc = disk_made_initial(vmi, &disks, vm->c->domain.disk_dir, err)) < 0 ||
         (rc = context_domain(vm->c, vmi, &xml, err)) < 0 ||

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Volumes that belong to one node go with a guest to another: the image is made there, one that is too small is refused
-before a byte is copied, and what was made for a move that does not happen is removed. A claim of a block device moves, too."""
+before a byte is copied, and what was made for a move that does not happen is removed. A claim of a block device moves, too,
+and a file system and a block device may take each other's place."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -87,13 +89,21 @@ def last_failure(site):
     return state.get("failureReason", "") if state.get("failed") else ""
 
 
+def volume_mode(site):
+    return status(site)["volumeStatus"][0]["persistentVolumeClaimInfo"]["volumeMode"]
+
+
+def wait_exchanged(site, node):
+    wait_running(site, "vm", node)
+    wait_for("the change to be over", lambda: "migratedVolumes" not in status(site), 120)
+
+
 def check_made(site):
     """The image is made on the other node, as large as the first, and the guest goes there with its disk."""
     there = directory(site, "node2", "two")
     add_claim(site, "two", "node2")
     set_claim(site, "two")
-    wait_running(site, "vm", "node2")
-    wait_for("the change to be over", lambda: "migratedVolumes" not in status(site), 120)
+    wait_exchanged(site, "node2")
     assert os.listdir(there) == ["disk.img"], os.listdir(there)
     assert os.path.getsize(os.path.join(there, "disk.img")) == SIZE
     verify(site, "vm")
@@ -128,15 +138,20 @@ def check_removed(site):
     verify(site, "vm")
 
 
+def start_vm(site):
+    """A VM on the first node whose volumes may be exchanged while it runs."""
+    post(site, KUBEVIRTS, {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt"},
+                           "spec": {"workloadUpdateStrategy": {"workloadUpdateMethods": ["LiveMigrate"]}}})
+    directory(site, "node1", "one", SIZE)
+    add_claim(site, "one", "node1")
+    site.api.create("virtualmachines", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "vm"}, "spec": {
+        "runStrategy": "Always", "updateVolumesStrategy": "Migration", "template": {"spec": machine("one")}}})
+    wait_running(site, "vm", "node1")
+
+
 def test_local_volumes(bin_dir):
     with Site(bin_dir) as site:
-        post(site, KUBEVIRTS, {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt"},
-                               "spec": {"workloadUpdateStrategy": {"workloadUpdateMethods": ["LiveMigrate"]}}})
-        directory(site, "node1", "one", SIZE)
-        add_claim(site, "one", "node1")
-        site.api.create("virtualmachines", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "vm"}, "spec": {
-            "runStrategy": "Always", "updateVolumesStrategy": "Migration", "template": {"spec": machine("one")}}})
-        wait_running(site, "vm", "node1")
+        start_vm(site)
         check_made(site)
         check_too_small(site)
         check_removed(site)
@@ -148,32 +163,91 @@ def loop_device(path):
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+@contextlib.contextmanager
+def device_of(site, name, size, nodes):
+    """A block device as volume `name` of these nodes; None when this machine has none."""
+    image = os.path.join(site.base, name + ".img")
+    with open(image, "wb") as f:
+        f.truncate(size)
+    device = loop_device(image)
+    try:
+        for node in nodes if device else ():
+            os.makedirs(os.path.join(site.root, node, "data"), exist_ok=True)
+            os.symlink(device, os.path.join(site.root, node, "data", name))
+        yield device
+    finally:
+        if device:  # it goes when the site, which has it open, is down
+            subprocess.run(["losetup", "--detach", device])
+
+
+def check_to_device(site, device):
+    """The image goes to a device that is larger, and the guest moves on with that."""
+    add_claim(site, "dev", modes=("ReadWriteMany",), mode="Block")
+    set_claim(site, "dev")
+    wait_exchanged(site, "node2")
+    verify(site, "vm")
+    assert volume_mode(site) == "Block"
+    with open(device, "rb") as f:
+        assert any(f.read(SIZE)), "the guest's disk is not on the device"
+        assert not any(f.read()), "more than the guest's disk was written"
+    wait_for("vm to be movable", lambda: status(site).get("migrationMethod") == "LiveMigration", 60)
+    site.ferry("migrate", "vm", "--watch", timeout=240)
+    wait_running(site, "vm", "node1")
+    verify(site, "vm")
+
+
+def check_small_device(site, small):
+    add_claim(site, "small", "node2", mode="Block")
+    set_claim(site, "small")
+    wait_for("the refusal", lambda: "DestinationTooSmall" in last_failure(site), 120)
+    with open(small, "rb") as f:
+        assert not any(f.read()), "something was copied"
+    set_claim(site, "one")
+    wait_for("the change to be called off", lambda: "migratedVolumes" not in status(site), 120)
+    verify(site, "vm")
+
+
+def check_to_image(site):
+    """The device's content goes to an image that is made for it."""
+    there = directory(site, "node2", "three")
+    add_claim(site, "three", "node2")
+    set_claim(site, "three")
+    wait_exchanged(site, "node2")
+    verify(site, "vm")
+    assert volume_mode(site) == "Filesystem" and os.listdir(there) == ["disk.img"], os.listdir(there)
+    with open(os.path.join(there, "disk.img"), "rb") as f:
+        assert any(f.read(SIZE)), "the guest's disk is not in the image"
+
+
+def test_other_mode(bin_dir):
+    """189, 190: a file system goes to a block device, and back, on a real libvirt"""
+    with Site(bin_dir) as site, device_of(site, "dev", 2 * SIZE, ("node1", "node2")) as device, \
+            device_of(site, "small", SIZE // 2, ("node2",)) as small:
+        if not device or not small:
+            print("skipped: this machine has no loop devices")
+            return
+        start_vm(site)
+        check_small_device(site, small)
+        check_to_device(site, device)
+        check_to_image(site)
+        site.ferry("vm", "delete", "vm", "--wait")
+
+
 def test_block_device(bin_dir):
-    with Site(bin_dir) as site:
-        image = os.path.join(site.base, "device.img")
-        with open(image, "wb") as f:
-            f.truncate(SIZE)
-        device = loop_device(image)
+    with Site(bin_dir) as site, device_of(site, "dev", SIZE, ("node1", "node2")) as device:
         if not device:
             print("skipped: this machine has no loop devices")
             return
-        try:
-            for node in ("node1", "node2"):
-                os.makedirs(os.path.join(site.root, node, "data"))
-                os.symlink(device, os.path.join(site.root, node, "data/dev"))
-            add_claim(site, "dev", modes=("ReadWriteMany",), mode="Block")
-            site.api.create("virtualmachineinstances", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
-                                                        "metadata": {"name": "vm"}, "spec": machine("dev")})
-            wait_running(site, "vm")
-            wait_for("vm to be movable", lambda: status(site).get("migrationMethod") == "LiveMigration", 60)
-            site.ferry("migrate", "vm", "--watch", timeout=240)
-            verify(site, "vm")
-            site.ferry("vm", "delete", "vm", "--wait")
-            with open(device, "rb") as f:
-                assert any(f.read(MIB)), "the guest did not write to the device"
-        finally:
-            site.down()
-            subprocess.run(["losetup", "--detach", device])
+        add_claim(site, "dev", modes=("ReadWriteMany",), mode="Block")
+        site.api.create("virtualmachineinstances", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance",
+                                                    "metadata": {"name": "vm"}, "spec": machine("dev")})
+        wait_running(site, "vm")
+        wait_for("vm to be movable", lambda: status(site).get("migrationMethod") == "LiveMigration", 60)
+        site.ferry("migrate", "vm", "--watch", timeout=240)
+        verify(site, "vm")
+        site.ferry("vm", "delete", "vm", "--wait")
+        with open(device, "rb") as f:
+            assert any(f.read(MIB)), "the guest did not write to the device"
 
 
 scenario.need_root()

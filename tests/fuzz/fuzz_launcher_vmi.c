@@ -33,9 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (api_object_parse(API_KIND_VMI, (const char *)data, size, &o, &err) < 0) {
         return 0;
     }
-    disks_decode(&o->u.vmi, &disks, &err);
     migrate_options_decode(o->u.vmi.spec, &m, &err);
-    if (domain_xml(&o->u.vmi, &options, &xml, &err) == 0) {
+    if (disks_decode(&o->u.vmi, &disks, &err) == 0 &&
+        domain_xml(&o->u.vmi, &disks, &options, &xml, &err) == 0) {
         xmlDocPtr doc = xmlReadMemory(xml, (int)strlen(xml), "d.xml", NULL,
                                       XML_PARSE_NONET | XML_PARSE_NOERROR | XML_PARSE_NOWARNING);
 

@@ -42,10 +42,10 @@ static void state(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const devs[] = {"vda"};
-    static const int64_t bytes[] = {1 << 20};
+    static const struct disk disk = {.name = "data", .dev = "vda", .block_there = true};
+    static const struct disks_edit edit = {&disk, 1 << 20};
     ferry_cleanup_free char *text = fuzz_text(data, size);
-    ferry_cleanup_free char *model = NULL, *report = NULL, *sliced = NULL;
+    ferry_cleanup_free char *model = NULL, *report = NULL, *edited = NULL;
     struct ferry_error err;
 
     devices(text);
@@ -54,6 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(preflight_cpu(text));
     cpu_report_host(text, &model, &err);
     cpu_report(text, NULL, &report, &err);
-    disks_add_slices(text, devs, bytes, 1, &sliced, &err);
+    disks_edit_xml(text, "/disks", &edit, 1, &edited, &err);
     return 0;
 }

@@ -1,11 +1,14 @@
 /* Domain XML: golden files and refusals. FERRY_GOLDEN_WRITE=1 writes the golden files anew. */
 #include "lib/unit.h"
 
+#include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "launcher/disk_image.h"
 #include "launcher/disks.h"
 #include "launcher/domain_xml.h"
 
@@ -29,6 +32,15 @@ static const struct domain_xml_options options = {
     .qmp_kept_path = "/var/run/ferry-state/qmp-kept.sock",
 };
 
+static int make(const struct api_object *vmi, const struct domain_xml_options *o, char **ret,
+                struct ferry_error *err)
+{
+    struct disks disks;
+    int rc = disks_decode(&vmi->u.vmi, &disks, err);
+
+    return rc < 0 ? rc : domain_xml(&vmi->u.vmi, &disks, o, ret, err);
+}
+
 static void same_as_golden(const char *input, const char *output, bool kvm)
 {
     ferry_cleanup_free char *from = ferry_asprintf("%s/domain/%s.json", GOLDEN_DIR, input);
@@ -43,8 +55,9 @@ static void same_as_golden(const char *input, const char *output, bool kvm)
     o.kvm = kvm;
     assert_int_equal(ferry_read_file(from, 65536, &json, &err), 0);
     if (api_object_parse(API_KIND_VMI, json.data, json.len, &vmi, &err) < 0 ||
-        domain_xml(&vmi->u.vmi, &o, &xml, &err) < 0) {
+        make(vmi, &o, &xml, &err) < 0) {
         fail_msg("%s: %s", input, err.msg);
+        return;
     }
     if (getenv("FERRY_GOLDEN_WRITE")) {
         assert_int_equal(ferry_write_file(to, xml, strlen(xml), 0644, &err), 0);
@@ -176,7 +189,7 @@ static void refusals(void **state)
         }
         /* a wrong type is refused by the decoder already */
         int rc = api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, &err);
-        rc = rc == 0 ? domain_xml(&vmi->u.vmi, &options, &xml, &err) : rc;
+        rc = rc == 0 ? make(vmi, &options, &xml, &err) : rc;
         assert_int_equal(rc, -FERRY_INVALID);
         assert_null(xml);
         assert_string_equal(err.msg, cases[i].message);
@@ -226,7 +239,174 @@ static void copied_disks(void **state)
     }
 }
 
-/* 283, 284 */
+/* One disk of a VMI whose status says how its volume is exchanged; in the pod whose volumes are
+ * below `dir`, or in none. */
+static int exchanged_in(const char *dir, const char *volume, const char *from, const char *to,
+                        const char *qcow2, struct disks *ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *json = ferry_asprintf(
+        "{'metadata':{'namespace':'d','name':'v','uid':'6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01',"
+        "'annotations':{'ferry.io/qcow2':'%s'}},'spec':{'volumes':[{'name':'a',%s}],'domain':{"
+        "'devices':{'disks':[{'name':'a'}]}}},'status':{'migratedVolumes':[{'volumeName':'a',"
+        "'sourcePVCInfo':{'claimName':'x'%s},'destinationPVCInfo':{'claimName':'y'%s}}],"
+        "'volumeStatus':[{'name':'a','persistentVolumeClaimInfo':{'claimName':'y'%s}}]}}",
+        qcow2, volume, from, to, to);
+    api_cleanup_object struct api_object *vmi = NULL;
+
+    for (char *p = json; *p; p++) {
+        *p = *p == '\'' ? '"' : *p;
+    }
+    assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, err), 0);
+    return dir ? disk_image_find(&vmi->u.vmi, dir, ret, err) : disks_decode(&vmi->u.vmi, ret, err);
+}
+
+static int exchanged(const char *volume, const char *from, const char *to, const char *qcow2,
+                     struct disks *ret, struct ferry_error *err)
+{
+    return exchanged_in(NULL, volume, from, to, qcow2, ret, err);
+}
+
+#define CLAIM "'persistentVolumeClaim':{'claimName':'y'}"
+#define DATA_VOLUME "'dataVolume':{'name':'y'}"
+#define HOST_DISK "'hostDisk':{'path':'/x/disk.img'}"
+#define FILES ",'volumeMode':'Filesystem'"
+#define BLOCK ",'volumeMode':'Block'"
+#define FILE_XML "type=\"file\"><source file=\"/d/a/disk.img\">"
+#define BLOCK_XML "type=\"block\"><source dev=\"/d/a\">"
+#define SLICE                                                                                      \
+    "<slices><slice type=\"storage\" offset=\"0\" size=\"7\"/></slices></source><target "          \
+    "dev=\"vda\"/>"
+
+/* What libvirt is told of a volume that is exchanged for one of another mode. */
+static void modes(void **state)
+{
+    static const struct {
+        const char *name, *volume, *from, *to, *want;
+    } cases[] = {
+        {"188 fs to fs", CLAIM, FILES, FILES, FILE_XML SLICE},
+        {"189 fs to block", CLAIM, FILES, BLOCK, BLOCK_XML SLICE},
+        {"190 block to fs", CLAIM, BLOCK, FILES, FILE_XML SLICE},
+        {"block to block", CLAIM, BLOCK, BLOCK, BLOCK_XML SLICE},
+        {"192 fs to block, data volume", DATA_VOLUME, FILES, BLOCK, BLOCK_XML SLICE},
+        {"193 block to fs, data volume", DATA_VOLUME, BLOCK, FILES, FILE_XML SLICE},
+        {"194 fs to block, host disk", HOST_DISK, FILES, BLOCK, BLOCK_XML SLICE},
+        {"195 block to fs, host disk", HOST_DISK, BLOCK, FILES, FILE_XML SLICE},
+        {"where it comes from is not known", CLAIM, "", BLOCK, FILE_XML SLICE},
+        {"where it goes is not known, fs", CLAIM, FILES, "", FILE_XML SLICE},
+        {"where it goes is not known, block", CLAIM, BLOCK, "", BLOCK_XML SLICE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct disks disks;
+        struct ferry_error err = {0};
+        ferry_cleanup_free char *out = NULL, *whole = NULL;
+
+        if (exchanged(cases[i].volume, cases[i].from, cases[i].to, "b", &disks, &err) < 0) {
+            fail_msg("%s: %s", cases[i].name, err.msg);
+        }
+        struct disk *d = &disks.list[0];
+        ferry_cleanup_free char *path = disks_path("/d", d);
+        ferry_cleanup_free char *xml = ferry_asprintf(
+            "<domain><devices><disk type='%s'><source %s='%s'/><target dev='vda'/></disk>"
+            "<disk type='file'><source file='/d/b'/><target dev='vdb'/></disk></devices></domain>",
+            d->block ? "block" : "file", d->block ? "dev" : "file", path);
+
+        assert_int_equal(d->block, strstr(cases[i].from, "Block") != NULL);
+        assert_int_equal(disks_edit_xml(xml, "/d", &(struct disks_edit){d, 7}, 1, &out, &err), 0);
+        if (!strstr(out, cases[i].want) ||
+            !strstr(out, "<disk type=\"file\"><source file=\"/d/b\"/>")) {
+            fail_msg("%s: %s", cases[i].name, out);
+        }
+        /* one that is not copied, a CD-ROM, has no slice */
+        assert_int_equal(disks_edit_xml(xml, "/d", &(struct disks_edit){d, 0}, 1, &whole, &err), 0);
+        assert_null(strstr(whole, "slices"));
+        assert_int_equal(strstr(whole, "dev=\"/d/a\"") != NULL, d->block_there);
+        /* the pod at the destination must have the other one */
+        assert_int_equal(disks_check_arrival(&disks, &err),
+                         d->block == d->block_there ? 0 : -FERRY_INVALID);
+        d->block = d->block_there;
+        assert_int_equal(disks_check_arrival(&disks, &err), 0);
+    }
+}
+
+static void mode_of_a_qcow2_image_stays(void **state)
+{
+    struct disks disks;
+    struct ferry_error err = {0};
+
+    (void)state;
+    assert_int_equal(exchanged(CLAIM, FILES, FILES, "a", &disks, &err), 0);
+    assert_int_equal(exchanged(CLAIM, FILES, BLOCK, "a", &disks, &err), -FERRY_INVALID);
+    assert_string_equal(err.msg, "spec.domain.devices.disks[a]: a qcow2 image cannot go from a "
+                                 "file system to a block device or back; a raw one can");
+    assert_int_equal(exchanged(CLAIM, BLOCK, FILES, "a", &disks, &err), -FERRY_INVALID);
+}
+
+/* A link to some block device of this machine; nothing opens it. */
+static bool link_device(const char *path)
+{
+    DIR *dev = opendir("/dev");
+    bool done = false;
+
+    for (struct dirent *e = dev ? readdir(dev) : NULL; e && !done; e = readdir(dev)) {
+        ferry_cleanup_free char *from = ferry_asprintf("/dev/%s", e->d_name);
+        struct stat st;
+
+        done = stat(from, &st) == 0 && S_ISBLK(st.st_mode) && symlink(from, path) == 0;
+    }
+    if (dev) {
+        closedir(dev);
+    }
+    return done;
+}
+
+/* The pod's volume says which side this is, also when the status is behind or ahead. */
+static void modes_in_a_pod(void **state)
+{
+    enum { NOTHING, DIRECTORY, DEVICE };
+    static const struct {
+        const char *name;
+        int pod;
+        const char *from, *to;
+        bool block, block_there;
+    } cases[] = {
+        {"fs to block, where it comes from", DIRECTORY, FILES, BLOCK, false, true},
+        {"fs to block, where it goes", DEVICE, FILES, BLOCK, true, true},
+        {"block to fs, where it comes from", DEVICE, BLOCK, FILES, true, false},
+        {"block to fs, where it goes", DIRECTORY, BLOCK, FILES, false, false},
+        {"block to fs, where nothing is yet", NOTHING, BLOCK, FILES, false, false},
+        {"fs to block, where no device is", NOTHING, FILES, BLOCK, false, true},
+        {"a device that the status does not know", DEVICE, "", "", true, true},
+        {"a file system that the status takes for a device", DIRECTORY, BLOCK, BLOCK, false, false},
+        {"nothing there", NOTHING, BLOCK, BLOCK, true, true},
+    };
+    char dir[] = "/tmp/ferry-modes-XXXXXX";
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    ferry_cleanup_free char *path = ferry_asprintf("%s/a", dir);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct disks disks;
+        struct ferry_error err = {0};
+
+        if (cases[i].pod == DIRECTORY) {
+            assert_int_equal(mkdir(path, 0700), 0);
+        } else if (cases[i].pod == DEVICE && !link_device(path)) {
+            continue; /* this machine shows none */
+        }
+        int rc = exchanged_in(dir, CLAIM, cases[i].from, cases[i].to, "b", &disks, &err);
+        remove(path);
+        if (rc < 0 || disks.list[0].block != cases[i].block ||
+            disks.list[0].block_there != cases[i].block_there) {
+            rmdir(dir);
+            fail_msg("%s: %d %d %s", cases[i].name, disks.list[0].block, disks.list[0].block_there,
+                     err.msg);
+        }
+    }
+    rmdir(dir);
+}
+
 /* 188, 283, 284 */
 static void slices(void **state)
 {
@@ -235,18 +415,18 @@ static void slices(void **state)
         "file='/b'>"
         "<slices><slice type='storage' offset='0' size='3'/></slices></source><target dev='vdb'/>"
         "</disk><disk><source file='/c'/><target dev='vdc'/></disk></devices></domain>";
-    static const char *const devs[] = {"vda", "vdb"};
-    static const int64_t bytes[] = {7, 9};
+    static const struct disk vda = {.dev = "vda"}, vdb = {.dev = "vdb"};
+    static const struct disks_edit edits[] = {{&vda, 7}, {&vdb, 9}};
     ferry_cleanup_free char *out = NULL;
 
     (void)state;
-    assert_int_equal(disks_add_slices(xml, devs, bytes, 2, &out, NULL), 0);
+    assert_int_equal(disks_edit_xml(xml, "/d", edits, 2, &out, NULL), 0);
     assert_non_null(strstr(out, "<source file=\"/a\"><slices><slice type=\"storage\" offset=\"0\" "
                                 "size=\"7\"/></slices></source>"));
     assert_non_null(strstr(out, "size=\"3\""));
     assert_null(strstr(out, "size=\"9\""));
     assert_non_null(strstr(out, "<source file=\"/c\"/>"));
-    assert_int_equal(disks_add_slices("<x", devs, bytes, 2, &out, NULL), -FERRY_FATAL);
+    assert_int_equal(disks_edit_xml("<x", "/d", edits, 2, &out, NULL), -FERRY_FATAL);
 }
 
 static void paths_stay_in_the_guest_directory(void **state)
@@ -272,7 +452,7 @@ static void paths_stay_in_the_guest_directory(void **state)
         api_cleanup_object struct api_object *vmi = NULL;
 
         assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, NULL), 0);
-        if ((domain_xml(&vmi->u.vmi, &options, &xml, NULL) == 0) != cases[i].good) {
+        if ((make(vmi, &options, &xml, NULL) == 0) != cases[i].good) {
             fail_msg("kernelPath '%s'", cases[i].path);
         }
     }
@@ -299,7 +479,7 @@ static void identity_is_checked(void **state)
         struct ferry_error err = {0};
 
         assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, NULL), 0);
-        assert_int_equal(domain_xml(&vmi->u.vmi, &options, &xml, &err), -FERRY_INVALID);
+        assert_int_equal(make(vmi, &options, &xml, &err), -FERRY_INVALID);
         assert_true(ferry_str_starts(err.msg, "metadata"));
     }
 }
@@ -311,6 +491,9 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(copied_disks),
         cmocka_unit_test(slices),
+        cmocka_unit_test(modes),
+        cmocka_unit_test(modes_in_a_pod),
+        cmocka_unit_test(mode_of_a_qcow2_image_stays),
         cmocka_unit_test(paths_stay_in_the_guest_directory),
         cmocka_unit_test(identity_is_checked),
     };
