@@ -132,8 +132,10 @@ struct api_vmi_volume {
     /* the claim of persistentVolumeClaim, ephemeral and memoryDump; a data volume's is its name */
     const char *claim;
     const char *image, *path, *host_disk_type; /* containerDisk; hostDisk */
-    int64_t capacity_bytes;                    /* hostDisk, emptyDisk */
-    bool shared, hotpluggable;                 /* hostDisk; claim and data volume */
+    bool no_cloud;                             /* cloudInitNoCloud; its Secrets, or NULL: */
+    const char *user_secret, *network_secret;
+    int64_t capacity_bytes;    /* hostDisk, emptyDisk */
+    bool shared, hotpluggable; /* hostDisk; claim and data volume */
 };
 
 struct api_device { /* hostDevices, gpus */

@@ -12,8 +12,12 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/str.h"
+#include "launcher/seed.h"
 
 #define MARK "disk.img.made-for-a-move"
+
+/* Where a launcher pod has its Secrets. */
+#define SECRETS "/var/run/kubevirt-private/secret"
 
 static char *mark_path(const char *dir, const char *name)
 {
@@ -83,6 +87,9 @@ int disk_made_initial(const struct api_vmi *vmi, const struct disks *disks, cons
         ferry_cleanup_free char *image = disks_path(dir, d);
         int64_t bytes = initial_bytes(vmi, d->name);
 
+        if (d->seed && seed_make(vmi, d->name, SECRETS, image, err) < 0) {
+            return -(int)err->cls;
+        }
         if (bytes <= 0 || access(image, F_OK) == 0) {
             continue;
         }

@@ -8,7 +8,8 @@
 #include "launcher/disks.h"
 
 /* Makes the images that the VMI itself says how to make, where they are missing: empty disks, and
- * host disks of type DiskOrCreate, as large as their capacity. They stay with their volume. */
+ * host disks of type DiskOrCreate, as large as their capacity; the seeds of cloud-init. They stay
+ * with their volume. */
 int disk_made_initial(const struct api_vmi *vmi, const struct disks *disks, const char *dir,
                       struct ferry_error *err);
 /* Makes what is missing of the copied disks, as large as `sizes` says (a disk that is not in there

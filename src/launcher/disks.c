@@ -119,11 +119,17 @@ static int decode_volume(const struct api_vmi *vmi, struct disk *d, struct ferry
     if (!volume) {
         return fail_disk(err, d->name, "there is no volume of that name");
     }
+    if (yyjson_obj_get(volume, "cloudInitNoCloud")) {
+        d->seed = d->readonly = true;
+        d->format = "raw";
+        return 0;
+    }
     if (!host && !claim && !yyjson_obj_get(volume, "emptyDisk")) {
-        return ferry_fail(err, FERRY_INVALID,
-                          "spec.volumes[%s]: must be a hostDisk, persistentVolumeClaim, dataVolume "
-                          "or emptyDisk; others are not supported yet",
-                          d->name);
+        return ferry_fail(
+            err, FERRY_INVALID,
+            "spec.volumes[%s]: must be a hostDisk, persistentVolumeClaim, dataVolume, "
+            "emptyDisk or cloudInitNoCloud; others are not supported yet",
+            d->name);
     }
     bool shared = claim || (host && yyjson_is_true(at(volume, "/hostDisk/shared")));
     decode_modes(vmi, claim, d);

@@ -8,7 +8,8 @@
  *
  * Copied are host disks that are not shared, empty disks, and every volume that
  * status.migratedVolumes names; claims are taken for shared otherwise. Read-only ones are not
- * copied unless they are named there; CD-ROMs never.
+ * copied unless they are named there; CD-ROMs and the seeds of cloud-init never: those are always
+ * read-only, and a target makes the same anew.
  *
  * A volume that is named there may be a file system on one side and a block device on the other. */
 #pragma once
@@ -25,6 +26,7 @@ struct disk {
     const char *io;                   /* static; NULL = QEMU's choice */
     int64_t boot_order;               /* 0 = none */
     bool cdrom, readonly, copied;
+    bool seed;        /* made by whoever starts or takes the guest (seed.h) */
     bool block;       /* the volume is a device, not a directory with an image */
     bool block_there; /* so it is where a move brings it */
 };

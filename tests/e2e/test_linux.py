@@ -3,7 +3,6 @@
 After a move in pre-copy and one in post-copy each write that was acknowledged reads back as it was."""
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -17,14 +16,6 @@ from ferrysite import Site
 from moving import policy, shape
 
 LINK = 100  # Mbit/s
-
-
-def install(bin_dir):
-    """Where the site looks for kernels."""
-    made, there = linuxguest.need(), os.path.join(os.path.abspath(bin_dir), "../lib/ferry/guest")
-    for name in ("vmlinuz", "initrd.gz"):
-        shutil.copy(os.path.join(made, name), os.path.join(there, f".{name}"))
-        os.replace(os.path.join(there, f".{name}"), os.path.join(there, name))
 
 
 def create(site):
@@ -54,7 +45,7 @@ class Writer:
 
 
 def test_redis(bin_dir):
-    install(bin_dir)
+    linuxguest.install(bin_dir)
     with Site(bin_dir) as site:
         fabric = guestnet.connect(site)
         guestnet.describe(site)

@@ -1,6 +1,7 @@
 """The Linux test guest (tests/guest/linux): Debian's kernel for clouds, busybox, and a redis that is written to all the time. Its
 heartbeat says how many writes redis has acknowledged, and v on its serial line has all of them read back."""
 import os
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +17,14 @@ def need():
         print(f"skipped: no Linux guest: {done.stderr.strip()}")
         sys.exit(77)
     return done.stdout.strip()
+
+
+def install(bin_dir):
+    """Where the site looks for kernels."""
+    made, there = need(), os.path.join(os.path.abspath(bin_dir), "../lib/ferry/guest")
+    for name in ("vmlinuz", "initrd.gz"):
+        shutil.copy(os.path.join(made, name), os.path.join(there, f".{name}"))
+        os.replace(os.path.join(there, f".{name}"), os.path.join(there, name))
 
 
 def boot(args=""):

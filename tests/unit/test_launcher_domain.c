@@ -407,6 +407,39 @@ static void modes_in_a_pod(void **state)
     rmdir(dir);
 }
 
+/* A seed is made by each side itself: never copied, never written to. */
+static void seeds(void **state)
+{
+    static const struct {
+        const char *disk, *status;
+        bool cdrom;
+    } cases[] = {
+        {"", "{}", false},
+        {",\"disk\":{\"readonly\":false}", "{}", false},
+        {",\"cdrom\":{}", "{}", true},
+        {"", "{\"migratedVolumes\":[{\"volumeName\":\"a\"}]}", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf(
+            "{\"metadata\":{\"name\":\"v\",\"annotations\":{\"ferry.io/qcow2\":\"a\"}},\"spec\":{"
+            "\"domain\":{\"devices\":{\"disks\":[{\"name\":\"a\"%s}]}},\"volumes\":[{\"name\":"
+            "\"a\","
+            "\"cloudInitNoCloud\":{\"userData\":\"x\"}}]},\"status\":%s}",
+            cases[i].disk, cases[i].status);
+        api_cleanup_object struct api_object *vmi = NULL;
+        struct disks disks;
+        struct ferry_error err = {0};
+
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, &err), 0);
+        assert_int_equal(disks_decode(&vmi->u.vmi, &disks, &err), 0);
+        assert_true(disks.list[0].seed && disks.list[0].readonly && !disks.list[0].copied);
+        assert_int_equal(disks.list[0].cdrom, cases[i].cdrom);
+        assert_string_equal(disks.list[0].format, "raw");
+    }
+}
+
 /* 188, 283, 284 */
 static void slices(void **state)
 {
@@ -491,6 +524,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(copied_disks),
         cmocka_unit_test(slices),
+        cmocka_unit_test(seeds),
         cmocka_unit_test(modes),
         cmocka_unit_test(modes_in_a_pod),
         cmocka_unit_test(mode_of_a_qcow2_image_stays),
