@@ -1,29 +1,21 @@
 #include "launcher/seed.h"
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
-#include <time.h>
 #include <unistd.h>
-
-/* after what it needs and does not include */
-#define LIBISOFS_WITHOUT_LIBBURN yes
-#include <libisofs/libisofs.h>
 
 #include "api/base64.h"
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "base/str.h"
 
+#define ALWAYS "2000010100000000" /* the date of everything */
 enum {
-    SECTOR = 2048,
-    WITH_LONG_NAMES = 2, /* Rock Ridge and Joliet */
-    ALL_TREES = 7,
-    ALWAYS = 946684800, /* the date of everything: 2000-01-01 */
-    ROUND = 1 << 20,    /* so that a guest sees the same size though a Secret grew a little */
+    IMAGE_MAX = 16 << 20,
+    ROUND = 1 << 20, /* so that a guest sees the same size though a Secret grew a little */
 };
 
 void seed_part_done(struct seed_part *p)
@@ -168,101 +160,86 @@ int seed_read(const struct api_vmi *vmi, const char *name, const char *secrets, 
 /* ---- the image --------------------------------------------------------------------------------
  */
 
-/* libisofs gives 1 or more for success; so does this, and it does nothing after a failure. */
-static int add_file(IsoDir *root, const char *name, const struct seed_part *p)
+static int add_file(const char *dir, const char *name, const struct seed_part *p,
+                    struct ferry_error *err)
 {
-    unsigned char *copy = ferry_xcalloc(1, p->n + 1); /* the stream's */
-    IsoStream *stream = NULL;
+    ferry_cleanup_free char *path = ferry_asprintf("%s/%s", dir, name);
 
-    if (p->n) {
-        memcpy(copy, p->data, p->n);
-    }
-    int rc = iso_memory_stream_new(copy, p->n, &stream);
-    if (rc < 0) {
-        free(copy);
-        return rc;
-    }
-    rc = iso_tree_add_new_file(root, name, stream, NULL);
-    if (rc < 0) {
-        iso_stream_unref(stream);
-    }
-    return rc;
+    return ferry_write_file(path, p->n ? p->data : "", p->n, 0600, err);
 }
 
-static int add_files(IsoDir *root, const struct seed *s)
+/* Says nothing of when, where and by whom: without dates, owners and the program's own name. */
+static int make_image(const char *files, const char *image, struct ferry_error *err)
 {
-    int rc = add_file(root, "meta-data", &s->meta);
+    const char *const argv[] = {"xorriso",
+                                "-no_rc",
+                                "-as",
+                                "mkisofs",
+                                "-quiet",
+                                "-J",
+                                "-r",
+                                "-V",
+                                "cidata",
+                                "-A",
+                                "",
+                                "-p",
+                                "FERRY",
+                                "--modification-date=" ALWAYS,
+                                "--set_all_file_dates",
+                                ALWAYS,
+                                "-o",
+                                image,
+                                files,
+                                NULL};
+    int rc = ferry_run(argv, NULL, err);
 
-    rc = rc < 0 ? rc : add_file(root, "user-data", &s->user);
-    return rc < 0 || !s->network.data ? rc : add_file(root, "network-config", &s->network);
+    return rc < 0 ? ferry_wrap(err, "making a cloud-init seed (package xorriso)") : 0;
 }
 
-/* Nothing of when, where and by whom. */
-static int settle(IsoWriteOpts *opts)
+/* In a directory of its own, `work`. */
+static int image_in(const struct seed *seed, const char *work, struct ferry_buf *ret,
+                    struct ferry_error *err)
 {
-    const int answers[] = {
-        iso_write_opts_set_relaxed_vol_atts(opts, 1), /* a label in small letters */
-        iso_write_opts_set_always_gmt(opts, 1),
-        iso_write_opts_set_replace_mode(opts, 1, 1, 1, 1),
-        iso_write_opts_set_replace_timestamps(opts, 2),
-        iso_write_opts_set_default_timestamp(opts, ALWAYS),
-        iso_write_opts_set_dir_rec_mtime(opts, ALL_TREES),
-        iso_write_opts_set_pvd_times(opts, ALWAYS, ALWAYS, 0, ALWAYS, (char *)""),
-    };
+    ferry_cleanup_free char *files = ferry_asprintf("%s/files", work);
+    ferry_cleanup_free char *image = ferry_asprintf("%s/image", work);
+    int rc = ferry_mkdir_p(files, 0700, err);
 
-    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        if (answers[i] < 0) {
-            return answers[i];
-        }
+    rc = rc < 0 ? rc : add_file(files, "meta-data", &seed->meta, err);
+    rc = rc < 0 ? rc : add_file(files, "user-data", &seed->user, err);
+    if (rc == 0 && seed->network.data) {
+        rc = add_file(files, "network-config", &seed->network, err);
     }
-    return 1;
+    rc = rc < 0 ? rc : make_image(files, image, err);
+    return rc < 0 ? rc : ferry_read_file(image, IMAGE_MAX, ret, err);
 }
 
-/* All that the library's thread writes. */
-static int drain(IsoImage *image, IsoWriteOpts *opts, struct ferry_buf *ret)
+int seed_image(const struct seed *seed, const char *dir, struct seed_part *ret,
+               struct ferry_error *err)
 {
-    struct burn_source *src = NULL;
-    unsigned char sector[SECTOR];
-    int rc = iso_image_create_burn_source(image, opts, &src), n = 0;
-
-    if (rc < 0) {
-        return rc;
-    }
-    while ((n = src->read_xt ? src->read_xt(src, sector, SECTOR) : src->read(src, sector, SECTOR)) >
-           0) {
-        ferry_buf_append(ret, sector, (size_t)n);
-    }
-    src->free_data(src);
-    free(src);
-    return n < 0 ? ISO_ERROR : 1;
-}
-
-int seed_image(const struct seed *seed, struct seed_part *ret, struct ferry_error *err)
-{
+    ferry_cleanup_free char *work = ferry_asprintf("%s/seed-XXXXXX", dir);
     struct ferry_buf b = {0};
-    IsoImage *image = NULL;
-    IsoWriteOpts *opts = NULL;
-    int rc = iso_init();
+    int rc = ferry_mkdir_p(dir, 0700, err);
 
-    rc = rc < 0 ? rc : iso_image_new("cidata", &image);
-    rc = rc < 0 ? rc : add_files(iso_image_get_root(image), seed);
-    rc = rc < 0 ? rc : iso_write_opts_new(&opts, WITH_LONG_NAMES);
-    rc = rc < 0 ? rc : settle(opts);
-    rc = rc < 0 ? rc : drain(image, opts, &b);
-    iso_write_opts_free(opts);
-    if (image) {
-        iso_image_unref(image);
+    if (rc == 0 && !mkdtemp(work)) {
+        rc = ferry_fail_errno(err, errno, "making a directory in %s", dir);
     }
-    struct seed_part made = {b.data, b.len};
     if (rc < 0) {
-        seed_part_done(&made);
-        return ferry_fail(err, FERRY_FATAL, "making an ISO image: %s", iso_error_to_msg(rc));
+        return rc;
     }
-    ret->n = (made.n + ROUND - 1) / ROUND * ROUND;
-    ret->data = ferry_xcalloc(1, ret->n);
-    memcpy(ret->data, made.data, made.n);
+    rc = image_in(seed, work, &b, err);
+    struct seed_part made = {b.data, b.len};
+    if (rc == 0) {
+        rc = ferry_remove_tree(work, err);
+    } else {
+        ferry_remove_tree(work, NULL);
+    }
+    if (rc == 0) {
+        ret->n = (made.n + ROUND - 1) / ROUND * ROUND;
+        ret->data = ferry_xcalloc(1, ret->n);
+        memcpy(ret->data, made.data, made.n);
+    }
     seed_part_done(&made);
-    return 0;
+    return rc;
 }
 
 int seed_make(const struct api_vmi *vmi, const char *name, const char *secrets, const char *path,
@@ -280,8 +257,7 @@ int seed_make(const struct api_vmi *vmi, const char *name, const char *secrets, 
         *slash = '\0';
     }
     int rc = seed_read(vmi, name, secrets, &seed, err);
-    if (rc < 0 || (rc = seed_image(&seed, &image, err)) < 0 ||
-        (rc = ferry_mkdir_p(dir, 0700, err)) < 0 ||
+    if (rc < 0 || (rc = seed_image(&seed, dir, &image, err)) < 0 ||
         (rc = ferry_write_file(path, image.data, image.n, 0600, err)) < 0) {
         return rc;
     }

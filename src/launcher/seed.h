@@ -26,8 +26,10 @@ struct seed {
  * and networkData will do). Errors never quote content. */
 int seed_read(const struct api_vmi *vmi, const char *name, const char *secrets, struct seed *ret,
               struct ferry_error *err);
-/* The image; owned by the caller. */
-int seed_image(const struct seed *seed, struct seed_part *ret, struct ferry_error *err);
+/* The image; owned by the caller. Made by xorriso, with files in a directory of its own below
+ * `dir`, which are gone afterwards. */
+int seed_image(const struct seed *seed, const char *dir, struct seed_part *ret,
+               struct ferry_error *err);
 void seed_part_done(struct seed_part *p); /* overwrites it first */
 void seed_done(struct seed *s);
 

@@ -132,9 +132,9 @@ static void always_the_same(void **state)
 
     (void)state;
     assert_int_equal(seed_read(&o->u.vmi, "seed", dir, &s, NULL), 0);
-    assert_int_equal(seed_image(&s, &one, NULL), 0);
+    assert_int_equal(seed_image(&s, dir, &one, NULL), 0);
     ferry_sleep_ms(2100);
-    assert_int_equal(seed_image(&s, &two, NULL), 0);
+    assert_int_equal(seed_image(&s, dir, &two, NULL), 0);
     assert_int_equal(one.n, two.n);
     assert_memory_equal(one.data, two.data, one.n);
     assert_int_equal(one.n % (1 << 20), 0);
@@ -155,7 +155,7 @@ static void the_largest(void **state)
     ferry_cleanup(seed_part_done) struct seed_part image = {0};
 
     (void)state;
-    assert_int_equal(seed_image(&s, &image, NULL), 0);
+    assert_int_equal(seed_image(&s, dir, &image, NULL), 0);
     assert_in_range(image.n, 2 * SEED_PART_MAX, 4 * SEED_PART_MAX);
 }
 
