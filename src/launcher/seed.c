@@ -13,6 +13,7 @@
 #include "base/str.h"
 
 #define ALWAYS "2000010100000000" /* the date of everything */
+#define ALWAYS_MADE "--modification-date=2000010100000000"
 enum {
     IMAGE_MAX = 16 << 20,
     ROUND = 1 << 20, /* so that a guest sees the same size though a Secret grew a little */
@@ -171,26 +172,10 @@ static int add_file(const char *dir, const char *name, const struct seed_part *p
 /* Says nothing of when, where and by whom: without dates, owners and the program's own name. */
 static int make_image(const char *files, const char *image, struct ferry_error *err)
 {
-    const char *const argv[] = {"xorriso",
-                                "-no_rc",
-                                "-as",
-                                "mkisofs",
-                                "-quiet",
-                                "-J",
-                                "-r",
-                                "-V",
-                                "cidata",
-                                "-A",
-                                "",
-                                "-p",
-                                "FERRY",
-                                "--modification-date=" ALWAYS,
-                                "--set_all_file_dates",
-                                ALWAYS,
-                                "-o",
-                                image,
-                                files,
-                                NULL};
+    const char *const argv[] = {"xorriso", "-no_rc", "-as",   "mkisofs",   "-quiet",
+                                "-J",      "-r",     "-V",    "cidata",    "-A",
+                                "",        "-p",     "FERRY", ALWAYS_MADE, "--set_all_file_dates",
+                                ALWAYS,    "-o",     image,   files,       NULL};
     int rc = ferry_run(argv, NULL, err);
 
     return rc < 0 ? ferry_wrap(err, "making a cloud-init seed (package xorriso)") : 0;
