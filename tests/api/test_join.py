@@ -111,12 +111,13 @@ class Join(LabCase):
 
     def test_what_a_removed_node_watches_ends(self):
         node = self.lab.node("spy")
+        leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
         node.ok("POST", "/api/v1/nodes", {"metadata": {"name": "spy"}})
-        start = self.api.ok("GET", configmaps())["metadata"]["resourceVersion"]
-        its, ours = (c.watch(configmaps(), resourceVersion=start, timeoutSeconds=600) for c in (node, self.api))
+        start = self.api.ok("GET", leases)["metadata"]["resourceVersion"]
+        its, ours = (c.watch(leases, resourceVersion=start, timeoutSeconds=600) for c in (node, self.api))
         self.api.ok("DELETE", "/api/v1/nodes/spy")
         self.assertIsNone(its.next())
-        self.api.ok("POST", configmaps(), {"metadata": {"name": "not-for-spies"}})
+        self.api.ok("POST", leases, {"metadata": {"name": "not-for-spies"}})
         self.assertEqual(ours.next()[1]["metadata"]["name"], "not-for-spies")
         its.close()
         ours.close()
