@@ -1,6 +1,9 @@
 #include "api/words.h"
 
+#include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -76,13 +79,14 @@ static const char *const words[] = {
     /* nodes and claims */
     "allocatable", "addresses", "nodeInfo", "taints", "unschedulable", "kubevirt.io/heartbeat",
     "storageClassName", "volumeName", "storage"};
-enum { N_WORDS = sizeof(words) / sizeof(words[0]), SLOTS = 2048, SHORTEST = 3 };
-_Static_assert(N_WORDS * 4 < SLOTS, "room in the table");
+enum { N_WORDS = sizeof(words) / sizeof(words[0]), SLOTS = 1024, SHORTEST = 3, LONGEST = 63 };
+_Static_assert(N_WORDS * 2 < SLOTS, "room in the table");
 
-static struct {
-    const char *word;
-    size_t len;
-} table[SLOTS];
+/* Asked for each string of each object: small enough to stay in the processor's cache. */
+static uint64_t lengths[256];  /* of the words that begin with a byte, a bit each */
+static uint16_t table[SLOTS];  /* number of a word, from 1 */
+static uint8_t sizes[N_WORDS]; /* of the words */
+static atomic_bool filled;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static size_t slot_of(const char *text, size_t len)
@@ -96,7 +100,7 @@ static size_t slot_of(const char *text, size_t len)
     h = h * 31 + t[len / 3];
     h = h * 31 + t[len - len / 4 - 1];
     h *= 2654435761u;
-    return h >> 21; /* of SLOTS */
+    return h >> 22; /* of SLOTS */
 }
 
 static void fill(void)
@@ -104,23 +108,33 @@ static void fill(void)
     for (size_t i = 0; i < N_WORDS; i++) {
         size_t len = strlen(words[i]), at = slot_of(words[i], len);
 
-        while (table[at].word) {
+        assert(len >= SHORTEST && len <= LONGEST);
+        while (table[at]) {
             at = (at + 1) % SLOTS;
         }
-        table[at].word = words[i];
-        table[at].len = len;
+        table[at] = (uint16_t)(i + 1);
+        sizes[i] = (uint8_t)len;
+        lengths[(unsigned char)words[i][0]] |= UINT64_C(1) << len;
     }
+    atomic_store_explicit(&filled, true, memory_order_release);
 }
 
 const char *api_word(const char *text, size_t len)
 {
-    if (len < SHORTEST) {
+    if (len < SHORTEST || len > LONGEST) {
         return NULL;
     }
-    pthread_once(&once, fill);
-    for (size_t at = slot_of(text, len); table[at].word; at = (at + 1) % SLOTS) {
-        if (table[at].len == len && memcmp(table[at].word, text, len) == 0) {
-            return table[at].word;
+    if (!atomic_load_explicit(&filled, memory_order_acquire)) {
+        pthread_once(&once, fill);
+    }
+    if (!(lengths[(unsigned char)text[0]] >> len & 1)) {
+        return NULL;
+    }
+    for (size_t at = slot_of(text, len); table[at]; at = (at + 1) % SLOTS) {
+        size_t i = table[at] - 1u;
+
+        if (sizes[i] == len && memcmp(words[i], text, len) == 0) {
+            return words[i];
         }
     }
     return NULL;
