@@ -92,7 +92,7 @@ def run_container(e, bin_dir, deployment, port):
     assert args != container["args"], args
     mounts = ["--ro-bind", program, "/app/" + container["command"][0], *mount_all(e, spec, container)]
     host, api_port = e.url.split("//")[1].split(":")
-    e.spawn("pod", "bwrap", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
+    e.spawn("pod", "bwrap", "--die-with-parent", "--unshare-pid", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
             "--symlink", "usr/lib64", "/lib64", *parents(mounts), "--ro-bind", "/etc/ld.so.cache", "/etc/ld.so.cache", "--proc", "/proc",
             "--dev", "/dev", *mounts, "--remount-ro", "/", "--clearenv",
             "--setenv", "PATH", "/app:/usr/bin", "--setenv", "KUBERNETES_SERVICE_HOST", host, "--setenv", "KUBERNETES_SERVICE_PORT", api_port,
