@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/base64.h"
 #include "api/json.h"
 #include "base/str.h"
 
@@ -288,24 +289,6 @@ static bool matches(const char *pattern, const char *text)
     return ok;
 }
 
-/* With its padding; line ends do not count. */
-static bool is_base64(const char *text)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t n = 0, padding = 0;
-
-    for (; *text; text++) {
-        if (*text == '\r' || *text == '\n') {
-            continue;
-        }
-        if (*text == '=' ? ++padding > 2 : padding || !strchr(digits, *text)) {
-            return false;
-        }
-        n++;
-    }
-    return n % 4 == 0;
-}
-
 static int check_string(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
                         const char *path)
 {
@@ -333,7 +316,7 @@ static int check_string(const struct check *c, const yyjson_val *schema, yyjson_
         return wrong(c, path, "Invalid value: \"%.100s\": %s in body should match '%.150s'", text,
                      path, pattern);
     }
-    if (ferry_streq(format, "byte") && !is_base64(text)) {
+    if (ferry_streq(format, "byte") && !api_base64_valid(text, strlen(text))) {
         return wrong(c, path, "Invalid value: %s in body must be of type byte: not base64", path);
     }
     if (ferry_streq(format, "date-time") && api_time_parse(text, &ms, NULL) < 0) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/base64.h"
 #include "api/json.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -38,19 +39,13 @@ static bool read_value(const yyjson_val *secret, const char *key, char *ret, siz
 {
     const char *text =
         yyjson_get_str(yyjson_obj_get(yyjson_obj_get((yyjson_val *)secret, "data"), key));
-    unsigned char out[HTTP_NAME_MAX * 2];
-    size_t len = text ? strlen(text) : 0;
+    ferry_cleanup_free char *value = NULL;
+    size_t n = 0;
 
-    if (!len || len % 4 || len / 4 * 3 > sizeof(out)) {
+    if (ferry_str_empty(text) || !api_base64_decode(text, strlen(text), &value, &n) || n >= size) {
         return false;
     }
-    int n = EVP_DecodeBlock(out, (const unsigned char *)text, (int)len);
-    n -= (text[len - 1] == '=') + (text[len - 2] == '=');
-    if (n < 0 || (size_t)n >= size) {
-        return false;
-    }
-    memcpy(ret, out, (size_t)n);
-    ret[n] = '\0';
+    memcpy(ret, value, n + 1);
     return true;
 }
 

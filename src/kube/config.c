@@ -1,9 +1,9 @@
 #include "kube/config.h"
 
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/base64.h"
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -32,26 +32,14 @@ void kube_config_done(struct kube_config *c)
 
 static int decode_base64(const char *text, char **ret, struct ferry_error *err)
 {
-    size_t len = strlen(text);
+    size_t len = strlen(text), n;
 
     while (len > 0 && strchr(" \r\n\t", text[len - 1])) {
         len--;
     }
-    if (len > PEM_MAX || len % 4 != 0) {
-        return ferry_fail(err, FERRY_INVALID, "not base64");
-    }
-    ferry_cleanup_free unsigned char *out = ferry_xcalloc(1, len / 4 * 3 + 1);
-    int n = EVP_DecodeBlock(out, (const unsigned char *)text, (int)len);
-
-    if (n < 0) {
-        return ferry_fail(err, FERRY_INVALID, "not base64");
-    }
-    for (size_t i = len; i > 0 && text[i - 1] == '=' && n > 0; i--) {
-        n--; /* the decoder counts padding as zero bytes */
-    }
-    out[n] = '\0';
-    *ret = (char *)ferry_take_ptr(out);
-    return 0;
+    return len <= PEM_MAX && api_base64_decode(text, len, ret, &n)
+               ? 0
+               : ferry_fail(err, FERRY_INVALID, "not base64");
 }
 
 /* A file that the kubeconfig names. */

@@ -12,19 +12,14 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import DEADLINE_S, JSON_PATCH, MERGE_PATCH, PROGRAM, STRATEGIC, Lab, configmaps, pods, vmi, vmis  # noqa: E402
+from lab import DEADLINE_S, JSON_PATCH, MERGE_PATCH, PROGRAM, STRATEGIC, Lab, LabCase, configmaps, pods, vmi, vmis  # noqa: E402
 
 
-class Hostile(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.lab = Lab()
-        cls.api = cls.lab.admin
-
+class Hostile(LabCase):
     @classmethod
     def tearDownClass(cls):
         cls.api.ok("GET", configmaps())  # still there after all of it
-        cls.lab.close()
+        super().tearDownClass()
 
     def refused(self, code, words, data, kind="application/json", method="POST", path=configmaps()):
         status, text = self.api.raw(method, path, data, {"Content-Type": kind})
