@@ -415,6 +415,12 @@ static void words_are_shared(void **state)
     assert_null(api_word("defaulT", 7));
     assert_null(api_word("defauxt", 7));
     assert_null(api_word("", 0));
+    for (size_t len = 60; len < 200; len++) {
+        char text[200];
+
+        memset(text, 'd', sizeof(text));
+        assert_null(api_word(text, len));
+    }
 }
 
 int main(void)
