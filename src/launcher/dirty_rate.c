@@ -75,14 +75,15 @@ static int begin(virDomainPtr d, int seconds, struct ferry_error *err)
     return ask_qemu(d, command, NULL, err);
 }
 
-/* Waits until nothing is being measured; what was measured last is in `*ret`. */
-static int wait_idle(virDomainPtr d, int seconds, int64_t *ret, struct ferry_error *err)
+/* Waits until nothing is being measured; what was measured last is in `*ret`. Where a measurement
+ * was `begun`, QEMU says for a moment that there is none yet: its thread has not started. */
+static int wait_idle(virDomainPtr d, int seconds, bool begun, int64_t *ret, struct ferry_error *err)
 {
     int64_t deadline = ferry_now_ns() + (seconds * 1000 + WAIT_MS) * FERRY_NS_PER_MS;
     bool busy;
     int rc;
 
-    while ((rc = read_rate(d, ret, &busy, err)) == 0 && busy) {
+    while ((rc = read_rate(d, ret, &busy, err)) == 0 && (busy || (begun && *ret < 0))) {
         if (ferry_now_ns() >= deadline) {
             return ferry_fail(err, FERRY_RETRY, "QEMU does not come to an end with sampling");
         }
@@ -93,13 +94,11 @@ static int wait_idle(virDomainPtr d, int seconds, int64_t *ret, struct ferry_err
 
 static int sample(virDomainPtr d, int seconds, int64_t *ret, struct ferry_error *err)
 {
-    int rc = wait_idle(d, LATEST_S, ret, err);
+    int rc = wait_idle(d, LATEST_S, false, ret, err);
 
-    if (rc < 0 || (rc = begin(d, seconds, err)) < 0 || (rc = wait_idle(d, seconds, ret, err)) < 0) {
+    if (rc < 0 || (rc = begin(d, seconds, err)) < 0 ||
+        (rc = wait_idle(d, seconds, true, ret, err)) < 0) {
         return rc;
-    }
-    if (*ret < 0) {
-        return ferry_fail(err, FERRY_RETRY, "QEMU did not sample the guest's dirty rate");
     }
     *ret *= seconds;
     return 0;
