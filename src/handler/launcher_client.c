@@ -212,11 +212,17 @@ int launcher_target_state(const char *socket, const char *uid, const char *state
     return tell(socket, "PUT", path, "state", state, QUICK_MS, err);
 }
 
-int launcher_tell_path(const char *socket, const char *uid, bool away, struct ferry_error *err)
+int launcher_tell_path(const char *socket, const char *uid, bool away, int64_t bytes_per_s,
+                       struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "/path");
+    ferry_cleanup_free char *body = ferry_asprintf("{\"state\":\"%s\",\"bytesPerS\":%lld}",
+                                                   away ? "away" : "up", (long long)bytes_per_s);
 
-    return tell(socket, "PUT", path, "state", away ? "away" : "up", QUICK_MS, err);
+    return node_call(
+        &(struct node_call){
+            .socket = socket, .method = "PUT", .path = path, .body = body, .timeout_ms = QUICK_MS},
+        NULL, err);
 }
 
 int launcher_plan(const char *socket, const char *options_json, struct http_reply *ret,

@@ -42,7 +42,8 @@ int launcher_target_state(const char *socket, const char *uid, const char *state
 int launcher_plan(const char *socket, const char *options_json, struct http_reply *ret,
                   struct ferry_error *err);
 /* To the source: whether the relay's way to the target is away. */
-int launcher_tell_path(const char *socket, const char *uid, bool away, struct ferry_error *err);
+int launcher_tell_path(const char *socket, const char *uid, bool away, int64_t bytes_per_s,
+                       struct ferry_error *err);
 /* To the target: the guest shall not run there any more. CONFLICT when it did. Needs no libvirtd.
  */
 int launcher_withdraw(const char *socket, const char *uid, struct ferry_error *err);

@@ -34,7 +34,8 @@ struct look_memory {
     int64_t recovered, recovered_ms; /* generation of streams that a post-copy went on over */
     int64_t asked, asked_ms;         /* generation of streams that the source waits for; since */
     int64_t told_ms;                 /* when the launcher was told of the target last */
-    bool path_told_away;             /* what it was told of the path last */
+    bool path_told_away;             /* what it was told of the path last, */
+    int64_t path_told_ns;            /* and when; monotonic */
     char *disks_move, *disks;        /* of the move that is prepared here; see move_disks.h */
     char *seen_move;                 /* the move that this node is the target of; since */
     int64_t seen_ms;

@@ -27,6 +27,7 @@ enum {
     /* An ordinary move is confirmed well within this after its guest has arrived. */
     CONFIRM_MS = 3000,
 };
+#define PATH_TELL_NS (1 * FERRY_NS_PER_S)
 
 static int too_many_steps(struct look *l, struct ferry_error *err)
 {
@@ -142,7 +143,8 @@ static int start_move(struct look *l, struct ferry_error *err)
 {
     const struct api_migration_state *m = &l->vmi->u.vmi.migration;
     /* Without the path's last rate: a link that has become slower since would make QEMU switch over
-     * too early, and the guest stand still for longer than it may. */
+     * too early, and the guest stand still for longer than it may. What the move itself has of the
+     * path is told while it runs (tell_path). */
     ferry_cleanup_free char *options = source_options(&l->vmi->u.vmi, 0);
     ferry_cleanup_free char *disks = move_disks_of(&l->vmi->u.vmi, ANNOTATION_TARGET_DISKS);
     int rc = launcher_migrate(l->socket, m->uid, l->vmi, options, disks, err);
@@ -237,8 +239,36 @@ static void keep_record(struct look *l)
     }
 }
 
-/* Whether the way to the target is away. The launcher is told when that changes: its clocks stand
- * still meanwhile. A relay that does not answer holds its streams no less: what was known holds. */
+/* Tells the launcher of the path: at once when it went away or came back, and every second what it
+ * carries of this move (what all moves to that node have is no measure for one of them). */
+static void tell_path(struct look *l, bool away)
+{
+    const char *uid = l->vmi->u.vmi.migration.uid;
+    bool changed = away != l->memory->path_told_away;
+    int64_t now = ferry_now_ns(), rate = 0;
+    struct ferry_error err;
+
+    if (!changed &&
+        (away || now - l->memory->path_told_ns < PATH_TELL_NS ||
+         relay_get_source_rate(l->node->relay_socket, l->vmi->meta->uid, &rate, &err) < 0 ||
+         rate <= 0)) {
+        return;
+    }
+    if (launcher_tell_path(l->socket, uid, away, rate, &err) < 0) {
+        ferry_debug("the launcher was not told of the path, trying on", F_ERR(&err));
+        return;
+    }
+    l->memory->path_told_away = away;
+    l->memory->path_told_ns = now;
+    if (changed) {
+        ferry_info(away ? "the way to the target is away" : "the way to the target is back",
+                   F_STR("vmi", l->vmi->meta->name), F_STR("move", uid),
+                   F_STR("target", l->vmi->u.vmi.migration.target_node));
+    }
+}
+
+/* Whether the way to the target is away: the launcher's clocks stand still meanwhile. A relay that
+ * does not answer holds its streams no less: what was known holds. */
 static bool follow_path(struct look *l)
 {
     const struct api_migration_state *m = &l->vmi->u.vmi.migration;
@@ -256,19 +286,7 @@ static bool follow_path(struct look *l)
     if (relay_get_path(l->node->relay_socket, m->target_node, &path, &err) < 0) {
         ferry_debug("the relay does not tell of the path", F_ERR(&err));
     }
-    if (path.away != l->memory->path_told_away) {
-        int rc = launcher_tell_path(l->socket, m->uid, path.away, &err);
-
-        if (rc < 0) {
-            ferry_debug("the launcher was not told of the path, trying on", F_ERR(&err));
-        } else {
-            l->memory->path_told_away = path.away;
-            ferry_info(path.away ? "the way to the target is away"
-                                 : "the way to the target is back",
-                       F_STR("vmi", l->vmi->meta->name), F_STR("move", m->uid),
-                       F_STR("target", m->target_node));
-        }
-    }
+    tell_path(l, path.away);
     return path.away;
 }
 

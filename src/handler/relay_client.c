@@ -135,22 +135,42 @@ int relay_put_source(const char *socket, const struct relay_source *s, struct fe
     return put(socket, "sources", s->key, doc, &answer, err);
 }
 
-int relay_get_path(const char *socket, const char *node, struct relay_path *ret,
-                   struct ferry_error *err)
+static int get(const char *socket, const char *collection, const char *key, yyjson_doc **ret,
+               struct ferry_error *err)
 {
-    ferry_cleanup_free char *path = path_of("paths", node);
+    ferry_cleanup_free char *path = path_of(collection, key);
     http_cleanup_reply struct http_reply reply = {0};
-    api_cleanup_doc yyjson_doc *doc = NULL;
     int rc = node_call(
         &(struct node_call){
             .socket = socket, .method = "GET", .path = path, .timeout_ms = TIMEOUT_MS},
         &reply, err);
 
     if (rc == 0) {
-        rc = api_json_parse(reply.body.data, reply.body.len, &doc, err);
+        rc = api_json_parse(reply.body.data, reply.body.len, ret, err);
     }
+    return rc < 0 ? ferry_wrap(err, "relay") : 0;
+}
+
+int relay_get_source_rate(const char *socket, const char *key, int64_t *ret,
+                          struct ferry_error *err)
+{
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    int rc = get(socket, "sources", key, &doc, err);
+
+    if (rc == 0) {
+        *ret = api_json_int(yyjson_doc_get_root(doc), "/bytesPerS", 0);
+    }
+    return rc;
+}
+
+int relay_get_path(const char *socket, const char *node, struct relay_path *ret,
+                   struct ferry_error *err)
+{
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    int rc = get(socket, "paths", node, &doc, err);
+
     if (rc < 0) {
-        return ferry_wrap(err, "relay");
+        return rc;
     }
     const yyjson_val *root = yyjson_doc_get_root(doc);
     ret->away = ferry_streq(api_json_str(root, "/state"), "away");

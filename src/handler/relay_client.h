@@ -42,6 +42,9 @@ struct relay_source {
     uid_t owner; /* who may connect to the sockets in it */
 };
 int relay_put_source(const char *socket, const struct relay_source *s, struct ferry_error *err);
+/* What the peer has confirmed of that source's move, per second and lately; 0 = nothing. */
+int relay_get_source_rate(const char *socket, const char *key, int64_t *ret,
+                          struct ferry_error *err);
 
 /* What the relay knows of the way to a node. */
 struct relay_path {

@@ -354,7 +354,10 @@ static void put_path(struct control *c, struct http_exchange *x, const char *uid
     int away = 0, rc = read_body(x, false, &b, &err);
 
     if (rc == 0 && (rc = read_word(&b, "state", states, 2, &away, &err)) == 0) {
-        rc = migrate_set_path(c->parts.migrate, uid, away != 0, &err);
+        int64_t bytes_per_s = api_json_int(b.root, "/bytesPerS", 0);
+
+        rc = migrate_set_path(c->parts.migrate, uid, away != 0, bytes_per_s > 0 ? bytes_per_s : 0,
+                              &err);
     }
     answer(c, x, rc, &err);
 }

@@ -619,7 +619,8 @@ static int check_current(const struct state_values *v, const char *uid, struct f
     return 0;
 }
 
-int migrate_set_path(struct migrate *m, const char *uid, bool away, struct ferry_error *err)
+int migrate_set_path(struct migrate *m, const char *uid, bool away, int64_t bytes_per_s,
+                     struct ferry_error *err)
 {
     struct state_values v;
 
@@ -630,7 +631,7 @@ int migrate_set_path(struct migrate *m, const char *uid, bool away, struct ferry
     }
     pthread_mutex_lock(&m->lock);
     if (m->busy && m->monitor) {
-        monitor_set_path(m->monitor, away);
+        monitor_set_path(m->monitor, away, bytes_per_s);
     }
     pthread_mutex_unlock(&m->lock);
     return 0;

@@ -20,8 +20,9 @@ int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
 /* Asks for an abort. NOT_FOUND for an unknown UID, CONFLICT when it is over. */
 int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err);
 /* The transport bridges an outage, or no longer does: the monitor's clocks stand still meanwhile.
- */
-int migrate_set_path(struct migrate *m, const char *uid, bool away, struct ferry_error *err);
+ * `bytes_per_s`: what it carries of this move; 0 = not known. */
+int migrate_set_path(struct migrate *m, const char *uid, bool away, int64_t bytes_per_s,
+                     struct ferry_error *err);
 /* What the handler found out about the target. It lets a source run again that was left stopped at
  * the switch-over when the target is gone, ends one that came back although the target runs, and
  * ends a move whose target died in post-copy. */

@@ -18,8 +18,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "launcher/kept.h"
 
-enum { SAMPLE_MS = 400, LOG_EVERY = 10, ABORT_AGAIN_MS = 1000, LOOK_AGAIN_MS = 200 };
+enum { SAMPLE_MS = 400, LOG_EVERY = 10, ABORT_AGAIN_MS = 1000, LOOK_AGAIN_MS = 200, QMP_MS = 1000 };
 
 struct monitor {
     struct monitor_config cfg;
@@ -28,6 +29,8 @@ struct monitor {
     bool joinable; /* by monitor_stop() only */
     pthread_mutex_t lock;
     bool over, path_away;        /* guarded by lock */
+    int64_t path_bytes_per_s;    /* guarded by lock, as is */
+    int64_t path_measured_ns;    /* when it was told */
     struct sample sample, final; /* guarded by lock */
     /* of its thread */
     struct strategy_memory memory;
@@ -49,11 +52,13 @@ void monitor_final(struct monitor *m, struct sample *ret)
     pthread_mutex_unlock(&m->lock);
 }
 
-void monitor_set_path(struct monitor *m, bool away)
+void monitor_set_path(struct monitor *m, bool away, int64_t bytes_per_s)
 {
     pthread_mutex_lock(&m->lock);
     bool changed = m->path_away != away;
     m->path_away = away;
+    m->path_bytes_per_s = bytes_per_s;
+    m->path_measured_ns = ferry_now_ns();
     pthread_mutex_unlock(&m->lock);
     if (changed) {
         record_note(m->cfg.record, "path", away ? "away" : "up");
@@ -100,6 +105,9 @@ static void note_decision(struct monitor *m, const struct strategy_decision *d, 
     yyjson_mut_obj_add_strcpy(doc, o, "text", d->why);
     if (d->downtime_ms) {
         yyjson_mut_obj_add_int(doc, o, "downtimeMs", d->downtime_ms);
+    }
+    if (d->bytes_per_s) {
+        yyjson_mut_obj_add_int(doc, o, "bytesPerS", d->bytes_per_s);
     }
     if (refused) {
         yyjson_mut_obj_add_strcpy(doc, o, "refused", refused);
@@ -228,6 +236,18 @@ static int call_in_mode(struct monitor *m, virDomainPtr d, const struct strategy
     return 0;
 }
 
+/* libvirt can only set it before a migration begins. */
+static int set_switchover(struct monitor *m, int64_t bytes_per_s, struct ferry_error *err)
+{
+    ferry_cleanup_free char *arguments =
+        ferry_asprintf("{\"avail-switchover-bandwidth\":%lld}", (long long)bytes_per_s);
+
+    return kept_execute(
+        m->cfg.c->kept,
+        &(struct qmp_command){.name = "migrate-set-parameters", .arguments = arguments},
+        ferry_now_ns() + QMP_MS * FERRY_NS_PER_MS, NULL, err);
+}
+
 static int carry_out(struct monitor *m, const struct strategy_decision *what,
                      struct ferry_error *err)
 {
@@ -236,6 +256,9 @@ static int carry_out(struct monitor *m, const struct strategy_decision *what,
             m->cfg.c,
             what->action == STRATEGY_ABORT_STUCK ? STATE_ABORT_STUCK : STATE_ABORT_NOT_CONVERGING,
             what->why, err);
+    }
+    if (what->action == STRATEGY_SET_SWITCHOVER) {
+        return set_switchover(m, what->bytes_per_s, err);
     }
     virt_cleanup_domain virDomainPtr d = virt_domain(m->cfg.c->virt, err);
     if (!d) {
@@ -269,6 +292,8 @@ static void judge(struct monitor *m, const struct sample *s, const struct state_
 
     pthread_mutex_lock(&m->lock);
     in.path_away = m->path_away;
+    in.path_bytes_per_s = m->path_bytes_per_s;
+    in.path_measured_ms = (m->path_measured_ns - m->cfg.started_ns) / FERRY_NS_PER_MS;
     pthread_mutex_unlock(&m->lock);
     strategy_decide(&in, &m->memory, &d);
     m->last_failed = false;

@@ -27,8 +27,8 @@ void monitor_free(struct monitor *m); /* takes NULL */
 void monitor_sample(struct monitor *m, struct sample *ret);
 /* The final figures, if libvirt told them (`present`). */
 void monitor_final(struct monitor *m, struct sample *ret);
-/* Whether the transport bridges an outage. */
-void monitor_set_path(struct monitor *m, bool away);
+/* Whether the transport bridges an outage, and what this move has of it; 0 = not measured. */
+void monitor_set_path(struct monitor *m, bool away, int64_t bytes_per_s);
 
 /* Writes down that the current migration shall be aborted, and why; the monitor then does it.
  * CONFLICT in post-copy, which can only finish. Fine when it is being aborted or over. */

@@ -6,8 +6,9 @@
 
 #include "launcher/strategy_priv.h"
 
-static const char *const action_names[] = {"keep",  "set-downtime", "post-copy",           "pause",
-                                           "force", "abort-stuck",  "abort-not-converging"};
+static const char *const action_names[] = {
+    "keep",  "set-downtime", "set-switchover-bandwidth", "post-copy", "pause",
+    "force", "abort-stuck",  "abort-not-converging"};
 static const char *const mode_names[] = {"PreCopy", "Paused", "PostCopy"};
 static_assert(sizeof(action_names) / sizeof(action_names[0]) == STRATEGY_ACTION_COUNT, "names");
 static_assert(sizeof(mode_names) / sizeof(mode_names[0]) == STRATEGY_MODE_COUNT, "names");
@@ -40,6 +41,7 @@ void strategy_decide(const struct strategy_input *in, struct strategy_memory *me
         strategy_kubevirt_decide(in, memory, ret);
     } else {
         strategy_ferry_decide(in, memory, ret);
+        strategy_switchover_decide(in, memory, ret);
     }
     memory->started = true;
     memory->last = ret->action;

@@ -2,7 +2,8 @@
  *
  * Two algorithms behind one interface, chosen by the policy:
  *  - ferry (strategy_ferry.c): models each round and acts as soon as it is clear that the move
- *    cannot finish in the time and downtime that the policy grants;
+ *    cannot finish in the time and downtime that the policy grants; and tells QEMU what the relay
+ *    measures of the path (strategy_switchover.c);
  *  - kubevirt (strategy_kubevirt.c): what KubeVirt does, for sites that want the same behaviour
  *    and for comparison.
  *
@@ -17,7 +18,8 @@
 
 enum strategy_action {
     STRATEGY_KEEP,
-    STRATEGY_SET_DOWNTIME, /* what QEMU may take for the switch-over: `downtime_ms` */
+    STRATEGY_SET_DOWNTIME,   /* what QEMU may take for the switch-over: `downtime_ms` */
+    STRATEGY_SET_SWITCHOVER, /* what the path carries then: `bytes_per_s`, 0 = QEMU's estimate */
     STRATEGY_POST_COPY,
     STRATEGY_PAUSE, /* stop the guest, then copy the rest */
     STRATEGY_FORCE, /* as pause, but QEMU stops it itself: `downtime_ms` is beyond any need */
@@ -69,12 +71,23 @@ struct strategy_kubevirt {
     int64_t acceptable_ms, switchover_deadline_ms;
 };
 
+enum { STRATEGY_MEASUREMENTS = 3 };
+
+struct strategy_switchover {
+    int64_t measured[STRATEGY_MEASUREMENTS]; /* a ring of the latest; `n` of them hold */
+    int n, next;
+    int64_t measured_ms;       /* when the latest was taken */
+    int64_t told, told_before; /* what QEMU was told; 0 = nothing */
+    bool refused;
+};
+
 /* What is remembered from look to look. Zeroed at the start of a migration. */
 struct strategy_memory {
     bool started;
     enum strategy_action last;
     struct strategy_ferry ferry;
     struct strategy_kubevirt kubevirt;
+    struct strategy_switchover switchover;
 };
 
 struct strategy_input {
@@ -85,13 +98,16 @@ struct strategy_input {
     bool aborting;    /* an abort is on its way */
     bool vfio;        /* a device whose memory cannot be fetched later */
     bool path_away;   /* the transport bridges an outage */
-    bool last_failed; /* libvirt refused the last action */
+    bool last_failed; /* libvirt or QEMU refused the last action */
+    /* What this move has of the path, and `elapsed_ms` when that was measured; 0 = not known. */
+    int64_t path_bytes_per_s, path_measured_ms;
     struct sample sample;
 };
 
 struct strategy_decision {
     enum strategy_action action;
     int64_t downtime_ms; /* of SET_DOWNTIME and FORCE */
+    int64_t bytes_per_s; /* of SET_SWITCHOVER */
     char why[256];       /* in words and numbers; "" for keep */
 };
 

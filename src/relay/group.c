@@ -525,7 +525,11 @@ void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut
         yyjson_mut_obj_add_int(doc, obj, "resumeWindowS", s->resume_window_ns / FERRY_NS_PER_S);
     }
     if (!target) {
+        struct relay_group_sums sums = {0};
+
+        relay_group_sum(g, &sums);
         yyjson_mut_obj_add_uint(doc, obj, "rateBytesPerS", relay_rate_get(g->rate));
+        yyjson_mut_obj_add_uint(doc, obj, "bytesPerS", sums.rate_out);
     }
     yyjson_mut_obj_add_uint(doc, obj, "streams", relay_group_stream_count(g));
 }

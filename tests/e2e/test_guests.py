@@ -110,6 +110,15 @@ def check_all_at_once(site):
         assert "post-copy" in record(site, name)
 
 
+def check_switchover_bandwidth(site):
+    """QEMU is told what the relay measures of the move, not what the link could carry an hour ago."""
+    with Guest(site, "measured", 128, 1, 80) as guest:
+        shape(site, 80)
+        name, _ = guest.move()
+        told = re.search(r"the relay measures (\d+) MiB/s", record(site, name))
+        assert told and 6 <= int(told[1]) <= 10, record(site, name)
+
+
 def check_pause_by_site(site):
     """621: disruption allowed without post-copy in the KubeVirt object: mode Paused, and the guest goes on afterwards"""
     settings(site, {"allowWorkloadDisruption": True, "allowPostCopy": False, "completionTimeoutPerGiB": 20})
@@ -455,7 +464,7 @@ def test_paused(bin_dir):
 def test_settings(bin_dir):
     with Site(bin_dir) as site:
         run(site, check_policy_names, check_added_selector, check_metrics, check_libvirt_killed, check_all_at_once,
-            check_pause_by_site)
+            check_switchover_bandwidth, check_pause_by_site)
 
 
 def test_network(bin_dir):

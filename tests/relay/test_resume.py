@@ -124,6 +124,7 @@ class Resume(Pair):
             self.assertEqual((s["state"], s["resumes"]), ("open", 1))
             self.assertGreater(s["rttUs"], 0)
         wait_for("a rate is known", lambda: self.a.must("GET", "/v1/paths/b")["bytesPerS"] > 0)
+        wait_for("the move's own is, too", lambda: self.a.must("GET", f"/v1/sources/{move.key}")["bytesPerS"] > 0)
         wait_for("the path to be up", lambda: self.a.must("GET", "/v1/paths/b")["state"] == "up")  # all of its streams
         self.assertEqual(self.a.must("GET", "/v1/paths/nobody")["state"], "none")
         for f in flows:

@@ -13,11 +13,11 @@ BUSY = {"memory": "96Mi", "args": "ws=32 rate=60 hb=50 fill=rand"}
 LINK = 160  # Mbit/s: a third of what the busy guest dirties
 
 
-def begin(lab, options, link=LINK, **guest_options):
+def begin(lab, options, link=LINK, tls="raw", **guest_options):
     guest, source = labs.start(lab, **(guest_options or BUSY))
     target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
     lab.nodes[0].shape(link)
-    return source, target, labs.Move(lab, guest, source, target, options)
+    return source, target, labs.Move(lab, guest, source, target, options, tls)
 
 
 def finish(lab, source, target, m, seconds=90):
@@ -118,6 +118,42 @@ def test_stuck(bin_dir):
             for pid in relay:
                 os.kill(pid, signal.SIGCONT)
         stays(lab, source, target, m, "Stuck")
+
+
+def switchover_bandwidth(pod):
+    monitor = pod.qmp()
+    try:
+        return monitor.execute("query-migrate-parameters")["avail-switchover-bandwidth"]
+    finally:
+        monitor.close()
+
+
+def test_switchover_bandwidth(bin_dir):
+    """QEMU reckons with what the relay measures of this move, no longer when the path is away, and not in the next one."""
+    link = 80
+    with labs.lab(bin_dir) as lab:
+        source, target, m = begin(lab, {"completionTimeoutPerGiBS": 0}, link, "ferry")
+
+        def told():
+            rate = source.node.relay_ok("GET", f"/v1/sources/{m.key}").get("bytesPerS", 0)
+            if rate:
+                source.ok("PUT", f"/v1/migrations/{m.uid}/path", {"state": "up", "bytesPerS": rate})
+            return switchover_bandwidth(source)
+
+        rate = labs.wait_for("QEMU to be told", told, 60, 1)
+        assert 0.6 < rate / (link * 125000) < 1.1, rate
+        source.ok("PUT", f"/v1/migrations/{m.uid}/path", {"state": "away"})
+        labs.wait_for("QEMU to be left to its own estimate", lambda: switchover_bandwidth(source) == 0)
+        source.ok("PUT", f"/v1/migrations/{m.uid}/path", {"state": "up"})
+        labs.wait_for("QEMU to be told again", told, 60, 1)
+        source.call("POST", f"/v1/migrations/{m.uid}/cancel")
+        assert m.wait_end(60) == ("failed", "failed")
+        labs.wait_for("the next move to begin without", lambda: switchover_bandwidth(source) == 0)
+        lab.check_guest(source)
+        print(source.decisions(m.uid))
+        m.close()
+        source.end()
+        target.end()
 
 
 def test_downtime(bin_dir):
