@@ -41,6 +41,15 @@ static int check_images(const struct request *r, virDomainPtr d, struct request_
                      (long long)there->bytes);
             return -1;
         }
+        /* A slice is of the file, and what the guest sees of a qcow2 is not a part of it. */
+        if (there->bytes > need && !ferry_streq(disk->format, "raw")) {
+            call->refused = "Refused";
+            snprintf(call->text, sizeof(call->text),
+                     "volume %s has %lld bytes, its destination %lld, and an image in %s cannot be "
+                     "used in part: it must have the same size",
+                     disk->name, (long long)need, (long long)there->bytes, disk->format);
+            return -1;
+        }
         if (there->bytes > need || other_mode) {
             edits[n++] = (struct disks_edit){disk, need};
         }

@@ -137,6 +137,23 @@ def test_made_images_go(bin_dir):
         source.end(0)
 
 
+def test_larger_qcow2(bin_dir):
+    """Of a qcow2 no part can be used: refused before anything is sent, in words that fit."""
+    with labs.lab(bin_dir) as lab:
+        guest = guest_with("root", qcow2="root")
+        _, source = labs.start_guest(lab, guest, {"root": qcow2(os.path.join(lab.root, "small.qcow2"), 8 * MIB)})
+        target = labs.Pod(lab.nodes[1], "virt-launcher-2", guest, {"root": qcow2(os.path.join(lab.root, "large.qcow2"), 12 * MIB)})
+        m = labs.Move(lab, guest, source, target)
+        labs.wait_for("the end", lambda: m.phase(source) == "failed", 30)
+        status = source.migration()
+        assert status["reasonCode"] == "Refused" and "must have the same size" in status["failureReason"], status
+        assert m.phase(target) == "prepared", "something was sent"
+        lab.check_guest(source)
+        m.close()
+        target.end()
+        source.end()
+
+
 def test_wrong_sizes(bin_dir):
     with labs.lab(bin_dir) as lab:
         guest = guest_with("root")
