@@ -23,6 +23,7 @@ sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../lib")]
 import cells  # noqa: E402
+import complaints  # noqa: E402
 import move as moves  # noqa: E402
 import strike  # noqa: E402
 import table  # noqa: E402
@@ -34,7 +35,6 @@ SHORT = (("Pending", "kill controller"), ("PreparingTarget", "kill target-handle
          ("Running", "link 2 s"), ("Switch-over", "kill source-libvirtd"), ("Finishing", "kill source-launcher"))
 GUESTS = {"calm": "ws=4 rate=2 static=24 hb=20 fill=rand", "busy": "ws=40 rate=60 static=4 hb=20 fill=rand"}
 END_S, CLEAN_S, BEATS = 660, 90, 20
-COMPLAINTS = re.compile(r"ERROR: (?:Address|Leak)Sanitizer.*|runtime error:.*|: Assertion .*")
 
 
 def guest(name, kind):
@@ -104,7 +104,7 @@ class Stage:
         for path in glob.glob(os.path.join(self.site.root, "log/*.log")) + glob.glob(os.path.join(self.site.root, "node*/run/ferry/pods/*/log")):
             with contextlib.suppress(OSError), open(path, errors="replace") as f:
                 f.seek(self.read.get(path, 0))
-                found += [f"{os.path.basename(path)}: {line}" for line in COMPLAINTS.findall(f.read())]
+                found += [f"{os.path.basename(path)}: {line}" for line in complaints.in_text(f.read())]
                 self.read[path] = f.tell()
         return found
 

@@ -17,7 +17,6 @@ import http.client
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import ssl
@@ -26,6 +25,8 @@ import sys
 import tempfile
 import threading
 import time
+
+import complaints
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 MANIFESTS = os.path.join(TOP, "deploy/kubernetes")
@@ -236,7 +237,7 @@ class Engine:
             self.end(name)
         if failed:
             self.print_logs()
-        shutil.rmtree(self.dir, ignore_errors=True)
+        complaints.remove(self.dir, failed)
 
     def print_logs(self, lines=40):
         for name in sorted(os.listdir(self.dir)):
