@@ -82,13 +82,20 @@ static void transfer_figures(const struct why_view *v, struct why_link *l)
     }
 }
 
-void why_link_transfer(const struct why_view *v, struct why_link *l)
+static bool is_being_cancelled(const struct why_view *v)
 {
     const struct api_migration_state *s = why_state_of(v);
 
+    return (v->migration->meta.deleted_ms || s->abort_requested) && !s->completed;
+}
+
+/* How a move goes that is to end is of no interest any more. */
+void why_link_transfer(const struct why_view *v, struct why_link *l)
+{
+    const struct api_migration_state *s = why_state_of(v);
     bool away;
 
-    if (s->completed || post_copy_hangs(v, &away)) {
+    if (s->completed || post_copy_hangs(v, &away) || is_being_cancelled(v)) {
         return;
     }
     if (v->n_samples > 0) {
@@ -145,11 +152,9 @@ void why_link_post_copy(const struct why_view *v, struct why_link *l)
 
 void why_link_cancel(const struct why_view *v, struct why_link *l)
 {
-    const struct api_migration_state *s = why_state_of(v);
-
-    if ((v->migration->meta.deleted_ms || s->abort_requested) && !s->completed) {
+    if (is_being_cancelled(v)) {
         why_say(l, WHY_WAITS, "it is being cancelled (%s)",
-                why_text_or(s->abort_status, "asked for"));
+                why_text_or(why_state_of(v)->abort_status, "asked for"));
     }
 }
 
