@@ -1,14 +1,16 @@
 #include "cli/vm_wait.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "api/object.h"
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/events.h"
 
-enum { STEP_MS = 100 };
+enum { STEP_MS = 100, WARNINGS_MS = 2000 };
 
 /* One step of a wait; 0 = look again. `what` completes "waiting for ...". */
 static int wait_step(int64_t deadline_ns, const char *what, struct ferry_error *err)
@@ -52,11 +54,49 @@ static int check_instance(const struct api_vmi *v, struct ferry_error *err)
                       v->reason ? ", reason " : "", v->reason ? v->reason : "");
 }
 
+/* ---- warnings meanwhile -----------------------------------------------------------------------
+ */
+
+static bool is_about(const struct api_event *e, const char *name)
+{
+    ferry_cleanup_free char *pods = ferry_asprintf("virt-launcher-%s-", name);
+
+    return ferry_streq(e->about_name, name) ||
+           (ferry_streq(e->about_kind, "Pod") && e->about_name &&
+            ferry_str_starts(e->about_name, pods));
+}
+
+/* Says once what keeps `vmi`, and not only when the wait is over; `told` has a line for each. Who
+ * may not see events gets none. */
+static void tell_warnings(struct session *s, const struct api_object *vmi, struct ferry_buf *told)
+{
+    const char *name = vmi->meta->name;
+    kube_cleanup_list struct kube_list events = {0};
+    struct ferry_error err;
+
+    if (events_list(s, vmi->meta->namespace_, &events, &err) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < events.n; i++) {
+        const struct api_event *e = &events.items[i]->u.event;
+
+        if (!ferry_streq(e->type, "Warning") || !e->message || !is_about(e, name) ||
+            events_time_ms(events.items[i]) < vmi->meta->created_ms ||
+            (told->data && strstr(told->data, e->message))) {
+            continue;
+        }
+        ferry_buf_printf(told, "%s\n", e->message);
+        fprintf(stderr, "%s waits: %s\n", name, e->message);
+    }
+}
+
 int vm_wait_running(struct session *s, const char *ns, const char *name, int timeout_s,
                     struct ferry_error *err)
 {
     int64_t deadline = ferry_now_ns() + timeout_s * FERRY_NS_PER_S;
     ferry_cleanup_free char *what = ferry_asprintf("%s to run", name);
+    ferry_cleanup_buf struct ferry_buf told = {0};
+    int64_t tell_ns = ferry_now_ns() + WARNINGS_MS * FERRY_NS_PER_MS;
 
     for (;;) {
         api_cleanup_object struct api_object *o = NULL;
@@ -69,6 +109,10 @@ int vm_wait_running(struct session *s, const char *ns, const char *name, int tim
         /* An instance that is on its way out makes room for the next. */
         if (rc == 0 && !o->meta->deleted_ms) {
             rc = check_instance(&o->u.vmi, err);
+            if (ferry_now_ns() >= tell_ns) {
+                tell_warnings(s, o, &told);
+                tell_ns = ferry_now_ns() + WARNINGS_MS * FERRY_NS_PER_MS;
+            }
         } else if (rc == 0 || rc == -(int)FERRY_NOT_FOUND) {
             rc = check_owner(s, ns, name, err);
         } else {

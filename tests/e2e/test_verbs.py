@@ -48,10 +48,10 @@ def in_phase(site, name, *phases):
                     in phases, 90)
 
 
-def on_terminal(site, *args, until=None, columns=100, term="xterm"):
+def on_terminal(site, *args, until=None, columns=100, rows=24, term="xterm"):
     """What `ferry ARGS` writes on a terminal; interrupted when `until` is seen."""
     master, slave = pty.openpty()
-    subprocess.run(["stty", "cols", str(columns), "rows", "24"], stdin=slave, check=True)
+    subprocess.run(["stty", "cols", str(columns), "rows", str(rows)], stdin=slave, check=True)
     process = subprocess.Popen([os.path.join(site.bin, "ferry"), *args], env=dict(site.environment(), TERM=term), stdin=slave,
                                stdout=slave, stderr=slave)
     os.close(slave)
@@ -218,6 +218,19 @@ def check_drain(site):
     assert not site.api.get("nodes", node)["spec"].get("unschedulable")
 
 
+def check_low_terminal(site):
+    """More moves than lines: what does not fit is counted, the one that sends is shown."""
+    slow_down(site, 30)
+    names = [move(site, vm) for vm in ("vm", "second")]
+    in_phase(site, names[0], "Running")
+    code, text = on_terminal(site, "watch", until=b"... and 1 more", rows=3)
+    shown = text.replace("\r", "").split("... and 1 more")[0].rpartition("\033[J")[2]
+    assert code == 130 and shown.count("\n") == 1 and "Running" in shown, (code, text)
+    slow_down(site, 1000)
+    for name in names:
+        in_phase(site, name, "Succeeded")
+
+
 def check_policies(site):
     assert "No policies" in site.ferry("policy", "list").stderr
     made = site.ferry("policy", "create", "fast", "--vm-label", "app=db", "--allow-post-copy", "--bandwidth", "64Mi",
@@ -256,7 +269,7 @@ def check_completion(site):
 def test_verbs(bin_dir):
     with Site(bin_dir) as site:
         site.ferry("vm", "create", "vm", "--memory", "128Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
-        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_policies,
+        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_low_terminal, check_policies,
                       check_completion):
             check(site)
             print(f"ok     {check.__name__}", flush=True)

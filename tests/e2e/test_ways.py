@@ -200,6 +200,20 @@ def check_cancel(site):
         cancelled(site, name, "undone", node)
         site.kubectl("uncordon", other(node))
 
+        controller = site.pid("controller")
+        name = migrate(site, "undone")
+        wait_for("a target pod", lambda: site.pod_dirs(other(node)), PATIENCE, step=0.01)
+        os.kill(controller, signal.SIGSTOP)
+        try:  # the target pod becomes ready, and the nodes are not told
+            ready = lambda p: any(c["type"] == "Ready" and c["status"] == "True" for c in p.get("status", {}).get("conditions", []))
+            wait_for("the target pod", lambda: all(map(ready, site.api.list("pods"))), PATIENCE)
+            assert "migrationState" not in site.api.vmi("undone")["status"], site.api.vmi("undone")["status"]
+            site.ferry("cancel", name)
+        finally:
+            os.kill(controller, signal.SIGCONT)
+        wait_for("it to be over", lambda: (m := site.api.migration(name)) is None or
+                 m["status"].get("phase") == "Failed", PATIENCE)
+
         pid = site.pid(f"{other(node)}-relay")
         os.kill(pid, signal.SIGSTOP)
         try:
