@@ -137,6 +137,7 @@ static struct plan_case run(const struct plan_input *in, double more)
                         &memory, &d);
         switch (d.action) {
         case STRATEGY_KEEP:
+        case STRATEGY_SET_SWITCHOVER: /* the model's QEMU knows what the path carries */
             break;
         case STRATEGY_SET_DOWNTIME:
             m.limit_ms = d.downtime_ms;

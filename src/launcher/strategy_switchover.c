@@ -27,6 +27,7 @@ static void take_measurement(const struct strategy_input *in, struct strategy_sw
     if (w->n && in->path_measured_ms == w->measured_ms) {
         return;
     }
+    w->any = true;
     w->measured_ms = in->path_measured_ms;
     w->measured[w->next] = in->path_bytes_per_s;
     w->next = (w->next + 1) % STRATEGY_MEASUREMENTS;
@@ -79,8 +80,9 @@ void strategy_switchover_decide(const struct strategy_input *in, struct strategy
         w->refused = true; /* a QEMU that does not know it, or that hangs: not again and again */
     }
     take_measurement(in, w);
-    if (ret->action != STRATEGY_KEEP || w->refused || in->aborting || !in->sample.active ||
-        in->mode != STRATEGY_PRECOPY) {
+    /* Where nobody measures, what QEMU was told at the start is the caller's business. */
+    if (!w->any || ret->action != STRATEGY_KEEP || w->refused || in->aborting ||
+        !in->sample.active || in->mode != STRATEGY_PRECOPY) {
         return;
     }
     sure = carried(w, &least);

@@ -89,7 +89,11 @@ static const struct bandwidth_case cases[] = {
      100,
      4,
      {{50, 0}, {50, KEEP}, {50, 50}, {50, KEEP}}},
-    {"what it was told at the start and nobody measures is taken back", false, 100, 1, {{0, 0}}},
+    {"what it was told at the start holds while nobody measures",
+     false,
+     100,
+     2,
+     {{0, KEEP}, {0, KEEP}}},
     {"the strategy kubevirt tells nothing", true, 0, 3, {{50, KEEP}, {50, KEEP}, {50, KEEP}}},
 };
 
