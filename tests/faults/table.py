@@ -15,7 +15,7 @@ post-copy: either of its two); every heartbeat follows the one before it and all
 the same as the guest does; nothing is left of it, neither processes, sockets, listeners, pods nor directories. All of it is observed from outside: both QEMUs are asked themselves (a monitor of their
 own), the guest is listened to on its serial line, and processes, sockets and files are looked for in the system.
 
-`make check-faults` runs all cells, which takes one to two hours; the results are added to `build-asan/faults.jsonl`, and what has passed there is not run again, so it can be
+`make check-faults` runs all cells, which takes one to two hours (`--part 1/3` to `--part 3/3` side by side: one); the results are added to `build-asan/faults.jsonl`, and what has passed there is not run again, so it can be
 done in pieces. `tests/faults/run.py build-asan/bin --seed N --phase Running --fault 'kill target-relay'` runs one cell; the same seed breaks at the same place. A few cells
 are part of `make check`.
 """
@@ -72,6 +72,5 @@ FAULT_TEXT = f"""- *kill*: SIGKILL. *stop*: SIGSTOP, for {cells.STOP_S} s. Progr
 """
 
 OUTCOME_TEXT = """*moved*: the guest runs on the target and the move succeeded. *stayed*: it runs on the source, and the move failed with the reason in brackets. *lost*: its own QEMU was
-killed; the object says so, and nothing was started from stale memory. ×2: seen twice. A cell with two outcomes depends on the instant. –: the victim does not exist in that phase. The table was gathered in pieces, on several commits of one day;
-cells that failed at first, by a fault of Ferry or of the test, were run again after it was mended, and only runs after that are shown.
+killed; the object says so, and nothing was started from stale memory. ×2: seen twice. A cell with two outcomes depends on the instant. –: the victim does not exist in that phase.
 """
