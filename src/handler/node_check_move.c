@@ -120,19 +120,24 @@ bool node_check_listens(const char *table, int port)
     return false;
 }
 
+/* Whether the relay's ports are open. That they are those of the VMI is another question. */
 static void look_for_listeners(struct sight *s)
 {
-    const struct api_migration_state *m = &s->facts.vmi->migration;
     ferry_cleanup_buf struct ferry_buf four = {0}, six = {0};
+    yyjson_val *ports = yyjson_obj_get(yyjson_doc_get_root(s->relay), "ports"), *key, *logical;
+    size_t i, most;
 
     (void)ferry_read_file("/proc/net/tcp", TABLE_MAX, &four, NULL);
     (void)ferry_read_file("/proc/net/tcp6", TABLE_MAX, &six, NULL);
-    for (size_t i = 0; i < m->n_ports && i < CHECK_CHANNELS; i++) {
-        int port = m->ports[i].port;
+    yyjson_obj_foreach(ports, i, most, key, logical)
+    {
+        int port = (int)strtol(yyjson_get_str(key), NULL, 10);
 
-        s->facts.listeners[s->facts.n_listeners++] = (struct check_listener){
-            m->ports[i].logical, port,
-            node_check_listens(four.data, port) || node_check_listens(six.data, port)};
+        if (i < CHECK_CHANNELS) {
+            s->facts.listeners[s->facts.n_listeners++] = (struct check_listener){
+                yyjson_get_int(logical), port,
+                node_check_listens(four.data, port) || node_check_listens(six.data, port)};
+        }
     }
 }
 

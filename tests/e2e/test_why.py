@@ -460,7 +460,7 @@ def check_begin(site):
     with stopped(libvirt_of(site, site.node_of("vm"))):
         name = request(site)
         in_phase(site, name, "TargetReady")
-        named(site, name, "connected", "the source node has not begun")
+        named(site, name, "connected", "the source node", "beg")
     end(site, name)
 
 
