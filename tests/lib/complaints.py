@@ -1,4 +1,5 @@
 """What sanitizers and assertions said in the logs of programs that something may have started again since."""
+import contextlib
 import os
 import re
 import shutil
@@ -16,10 +17,10 @@ def in_logs(root):
     """Of all files below `root` that are called log or *.log: {path: sentences}."""
     found = {}
     for path in (os.path.join(d, name) for d, _, names in os.walk(root) for name in names if LOG.fullmatch(name)):
-        with open(path, errors="replace") as f:
+        with contextlib.suppress(OSError), open(path, errors="replace") as f:
             sentences = in_text(f.read())
-        if sentences:
-            found[path] = sentences
+            if sentences:
+                found[path] = sentences
     return found
 
 

@@ -126,6 +126,7 @@ class Site:
         """Ends the site; prints its logs when a test failed."""
         if failed:
             self.print_logs()
+        self.keep_logs()
         done = self.down()
         if done.returncode != 0:
             print(f"ferry down: {done.stdout}{done.stderr}")
@@ -142,10 +143,18 @@ class Site:
     def __exit__(self, kind, value, trace):
         self.close(kind is not None)
 
+    def logs(self):
+        return sorted(glob.glob(os.path.join(self.root, "log/*.log"))) + sorted(
+            glob.glob(os.path.join(self.root, "node*/run/ferry/pods/*/log")))
+
+    def keep_logs(self):
+        """`ferry down` removes them; under another name they stay, with what programs say when they end."""
+        for i, path in enumerate(self.logs()):
+            with contextlib.suppress(OSError):
+                os.link(path, os.path.join(self.base, f"{i}-{os.path.basename(path).removesuffix('.log')}.log"))
+
     def print_logs(self, lines=60):
-        paths = sorted(glob.glob(os.path.join(self.root, "log/*.log")))
-        paths += sorted(glob.glob(os.path.join(self.root, "node*/run/ferry/pods/*/log")))
-        for path in paths:
+        for path in self.logs():
             with open(path, errors="replace") as f:
                 tail = f.readlines()[-lines:]
             print(f"==== {path[len(self.root) + 1:]}")
