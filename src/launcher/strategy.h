@@ -78,8 +78,7 @@ struct strategy_switchover {
     int n, next;
     int64_t measured_ms;       /* when the latest was taken */
     int64_t told, told_before; /* what QEMU was told; 0 = nothing */
-    bool any;                  /* was ever measured */
-    bool refused;
+    bool was_measured, refused;
 };
 
 /* What is remembered from look to look. Zeroed at the start of a migration. */

@@ -27,7 +27,7 @@ static void take_measurement(const struct strategy_input *in, struct strategy_sw
     if (w->n && in->path_measured_ms == w->measured_ms) {
         return;
     }
-    w->any = true;
+    w->was_measured = true;
     w->measured_ms = in->path_measured_ms;
     w->measured[w->next] = in->path_bytes_per_s;
     w->next = (w->next + 1) % STRATEGY_MEASUREMENTS;
@@ -81,14 +81,14 @@ void strategy_switchover_decide(const struct strategy_input *in, struct strategy
     }
     take_measurement(in, w);
     /* Where nobody measures, what QEMU was told at the start is the caller's business. */
-    if (!w->any || ret->action != STRATEGY_KEEP || w->refused || in->aborting ||
+    if (!w->was_measured || ret->action != STRATEGY_KEEP || w->refused || in->aborting ||
         !in->sample.active || in->mode != STRATEGY_PRECOPY) {
         return;
     }
     sure = carried(w, &least);
-    if (w->told && least < w->told / 100 * SLOWER_PERCENT) {
-        tell(w, sure, ret);
-    } else if (sure > 0 && sure >= w->told / 100 * FASTER_PERCENT) {
+    bool slower = w->told && least < w->told / 100 * SLOWER_PERCENT;
+    bool faster = sure > 0 && sure >= w->told / 100 * FASTER_PERCENT;
+    if (slower || faster) {
         tell(w, sure, ret);
     }
 }
