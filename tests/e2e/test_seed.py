@@ -20,7 +20,7 @@ USER_DATA = "#cloud-config\npassword: hidden-5e1f\n" + "# filler\n" * 500
 def create(site):
     site.api.create("virtualmachineinstances", {
         "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "seeded"},
-        "spec": {"domain": {"memory": {"guest": linuxguest.MEMORY}, "firmware": {"kernelBoot": linuxguest.boot()},
+        "spec": {"domain": {"memory": {"guest": linuxguest.MEMORY}, "firmware": {"kernelBoot": linuxguest.boot("disk=vda")},
                             "devices": {"disks": [{"name": "init", "disk": {"bus": "virtio"}}]}},
                  "volumes": [{"name": "init", "cloudInitNoCloud": {"secretRef": {"name": "seed"}, "networkData": "version: 2\n"}}],
                  "terminationGracePeriodSeconds": 0}})

@@ -126,10 +126,17 @@ class Monitor:
         mark = self.mark() if mark is None else mark
         deadline = time.monotonic() + seconds
         while len(self.since(mark)) < count:
+            if fault := self.fault():
+                raise AssertionError(f"the guest says: {fault}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"{len(self.since(mark))} of {count} heartbeats came in {seconds} s")
             time.sleep(0.01)
         return self.since(mark)
+
+    def fault(self):
+        """What a guest found missing when it came up, in its own words (tests/guest/linux/init); None when nothing."""
+        with self.lock:
+            return next((text for _, _, text in self.lines if text.startswith("FAULT ")), None)
 
     def worst_gap(self, mark):
         """Longest time between two heartbeats since `mark` (the last one before it counts as the first)."""
