@@ -1,6 +1,6 @@
 # The front door. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
-.PHONY: deb check-deb bench-node all check check-vm check-faults check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane bench-migrate lint asan tsan fuzz install setup clean check-sim
+.PHONY: check-fresh deb check-deb bench-node all check check-vm check-faults check-kubernetes demo bench bench-relay bench-api bench-control bench-dataplane bench-migrate lint asan tsan fuzz install setup clean check-sim
 
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -44,6 +44,12 @@ check-faults: asan
 check-kubernetes: asan
 	@tests/kubernetes/get-assets >/dev/null || tests/kubernetes/get-assets --have || true
 	scripts/run-tests build-asan --suite kubernetes
+
+# From nothing: README's two commands in a minimal Debian 12 and a minimal Debian 13, made for it and taken away again. Takes most of an
+# hour; FRESH=trixie for one of them.
+FRESH ?= bookworm trixie
+check-fresh:
+	scripts/check-fresh $(FRESH)
 
 demo: all
 	scripts/demo build

@@ -252,11 +252,11 @@ class Runner:
 
 
 def chosen(args, rows):
+    part, of = map(int, args.part.split("/"))
     if args.short:
-        return list(SHORT)
+        return list(SHORT)[part - 1 :: of]
     wanted = [c for c in cells.all_cells() if (not args.phase or c[0] in args.phase) and (not args.fault or c[1] in args.fault)]
     done = set() if args.again else table.passed(rows)
-    part, of = map(int, args.part.split("/"))
     return [c for i, c in enumerate(cells.order([c for c in wanted if c not in done], args.seed)) if i % of == part - 1]
 
 
