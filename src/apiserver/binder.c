@@ -1,7 +1,5 @@
 #include "apiserver/binder.h"
 
-#include <string.h>
-
 #include "api/claim.h"
 #include "api/json.h"
 #include "apiserver/edit.h"
@@ -159,6 +157,14 @@ static bool bind(struct store *store, const struct entry *claim_entry)
     return edit(store, claim_entry, bind_claim, yyjson_doc_get_root(volume));
 }
 
+/* The claim is there, and no other of its name; a volume that names no uid is any such claim's. */
+static bool is_claim(const struct entry *claim, const char *uid)
+{
+    api_cleanup_doc yyjson_doc *doc = claim ? yyjson_read(claim->json, claim->json_len, 0) : NULL;
+
+    return claim && (!*uid || ferry_streq(text_at(yyjson_doc_get_root(doc), "/metadata/uid"), uid));
+}
+
 /* A volume whose claim is gone is not given to another: its data is somebody's. */
 static bool release(struct store *store, const struct entry *e)
 {
@@ -175,10 +181,8 @@ static bool release(struct store *store, const struct entry *e)
     cleanup_entry struct entry *claim =
         store_get(store, api_resource_find("", "v1", "persistentvolumeclaims"),
                   text_at(root, "/spec/claimRef/namespace"), text_at(root, "/spec/claimRef/name"));
-    if (claim && strstr(claim->json, text_at(root, "/spec/claimRef/uid"))) {
-        return true;
-    }
-    return edit(store, e, set_phase, "Released");
+    return is_claim(claim, text_at(root, "/spec/claimRef/uid")) ||
+           edit(store, e, set_phase, "Released");
 }
 
 bool binder_sweep(struct store *store)

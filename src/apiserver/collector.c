@@ -106,8 +106,7 @@ static void note_owners(struct collector *c, const struct entry *e)
 
 static bool is_ending_namespace(const struct entry *e)
 {
-    return ferry_streq(e->resource->plural, "namespaces") &&
-           strstr(e->json, "\"deletionTimestamp\"");
+    return ferry_streq(e->resource->plural, "namespaces") && entry_is_ending(e);
 }
 
 static bool waits_for_others(const struct entry *e)

@@ -10,12 +10,6 @@
 
 static const char foreground[] = "foregroundDeletion", orphan[] = "orphan";
 
-bool dependents_hold(const struct entry *e)
-{
-    return strstr(e->json, "\"deletionTimestamp\"") &&
-           (strstr(e->json, "\"foregroundDeletion\"") || strstr(e->json, "\"orphan\""));
-}
-
 static bool drop_finalizer(yyjson_mut_doc *doc, const void *ctx)
 {
     yyjson_mut_val *list = yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), "/metadata/finalizers");
@@ -63,6 +57,17 @@ static bool has_finalizer(const yyjson_val *object, const char *name)
     return false;
 }
 
+bool dependents_hold(const struct entry *e)
+{
+    if (!entry_is_ending(e)) {
+        return false;
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+
+    return has_finalizer(root, foreground) || has_finalizer(root, orphan);
+}
+
 enum relation { STRANGER, SHARED, DEPENDENT, BLOCKING };
 
 /* Whether any of the owners but `uid` is there and stays. */
@@ -79,7 +84,7 @@ static bool has_other_owner(const struct entry_list *all, yyjson_val *owners, co
         for (size_t j = 0; other && !ferry_streq(other, uid) && j < all->n; j++) {
             const struct entry *e = all->items[j];
 
-            if (!strstr(e->json, needle) || strstr(e->json, "\"deletionTimestamp\"")) {
+            if (!strstr(e->json, needle) || entry_is_ending(e)) {
                 continue; /* most objects: not parsed */
             }
             api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
@@ -146,7 +151,7 @@ static bool settle(struct store *store, const struct entry_list *all, const stru
             continue;
         }
         blocking += is == BLOCKING;
-        if (!strstr(all->items[i]->json, "\"deletionTimestamp\"")) {
+        if (!entry_is_ending(all->items[i])) {
             done &= check(remove_entry(store, all->items[i], false, &err), all->items[i], &err);
         }
     }

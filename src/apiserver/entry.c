@@ -65,6 +65,16 @@ void entry_unref(struct entry *e)
     }
 }
 
+bool entry_is_ending(const struct entry *e)
+{
+    if (!strstr(e->json, "\"deletionTimestamp\"")) {
+        return false; /* most objects: not parsed */
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+
+    return api_json_str(yyjson_doc_get_root(doc), "/metadata/deletionTimestamp");
+}
+
 void entry_list_done(struct entry_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {

@@ -2,6 +2,7 @@
  * so lists, watchers and the store share one copy. Any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,8 @@ struct entry *entry_new(const struct api_resource *resource, uint64_t version, c
                         const char *name, const char *json, size_t json_len);
 struct entry *entry_ref(struct entry *e);
 void entry_unref(struct entry *e); /* takes NULL */
+/* Its deletion was asked for: metadata.deletionTimestamp is set. */
+bool entry_is_ending(const struct entry *e);
 FERRY_DEFINE_CLEANUP(struct entry *, entry_unref)
 #define cleanup_entry ferry_cleanup(entry_unrefp)
 

@@ -172,6 +172,17 @@ class Volumes(LabCase):
         wait_for("the new claim to be bound", lambda: self.get("c").get("status", {}).get("phase") == "Bound")
         self.assertEqual(self.get("c")["spec"]["volumeName"], "big")
 
+    def test_a_claim_is_known_by_its_own_uid(self):
+        """Not by that of an older one, which an annotation of it may have, too."""
+        old = "8a0ff1a4-0000-4000-8000-000000000000"
+        self.claim("later", "1Gi", storageClassName="nobody")
+        self.api.ok("PATCH", "/api/v1/namespaces/default/persistentvolumeclaims/later",
+                    {"metadata": {"annotations": {"restored-from": old}}}, MERGE_PATCH)
+        self.volume("of-old", "1Gi", claimRef={"namespace": "default", "name": "later", "uid": old})
+        self.api.ok("PATCH", "/api/v1/persistentvolumes/of-old/status", {"status": {"phase": "Bound"}}, MERGE_PATCH)
+        wait_for("the volume to be released", lambda: self.api.ok(
+            "GET", "/api/v1/persistentvolumes/of-old")["status"]["phase"] == "Released")
+
 
 @embedded_only("virt-api serves these on Kubernetes")
 class Virtctl(LabCase):

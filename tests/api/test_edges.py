@@ -62,6 +62,20 @@ class Deletion(Case):
         self.api.ok("DELETE", configmaps("two"))
         wait_for("it to go with its last owner", lambda: self.api.call("GET", configmaps("of-both"))[0] == 404)
 
+    @embedded_only("kube-controller-manager collects, not kube-apiserver")
+    def test_owners_that_only_look_as_if_they_ended(self):
+        """A label may have any name: it makes nobody go, and keeps nobody."""
+        looks = {"labels": {"deletionTimestamp": "orphan"}}
+        one, two = (self.api.ok("POST", configmaps(), config(n, **looks)) for n in ("looks-one", "looks-two"))
+        self.api.ok("POST", configmaps(), config("looks-owned", ownerReferences=[ref(one, blockOwnerDeletion=True)], **looks))
+        self.api.ok("POST", configmaps(), config("looks-shared", ownerReferences=[ref(one, blockOwnerDeletion=True), ref(two)]))
+        self.api.ok("DELETE", configmaps("looks-one"), {"propagationPolicy": "Foreground"})
+        wait_for("the owner to go", lambda: self.api.call("GET", configmaps("looks-one"))[0] == 404)
+        self.assertEqual(self.api.call("GET", configmaps("looks-owned"))[0], 404)
+        left = self.api.ok("GET", configmaps("looks-shared"))["metadata"]
+        self.assertEqual([o["name"] for o in left["ownerReferences"]], ["looks-two"])
+        self.api.ok("GET", configmaps("looks-two"))
+
 
 class Evictions(Case):
     def evict(self, name, **body):

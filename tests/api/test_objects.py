@@ -290,6 +290,20 @@ class Objects(LabCase):
         wait_for("the namespace to go", lambda: self.gone("/api/v1/namespaces/short"))
         self.refused(403, "Forbidden", "may not be deleted", "DELETE", "/api/v1/namespaces/default")
 
+    @embedded_only("kube-controller-manager empties namespaces, not kube-apiserver")
+    def test_namespaces_that_only_look_as_if_they_ended(self):
+        """A label may have any name."""
+        for name in ("labelled", "ending"):
+            self.api.ok("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+            self.api.ok("POST", configmaps(ns=name), {"metadata": {"name": "a"}})
+        self.lab.kubectl("label", "ns", "labelled", "deletionTimestamp=y")
+        self.api.ok("DELETE", "/api/v1/namespaces/ending")  # what looks at this one looks at the other
+        wait_for("the namespace to go", lambda: self.gone("/api/v1/namespaces/ending"))
+        self.assertFalse(self.gone(configmaps("a", ns="labelled")))
+        self.assertFalse(self.gone("/api/v1/namespaces/labelled"))
+        self.api.ok("DELETE", "/api/v1/namespaces/labelled")
+        wait_for("the labelled one to go, too", lambda: self.gone("/api/v1/namespaces/labelled"))
+
     def test_admission(self):
         bad = vmi("x")
         bad["spec"]["domain"] = {"memory": {"guest": "much"}}
