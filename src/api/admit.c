@@ -9,6 +9,11 @@
 /* ---- evictions ---------------------------------------------------------------------------------
  */
 
+const char *api_eviction_strategy(const char *own, const char *cluster)
+{
+    return !ferry_str_empty(own) ? own : !ferry_str_empty(cluster) ? cluster : "LiveMigrate";
+}
+
 #define TRIGGERED "Eviction triggered evacuation of VMI \"%.250s\""
 
 static bool condition_is_true(const yyjson_val *object, const char *type)
@@ -51,7 +56,8 @@ enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vm
                                      const char *cluster_strategy, char *why, size_t why_size)
 {
     const char *name = api_admit_vmi_of_pod(pod);
-    const char *strategy = api_json_str(vmi, "/spec/evictionStrategy");
+    const char *own = api_json_str(vmi, "/spec/evictionStrategy");
+    const char *strategy = api_eviction_strategy(own, cluster_strategy);
     const char *marked = api_json_str(vmi, "/status/evacuationNodeName");
     bool migratable = condition_is_true(vmi, "LiveMigratable");
 
@@ -62,16 +68,16 @@ enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vm
         snprintf(why, why_size, "kubevirt failed getting the vmi: \"%.250s\" not found", name);
         return API_EVICTION_DENY;
     }
-    strategy = strategy ? strategy : cluster_strategy;
-    if (ferry_str_empty(strategy) || ferry_streq(strategy, "None") ||
+    if (ferry_streq(strategy, "None") ||
         (ferry_streq(strategy, "LiveMigrateIfPossible") && !migratable)) {
         return API_EVICTION_ALLOW;
     }
     if (ferry_streq(strategy, "LiveMigrate") && !migratable) {
-        snprintf(why, why_size,
-                 "VMI \"%.250s\" is configured with an eviction strategy but is not "
-                 "live-migratable",
-                 name);
+        bool said = !ferry_str_empty(own) || !ferry_str_empty(cluster_strategy);
+
+        snprintf(why, why_size, "VMI \"%.250s\" %s but is not live-migratable", name,
+                 said ? "is configured with an eviction strategy"
+                      : "names no eviction strategy, which means LiveMigrate,");
         return API_EVICTION_DENY;
     }
     if (!ferry_str_empty(marked)) {

@@ -7,13 +7,18 @@
 
 #include "api/kinds.h"
 
+/* What happens to a VMI whose node is emptied: what it says itself, else what the KubeVirt object
+ * says (either may be NULL or empty). Where nobody says anything it is moved: a drain must not end
+ * guests whose owners never thought of it. */
+const char *api_eviction_strategy(const char *own, const char *cluster);
+
 enum api_eviction {
     API_EVICTION_ALLOW,
     API_EVICTION_DENY,
     API_EVICTION_MARK, /* ask the VMI to leave the node, and deny for now */
 };
 /* May the pod be evicted? `vmi` is the one that the pod's annotation names; NULL: not found.
- * `cluster_strategy` (or NULL) counts where the VMI names none. `why` is set unless it may. */
+ * `cluster_strategy` is the KubeVirt object's, or NULL. `why` is set unless it may. */
 enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vmi,
                                      const char *cluster_strategy, char *why, size_t why_size);
 /* Name of the VMI whose pod it is, or NULL. */

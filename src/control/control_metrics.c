@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/admit.h"
 #include "api/json.h"
 #include "control/facts.h"
 #include "control/names.h"
@@ -262,8 +263,7 @@ static void write_evictable(const struct control_metrics_view *v, struct ferry_b
           "1 for a VM that is to be moved when its node is emptied, and cannot be.");
     for (size_t i = 0; i < v->n_vmis; i++) {
         const struct api_vmi *vmi = &v->vmis[i]->u.vmi;
-        const char *strategy =
-            ferry_str_empty(vmi->eviction_strategy) ? v->cluster_strategy : vmi->eviction_strategy;
+        const char *strategy = api_eviction_strategy(vmi->eviction_strategy, v->cluster_strategy);
         bool stuck = ferry_streq(strategy, "LiveMigrate") &&
                      !api_condition_true(&vmi->conditions, CONDITION_LIVE_MIGRATABLE);
 

@@ -1,5 +1,6 @@
 #include "control/evacuation_decide.h"
 
+#include "api/admit.h"
 #include "api/json.h"
 #include "base/str.h"
 #include "control/auto_move.h"
@@ -27,8 +28,7 @@ bool evacuation_is_drained(const struct api_object *node, const char *key)
 static bool wants_move(const struct evacuation_view *v)
 {
     const struct api_vmi *vmi = &v->vmi->u.vmi;
-    const char *own = vmi->eviction_strategy;
-    const char *strategy = ferry_str_empty(own) ? v->cluster_strategy : own;
+    const char *strategy = api_eviction_strategy(vmi->eviction_strategy, v->cluster_strategy);
 
     return (ferry_streq(strategy, "LiveMigrate") ||
             ferry_streq(strategy, "LiveMigrateIfPossible")) &&

@@ -198,12 +198,12 @@ class Evictions(Case):
             self.assertEqual(self.api.ok("GET", vmis(name, self.ns))["status"]["evacuationNodeName"], "n1")
 
     def test_no_strategy(self):
-        """428: without a strategy, and with None, it goes, unmarked"""
-        for name, strategy in (("without", None), ("none", "None")):
+        """428: with None it goes, unmarked; without a strategy it is to move"""
+        for name, strategy, code, mark in (("without", None, 429, "n1"), ("none", "None", 201, None)):
             self.machine(name, strategy, True)
             self.launcher("pod-" + name, name)
-            self.evict(201, "pod-" + name)
-            self.assertNotIn("evacuationNodeName", self.api.ok("GET", vmis(name, self.ns))["status"])
+            self.evict(code, "pod-" + name)
+            self.assertEqual(self.api.ok("GET", vmis(name, self.ns))["status"].get("evacuationNodeName"), mark)
 
     def test_cluster_strategy(self):
         """427: the strategy of the KubeVirt object counts for machines that have none"""

@@ -24,8 +24,8 @@ def test_drain_taint(bin_dir):
     """Every VM that can be moved leaves; the limits hold; nothing is left to do afterwards."""
     with Plane(bin_dir, nodes=("a", "b", "c")) as p:
         for i in range(6):
-            p.run_vm(f"vm{i}", evictionStrategy="LiveMigrate")
-        p.run_vm("stays")
+            p.run_vm(f"vm{i}", **({"evictionStrategy": "LiveMigrate"} if i % 2 else {}))
+        p.run_vm("stays", evictionStrategy="None")
         stays = p.api.vmi("stays")["status"]["nodeName"]
         patch_node(p, stays, {"spec": {"taints": [{"key": "kubevirt.io/drain", "effect": "NoSchedule"}]}})
         wait_for("the node to be empty but for one", lambda: on_node(p, stays) == ["stays"], 60)
@@ -37,7 +37,7 @@ def test_drain_taint(bin_dir):
 
 def test_kubectl_drain(bin_dir):
     with Plane(bin_dir) as p:
-        node = p.run_vm("web", evictionStrategy="LiveMigrate")["status"]["nodeName"]
+        node = p.run_vm("web")["status"]["nodeName"]  # no strategy: LiveMigrate
         p.kubectl("drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=50s")
         vmi = p.api.vmi("web")
         assert vmi["status"]["nodeName"] != node, vmi["status"]

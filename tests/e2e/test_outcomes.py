@@ -275,7 +275,7 @@ def check_evacuation_fails(site):
 
 
 def check_strategy_none(site):
-    """601, 598: the site says LiveMigrate, one VM None: it may be evicted, is not marked, and starts elsewhere; the others move"""
+    """601, 598, 600: the site says LiveMigrate, one VM None: it may be evicted, is not marked, and starts elsewhere; the others move"""
     settings(site, {}, evictionStrategy="LiveMigrate")
     shape(site, 2000)
     site.api.create("virtualmachines", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "cattle"}, "spec": {
