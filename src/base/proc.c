@@ -72,12 +72,14 @@ static int become_child(const struct ferry_spawn *w, const char *program, char *
 {
     sigset_t none;
 
+    if (w->new_session) {
+        setsid();
+        /* A Ctrl-C between the fork and here was not for it: being ignored forgets it. */
+        signal(SIGINT, signal(SIGINT, SIG_IGN));
+    }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    if (w->new_session) {
-        setsid();
-    }
     int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null_fd < 0 || dup2(null_fd, 0) < 0) {
         return errno;
@@ -226,7 +228,9 @@ int ferry_run(const char *const *argv, struct ferry_buf *ret_output, struct ferr
         return ferry_fail_errno(err, errno, "making a pipe");
     }
     ferry_cleanup_fd int from = pipe_fds[0];
-    int rc = ferry_spawn(&(struct ferry_spawn){.argv = argv, .out_fd = pipe_fds[1]}, &pid, err);
+    /* In a session of its own: a Ctrl-C is for this program, which may be about to undo things. */
+    int rc = ferry_spawn(
+        &(struct ferry_spawn){.argv = argv, .out_fd = pipe_fds[1], .new_session = true}, &pid, err);
     close(pipe_fds[1]);
     if (rc < 0) {
         return rc;

@@ -35,7 +35,8 @@ int ferry_spawn(const struct ferry_spawn *what, pid_t *ret_pid, struct ferry_err
 int ferry_wait_child(pid_t pid, int64_t deadline_ns, int *ret_code, struct ferry_error *err);
 
 /* Runs a command to its end; output (both streams) goes to `ret_output` when given. An exit code
- * other than 0 is an error that carries the last line of output. */
+ * other than 0 is an error that carries the last line of output. What the terminal sends to this
+ * program (Ctrl-C) does not reach the command. */
 int ferry_run(const char *const *argv, struct ferry_buf *ret_output, struct ferry_error *err);
 
 /* Start time in clock ticks since boot: with the pid it identifies a process across restarts of the

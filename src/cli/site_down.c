@@ -1,6 +1,9 @@
 #include "cli/site_down.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <limits.h>
+#include <mntent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,71 +79,103 @@ static int end_leftovers(const char *root, struct ferry_error *err)
                       root);
 }
 
-/* Mount points at or below `root`, deepest first: later lines of mountinfo are mounted on earlier
- * ones. */
-static int remove_mounts(const char *root)
+/* Whatever else is in the directory is somebody else's. */
+static const char *const parts[] = {"log",   "api",   "node1", "node2", "node3",
+                                    "node4", "node5", "node6", "node7", "node8"};
+enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
+static_assert(N_PARTS == SITE_MAX_NODES + 2, "all that a site puts into its directory");
+
+bool site_down_unmounts(const char *root, const char *point)
 {
-    ferry_cleanup_buf struct ferry_buf b = {0};
-    ferry_cleanup_free char **points = NULL;
-    size_t n = 0, len = strlen(root);
-    char *save = NULL;
-    int removed = 0;
+    size_t len = strlen(root);
 
-    if (ferry_read_file("/proc/self/mountinfo", 1 << 24, &b, NULL) < 0 || !b.data) {
-        return 0;
-    }
-    for (char *line = strtok_r(b.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-        char point[4096];
+    for (size_t i = 0; i < N_PARTS; i++) {
+        size_t n = strlen(parts[i]);
 
-        if (sscanf(line, "%*d %*d %*s %*s %4095s", point) == 1 && strncmp(point, root, len) == 0 &&
-            (point[len] == '/' || !point[len])) {
-            points = ferry_xrealloc(points, n + 1, sizeof(*points));
-            points[n++] = ferry_strdup(point);
+        if (strncmp(point, root, len) == 0 && point[len] == '/' &&
+            strncmp(point + len + 1, parts[i], n) == 0 &&
+            (point[len + 1 + n] == '/' || !point[len + 1 + n])) {
+            return true;
         }
     }
-    while (n-- > 0) {
-        removed += umount2(points[n], MNT_DETACH | UMOUNT_NOFOLLOW) == 0;
-        free(points[n]);
+    return false;
+}
+
+static void add_word(char ***list, size_t *n, const char *word)
+{
+    *list = ferry_xrealloc(*list, *n + 2, sizeof(**list));
+    (*list)[(*n)++] = ferry_strdup(word);
+    (*list)[*n] = NULL;
+}
+
+/* What somebody mounted in what is about to be removed: the files in it are not the site's. Later
+ * lines are mounted on earlier ones. */
+static int remove_mounts(const char *root, struct ferry_error *err)
+{
+    char real[PATH_MAX], text[8192];
+    FILE *f = setmntent("/proc/self/mounts", "re");
+    site_cleanup_strings char **points = NULL;
+    struct mntent m;
+    size_t n = 0;
+
+    if (!f || !realpath(root, real)) {
+        int saved = errno;
+
+        if (f) {
+            endmntent(f);
+        }
+        return ferry_fail_errno(err, saved, "looking for mounts below %s", root);
     }
-    return removed;
+    while (getmntent_r(f, &m, text, sizeof(text))) {
+        if (site_down_unmounts(real, m.mnt_dir)) {
+            add_word(&points, &n, m.mnt_dir);
+        }
+    }
+    endmntent(f);
+    for (size_t i = n; i-- > 0;) {
+        if (umount2(points[i], MNT_DETACH | UMOUNT_NOFOLLOW) < 0) {
+            return ferry_fail_errno(err, errno, "unmounting %s", points[i]);
+        }
+    }
+    return (int)n;
 }
 
 /* Only what a site puts there: a directory given by mistake loses nothing else. */
-static int remove_directory(const char *root, struct ferry_error *err)
+static int remove_directory(const char *root, bool made, const char **ret_stays,
+                            struct ferry_error *err)
 {
-    static const char *const parts[] = {"log", "api", NULL};
-
-    for (int i = 0; i < SITE_MAX_NODES; i++) {
-        ferry_cleanup_free char *path = ferry_asprintf("%s/node%d", root, i + 1);
-        int rc = ferry_remove_tree(path, err);
-
-        if (rc < 0) {
-            return rc;
-        }
-    }
-    for (const char *const *p = parts; *p; p++) {
-        ferry_cleanup_free char *path = ferry_asprintf("%s/%s", root, *p);
-        int rc = ferry_remove_tree(path, err);
-
-        if (rc < 0) {
-            return rc;
-        }
-    }
     ferry_cleanup_free char *state = ferry_asprintf("%s/site.json", root);
     ferry_cleanup_free char *lock = ferry_asprintf("%s/lock", root);
+
+    for (size_t i = 0; i < N_PARTS; i++) {
+        ferry_cleanup_free char *path = ferry_asprintf("%s/%s", root, parts[i]);
+        int rc = ferry_remove_tree(path, err);
+
+        if (rc < 0) {
+            return rc;
+        }
+    }
     unlink(state);
     unlink(lock);
-    if (rmdir(root) < 0 && errno != ENOTEMPTY && errno != ENOENT) {
-        return ferry_fail_errno(err, errno, "removing %s", root);
+    if (!made) {
+        *ret_stays = "it was there before the site";
+    } else if (rmdir(root) < 0 && errno == ENOTEMPTY) {
+        *ret_stays = "something else is in it";
+    } else if (access(root, F_OK) == 0) {
+        *ret_stays = "it is in use"; /* a mount point, say */
     }
     return 0;
 }
 
 int site_down(const char *root, bool keep_data, struct site_removed *ret, struct ferry_error *err)
 {
-    ferry_cleanup_free char *state = ferry_asprintf("%s/site.json", root);
-    bool has_state = access(state, F_OK) == 0;
+    ferry_cleanup_free char *file = ferry_asprintf("%s/site.json", root);
+    site_cleanup_state struct site_state *state = NULL;
+    bool has_state = access(file, F_OK) == 0;
     struct site_removed r = {0};
+
+    /* What cannot be read does not say that the directory may go. */
+    bool made = site_state_read(file, &state, NULL) == 0 && state->made_root;
 
     count_processes(root, &r);
     int rc = end_supervisor(root, err);
@@ -153,11 +188,9 @@ int site_down(const char *root, bool keep_data, struct site_removed *ret, struct
     if (rc < 0) {
         return rc;
     }
-    if (has_state) {
-        r.mounts = remove_mounts(root);
-    }
     if (has_state && !keep_data) {
-        rc = remove_directory(root, err);
+        rc = r.mounts = remove_mounts(root, err);
+        rc = rc < 0 ? rc : remove_directory(root, made, &r.stays, err);
         if (rc < 0) {
             return rc;
         }

@@ -55,6 +55,7 @@ char *site_state_encode(const struct site_state *s)
     yyjson_mut_obj_add_int(doc, root, "port", s->port);
     yyjson_mut_obj_add_str(doc, root, "binDir", s->bin_dir);
     yyjson_mut_obj_add_str(doc, root, "guestDir", s->guest_dir);
+    yyjson_mut_obj_add_bool(doc, root, "madeRoot", s->made_root);
     yyjson_mut_obj_add_val(doc, root, "supervisor", encode_process(doc, &s->supervisor));
     for (size_t i = 0; i < s->n_daemons; i++) {
         yyjson_mut_arr_append(list, encode_process(doc, &s->daemons[i]));
@@ -99,6 +100,7 @@ static int decode_root(yyjson_val *root, struct site_state *s, struct ferry_erro
     s->guest_dir = ferry_strdup(guest);
     s->nodes = yyjson_get_int(yyjson_obj_get(root, "nodes"));
     s->port = yyjson_get_int(yyjson_obj_get(root, "port"));
+    s->made_root = yyjson_get_bool(yyjson_obj_get(root, "madeRoot"));
     if (decode_process(yyjson_obj_get(root, "supervisor"), &s->supervisor, err) < 0) {
         return -(int)FERRY_INVALID;
     }
@@ -171,4 +173,14 @@ int site_state_lock(const char *root, struct ferry_error *err)
                           root);
     }
     return ferry_take_fd(&fd);
+}
+
+void site_state_drop_lock(const char *root)
+{
+    ferry_cleanup_free char *state = ferry_asprintf("%s/site.json", root);
+    ferry_cleanup_free char *lock = ferry_asprintf("%s/lock", root);
+
+    if (access(state, F_OK) < 0 && errno == ENOENT) {
+        unlink(lock);
+    }
 }

@@ -26,6 +26,7 @@ struct site_process {
 struct site_state {
     char *bin_dir, *guest_dir;
     int nodes, port;
+    bool made_root; /* the site's directory was not there before it */
     struct site_process supervisor;
     struct site_process *daemons;
     size_t n_daemons;
@@ -46,6 +47,8 @@ int site_state_decode(const char *text, size_t len, struct site_state **ret,
 /* Keeps two of `ferry up` and `ferry down` from working on one site at the same time: a descriptor
  * that holds the lock until it is closed, -FERRY_NOT_FOUND when there is no such directory. */
 int site_state_lock(const char *root, struct ferry_error *err);
+/* Takes its file away where there is no site; for who holds it. */
+void site_state_drop_lock(const char *root);
 
 /* Whether this very process is still there. */
 bool site_process_alive(const struct site_process *p);

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/options.h"
 #include "base/proc.h"
 #include "base/str.h"
 #include "cli/site_down.h"
@@ -123,13 +125,14 @@ static struct site_settings with_defaults(struct site_settings s)
     return s;
 }
 
-static int write_first_state(const struct site_plan *p, struct ferry_error *err)
+static int write_first_state(const struct site_plan *p, bool made_root, struct ferry_error *err)
 {
     struct site_state s = {
         .bin_dir = p->bin_dir,
         .guest_dir = p->guest_dir,
         .nodes = (int)p->n_nodes,
         .port = p->port,
+        .made_root = made_root,
         .supervisor = {.name = "supervisor"},
     };
 
@@ -171,6 +174,14 @@ static int start_supervisor(const struct site_plan *p, struct ferry_error *err)
     return rc;
 }
 
+/* Signals are blocked: what came since the last step is waiting. */
+static int check_interrupt(const char *when, struct ferry_error *err)
+{
+    return ferry_signals_wait(ferry_now_ns())
+               ? ferry_fail(err, FERRY_CANCELLED, "interrupted %s", when)
+               : 0;
+}
+
 static int make_credentials(const struct site_plan *p, struct ferry_error *err)
 {
     for (size_t i = 0; i <= p->n_nodes; i++) {
@@ -180,6 +191,9 @@ static int make_credentials(const struct site_plan *p, struct ferry_error *err)
 
         if (rc < 0) {
             return ferry_wrap(err, "making credentials");
+        }
+        if ((rc = check_interrupt("while making credentials", err)) < 0) {
+            return rc;
         }
     }
     return 0;
@@ -191,6 +205,7 @@ static int start(const struct site_plan *p, bool daemons_live, struct ferry_erro
 
     if (!daemons_live) {
         rc = site_net_make(p, err);
+        rc = rc < 0 ? rc : check_interrupt("while making the network", err);
         if (rc < 0) {
             return rc;
         }
@@ -241,15 +256,32 @@ static int prepare(const struct site_settings *wish, struct site_state **ret_sta
     return rc < 0 ? rc : site_plan_new(&s, ret_plan, err);
 }
 
-static int bring_up(const struct site_plan *p, const struct site_state *state,
+/* Ends what was begun, and says in `err` what became of it. */
+static void take_back(const struct site_plan *p, bool keep_data, struct ferry_error *err)
+{
+    struct ferry_error first = *err, why;
+    struct site_removed removed;
+
+    if (site_down(p->root, keep_data, &removed, &why) < 0) {
+        ferry_fail(err, first.cls,
+                   "%.200s; and what was made is not all gone (%.150s): try 'ferry down --root %s'",
+                   first.msg, why.msg, p->root);
+    } else if (first.cls == FERRY_CANCELLED) {
+        ferry_fail(err, first.cls,
+                   keep_data ? "%.300s; what was started has been ended, the site's files stay"
+                             : "%.300s; what was made of the site has been removed",
+                   first.msg);
+    }
+}
+
+static int bring_up(const struct site_plan *p, const struct site_state *state, bool made_root,
                     struct ferry_error *err)
 {
     bool daemons_live = state && any_daemon_lives(state);
     struct site_removed removed;
-    struct ferry_error ignored;
-    int rc = 0;
+    int rc = check_interrupt("before anything of the site was made", err);
 
-    if (!daemons_live) {
+    if (rc == 0 && !daemons_live) {
         /* Names and processes that an earlier, broken site left would be in the way. */
         rc = site_down(p->root, true, &removed, err);
         if (rc == 0) {
@@ -259,7 +291,7 @@ static int bring_up(const struct site_plan *p, const struct site_state *state,
             rc = make_directories(p, err);
         }
         if (rc == 0) {
-            rc = write_first_state(p, err);
+            rc = write_first_state(p, made_root, err);
         }
     }
     if (rc < 0) {
@@ -268,9 +300,24 @@ static int bring_up(const struct site_plan *p, const struct site_state *state,
     rc = start(p, daemons_live, err);
     if (rc < 0 && !daemons_live) {
         /* After a failure the files stay: the logs tell why. */
-        site_down(p->root, state || rc != -(int)FERRY_CANCELLED, &removed, &ignored);
+        take_back(p, state || rc != -(int)FERRY_CANCELLED, err);
     }
     return rc;
+}
+
+static int check_call(const struct site_settings *settings, struct ferry_error *err)
+{
+    struct site_settings whole = with_defaults(*settings);
+    site_cleanup_plan struct site_plan *p = NULL;
+    int rc = site_plan_new(&whole, &p, err); /* is the call right, before anything else */
+
+    if (rc == 0 && geteuid() != 0) {
+        return ferry_fail(err, FERRY_DENIED,
+                          "'ferry up' makes network namespaces, which only root may do; run it as "
+                          "root, for example with sudo");
+    }
+    rc = rc < 0 ? rc : check_programs(settings, err);
+    return rc < 0 ? rc : check_tools(err);
 }
 
 int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
@@ -279,21 +326,12 @@ int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
     site_cleanup_state struct site_state *state = NULL;
     site_cleanup_plan struct site_plan *p = NULL;
     bool existed = access(settings->root, F_OK) == 0;
-    struct site_settings whole = with_defaults(*settings);
-    int rc = site_plan_new(&whole, &p, err); /* is the call right, before anything else */
+    int rc = check_call(settings, err);
 
     if (rc < 0) {
         return rc;
     }
-    site_plan_free(ferry_take_ptr(p));
-    if (geteuid() != 0) {
-        return ferry_fail(err, FERRY_DENIED,
-                          "'ferry up' makes network namespaces, which only root may do; run it as "
-                          "root, for example with sudo");
-    }
-    if ((rc = check_programs(settings, err)) == 0 && (rc = check_tools(err)) == 0) {
-        rc = ferry_mkdir_p(settings->root, 0755, err);
-    }
+    rc = ferry_mkdir_p(settings->root, 0755, err);
     if (rc < 0) {
         return rc;
     }
@@ -307,14 +345,12 @@ int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
         return SITE_UP_WAS_RUNNING;
     }
     if (rc == 0) {
-        rc = bring_up(p, state, err);
+        rc = bring_up(p, state, state ? state->made_root : !existed, err);
     }
     if (rc < 0) {
-        if (!existed && !state) { /* nothing but our lock can be in it */
-            ferry_cleanup_free char *lock_file = ferry_asprintf("%s/lock", settings->root);
-
-            unlink(lock_file);
-            rmdir(settings->root);
+        site_state_drop_lock(settings->root);
+        if (!existed) {
+            rmdir(settings->root); /* fails where something of the site was kept */
         }
         return rc;
     }

@@ -131,6 +131,9 @@ static void say_removed(const char *root, const struct site_removed *r)
         printf(", %d mount%s", r->mounts, r->mounts == 1 ? "" : "s");
     }
     printf("%s.\n", r->directory ? " and its files" : "");
+    if (r->stays) {
+        printf("The directory %s stays: %s.\n", root, r->stays);
+    }
 }
 
 int verb_down(int argc, char **argv, struct ferry_error *err)
@@ -168,6 +171,7 @@ int verb_down(int argc, char **argv, struct ferry_error *err)
     if (rc < 0) {
         return rc;
     }
+    site_state_drop_lock(dir);
     say_removed(dir, &removed);
     return FERRY_EXIT_OK;
 }

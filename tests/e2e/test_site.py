@@ -78,18 +78,101 @@ def test_up_heal_down(bin_dir):
         site.close(failed)
 
 
+def interrupted_up(site, when):
+    """`ferry up`, hit by what Ctrl-C is to a terminal's programs, twice, as soon as `when()` is true."""
+    up = subprocess.Popen([os.path.join(site.bin, "ferry"), "up", "--root", site.root, "--port", str(site.port)],
+                          env=site.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          start_new_session=True)
+    try:
+        wait_for("the instant to press Ctrl-C", when, step=0.001)
+        os.killpg(up.pid, signal.SIGINT)
+        time.sleep(0.05)
+        if up.poll() is None:
+            os.killpg(up.pid, signal.SIGINT)
+        out, err = up.communicate(timeout=60)
+    finally:
+        if up.poll() is None:
+            up.kill()
+    assert up.returncode == 130, (up.returncode, out, err)
+    return err
+
+
 def test_interrupted_up_leaves_nothing(bin_dir):
     site = Site(bin_dir, nodes=2)
+    instants = {
+        "its directory is made": lambda: os.path.exists(site.root),
+        "its network is being made": lambda: namespace_names(site.root),
+        "its state is written": lambda: os.path.exists(os.path.join(site.root, "site.json")),
+        "its API server has started": lambda: os.path.exists(site.kubeconfig),
+    }
     try:
-        up = subprocess.Popen([os.path.join(site.bin, "ferry"), "up", "--root", site.root, "--port", str(site.port)],
-                              env=site.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_for("the supervisor to start", lambda: os.path.exists(os.path.join(site.root, "site.json")))
-        up.send_signal(signal.SIGINT)
-        out, err = up.communicate(timeout=60)
-        assert up.returncode == 130, (up.returncode, out, err)
-        assert leftovers(site.root) == [], leftovers(site.root)
+        for name, when in instants.items():
+            err = interrupted_up(site, when)
+            assert "interrupted" in err and ("has been removed" in err or "before anything" in err), (name, err)
+            assert leftovers(site.root) == [], (name, leftovers(site.root))
+        # What was there before is not its own to remove.
+        os.mkdir(site.root, 0o755)
+        interrupted_up(site, instants["its network is being made"])
+        assert os.listdir(site.root) == [] and namespace_names(site.root) == []
     finally:
         site.close(False)
+
+
+def test_down_leaves_what_up_did_not_make(bin_dir):
+    site = Site(bin_dir, nodes=1)
+    failed = True
+    try:
+        # A file system of its own, and something of somebody else's mounted below.
+        os.mkdir(site.root, 0o755)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", site.root], check=True)
+        mount = os.stat(site.root)
+        site.up()
+        other = os.path.join(site.base, "other")
+        os.makedirs(os.path.join(other, "kept"))
+        inside = os.path.join(site.root, "node1/a share")
+        os.mkdir(inside)
+        subprocess.run(["mount", "--bind", other, inside], check=True)
+        beside = os.path.join(site.root, "mine")
+        os.mkdir(beside)
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", beside], check=True)
+
+        # Up again after all of it died: what is mounted stays.
+        state = site.state()
+        os.kill(state["supervisor"]["pid"], signal.SIGKILL)
+        for daemon in state["daemons"]:
+            os.kill(daemon["pid"], signal.SIGKILL)
+        wait_for("the site to be dead", lambda: not any(os.path.exists(f"/proc/{d['pid']}") for d in state["daemons"]))
+        again = site.up()
+        assert "up again" in again.stdout, again.stdout
+        assert os.path.ismount(site.root) and os.path.ismount(beside) and os.path.ismount(inside)
+
+        down = site.down()
+        assert down.returncode == 0 and "stays" in down.stdout, (down.stdout, down.stderr)
+        assert os.stat(site.root).st_dev == mount.st_dev, "the root was unmounted"
+        assert os.listdir(site.root) == ["mine"] and os.path.ismount(beside), os.listdir(site.root)
+        assert os.listdir(other) == ["kept"], "what was mounted in the site lost its files"
+        subprocess.run(["umount", beside], check=True)
+        os.rmdir(beside)
+        subprocess.run(["umount", site.root], check=True)
+
+        # A plain directory that was there before.
+        os.chmod(site.root, 0o751)
+        site.up()
+        down = site.down()
+        assert down.returncode == 0 and "stays" in down.stdout, (down.stdout, down.stderr)
+        assert os.listdir(site.root) == [] and os.stat(site.root).st_mode & 0o777 == 0o751
+        # Where there is no site nothing is left, either.
+        assert site.down().returncode == 0 and os.listdir(site.root) == []
+        open(os.path.join(site.root, "a file"), "w").close()
+        site.ferry("up", "--root", site.root, code=2)
+        assert os.listdir(site.root) == ["a file"], os.listdir(site.root)
+        os.unlink(os.path.join(site.root, "a file"))
+        failed = False
+    finally:
+        for path in ("node1/a share", "mine", ""):
+            while os.path.ismount(os.path.join(site.root, path)):
+                subprocess.run(["umount", "-l", os.path.join(site.root, path).rstrip("/")], check=True)
+        site.close(failed)
 
 
 def test_down_ends_what_the_state_does_not_know(bin_dir):

@@ -7,6 +7,7 @@
 #include "base/proc.h"
 #include "base/str.h"
 #include "cli/join_plan.h"
+#include "cli/site_down.h"
 #include "cli/site_plan.h"
 #include "cli/site_state.h"
 #include "cli/site_sweep.h"
@@ -212,6 +213,7 @@ static void state_survives_a_round(void **state)
                            .guest_dir = (char[]){"/g \"quoted\""},
                            .nodes = 3,
                            .port = 7000,
+                           .made_root = true,
                            .supervisor = {.name = "supervisor", .pid = 40, .start_time = 5},
                            .daemons = rows,
                            .n_daemons = 2};
@@ -224,6 +226,7 @@ static void state_survives_a_round(void **state)
     assert_string_equal(back->guest_dir, s.guest_dir);
     assert_int_equal(back->nodes, 3);
     assert_int_equal(back->port, 7000);
+    assert_true(back->made_root);
     assert_int_equal(back->supervisor.pid, 40);
     assert_int_equal(back->n_daemons, 2);
     assert_string_equal(back->daemons[0].name, "api");
@@ -431,6 +434,25 @@ static void servers_to_join(void **state)
     }
 }
 
+static void mounts_that_go_with_a_site(void **state)
+{
+    static const struct {
+        const char *point;
+        bool goes;
+    } cases[] = {
+        {"/s", false},         {"/s/node1", true},     {"/s/node8/a/b", true}, {"/s/api/x", true},
+        {"/s/log", true},      {"/s/mine", false},     {"/s/node9", false},    {"/s/node1x", false},
+        {"/s/node", false},    {"/s/logs/x", false},   {"/sx/node1", false},   {"/", false},
+        {"/x/s/node1", false}, {"/s/mine/api", false}, {"/s/node10", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        print_message("  %s\n", cases[i].point);
+        assert_int_equal(site_down_unmounts("/s", cases[i].point), cases[i].goes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +471,7 @@ int main(void)
         cmocka_unit_test(sandbox_files),
         cmocka_unit_test(tokens_for_joining),
         cmocka_unit_test(servers_to_join),
+        cmocka_unit_test(mounts_that_go_with_a_site),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
