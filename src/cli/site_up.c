@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "cli/site_net.h"
 #include "cli/site_state.h"
 #include "cli/site_wait.h"
+#include "cli/site_way.h"
 #include "cli/supervise.h"
 
 /* Programs that every site needs; looked for beside this one. */
@@ -316,8 +318,10 @@ static int check_call(const struct site_settings *settings, struct ferry_error *
                           "'ferry up' makes network namespaces, which only root may do; run it as "
                           "root, for example with sudo");
     }
-    rc = rc < 0 ? rc : check_programs(settings, err);
-    return rc < 0 ? rc : check_tools(err);
+    if (rc < 0 || (rc = check_programs(settings, err)) < 0 || (rc = check_tools(err)) < 0) {
+        return rc;
+    }
+    return site_way_check(settings->root, err);
 }
 
 int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
@@ -331,6 +335,7 @@ int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
     if (rc < 0) {
         return rc;
     }
+    umask(022); /* what the site makes others have to pass, whatever the caller keeps to itself */
     rc = ferry_mkdir_p(settings->root, 0755, err);
     if (rc < 0) {
         return rc;

@@ -118,6 +118,36 @@ def test_interrupted_up_leaves_nothing(bin_dir):
         site.close(False)
 
 
+def test_up_says_who_cannot_pass(bin_dir):
+    """A relay is not root: a directory above the site that its user may not pass is found before anything is made."""
+    site = Site(bin_dir, nodes=1)
+    failed = True
+    try:
+        shut = os.path.join(site.base, "shut")
+        os.mkdir(shut, 0o700)
+        link = os.path.join(site.base, "link")
+        os.symlink(shut, link)
+        for root in (os.path.join(shut, "deep/s"), os.path.join(link, "s"), shut):
+            done = site.ferry("up", "--nodes", "1", "--root", root, "--port", str(site.port), code=2)
+            assert f"uid 61200, which may not pass directory {shut} (mode 0700)" in done.stderr, done.stderr
+            assert f"chmod o+x {shut}" in done.stderr, done.stderr
+            assert os.listdir(shut) == [] and namespace_names(root) == [], os.listdir(shut)
+        # What it makes itself is passable, whatever the caller's umask says.
+        os.chmod(shut, 0o711)
+        old = os.umask(0o077)
+        try:
+            site.root = os.path.join(shut, "deep/s")
+            site.up()
+        finally:
+            os.umask(old)
+        for path in (os.path.join(shut, "deep"), site.root, os.path.join(site.root, "node1")):
+            assert os.stat(path).st_mode & 0o001, path
+        assert site.down().returncode == 0
+        failed = False
+    finally:
+        site.close(failed)
+
+
 def test_down_leaves_what_up_did_not_make(bin_dir):
     site = Site(bin_dir, nodes=1)
     failed = True

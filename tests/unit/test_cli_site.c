@@ -11,6 +11,7 @@
 #include "cli/site_plan.h"
 #include "cli/site_state.h"
 #include "cli/site_sweep.h"
+#include "cli/site_way.h"
 #include "cli/supervise.h"
 
 static struct site_plan *plan(const char *root, int nodes, int port)
@@ -434,6 +435,59 @@ static void servers_to_join(void **state)
     }
 }
 
+/* Which directory stops the relay's user: the first that it may not pass. */
+static void ways_of_a_user(void **state)
+{
+#define STEP(p, m, u, g)                                                                           \
+    {                                                                                              \
+        .path = (char *)(p), .mode = (m), .uid = (u), .gid = (g)                                   \
+    }
+    static const struct {
+        const char *name;
+        uid_t uid;
+        gid_t gid;
+        struct site_step steps[3];
+        const char *stops; /* NULL = none does */
+    } cases[] = {
+        {"open to all", 61200, 61200, {STEP("/", 0755, 0, 0), STEP("/a", 0755, 0, 0)}, NULL},
+        {"passable is enough", 61200, 61200, {STEP("/", 0711, 0, 0), STEP("/a", 0711, 0, 0)}, NULL},
+        {"a home", 61200, 61200, {STEP("/", 0755, 0, 0), STEP("/root", 0700, 0, 0)}, "/root"},
+        {"readable is not passable", 61200, 61200, {STEP("/a", 0744, 0, 0)}, "/a"},
+        {"the first one is named",
+         61200,
+         61200,
+         {STEP("/", 0755, 0, 0), STEP("/a", 0700, 0, 0), STEP("/a/b", 0700, 0, 0)},
+         "/a"},
+        {"only the last", 61200, 61200, {STEP("/", 0755, 0, 0), STEP("/s", 0750, 0, 0)}, "/s"},
+        {"its own", 61200, 61200, {STEP("/a", 0700, 61200, 0)}, NULL},
+        {"its own, and shut", 61200, 61200, {STEP("/a", 0077, 61200, 0)}, "/a"},
+        {"its group's", 61200, 61200, {STEP("/a", 0710, 0, 61200)}, NULL},
+        {"its group's, and shut", 61200, 61200, {STEP("/a", 0701, 0, 61200)}, "/a"},
+        {"another group's", 61201, 61201, {STEP("/a", 0710, 0, 61200)}, "/a"},
+        {"root passes everything", 0, 0, {STEP("/a", 0600, 1000, 1000)}, NULL},
+        {"sticky bits are no matter", 61200, 61200, {STEP("/tmp", 01777, 0, 0)}, NULL},
+        {"a list says more than the mode",
+         61200,
+         61200,
+         {{.path = (char *)"/a", .mode = 0710, .listed = true}},
+         NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        size_t n = 0;
+
+        while (n < COUNT_OF(cases[i].steps) && cases[i].steps[n].path) {
+            n++;
+        }
+        const struct site_step *s = site_way_stop(cases[i].steps, n, cases[i].uid, cases[i].gid);
+
+        print_message("  %s\n", cases[i].name);
+        assert_true(ferry_streq(s ? s->path : NULL, cases[i].stops));
+    }
+#undef STEP
+}
+
 static void mounts_that_go_with_a_site(void **state)
 {
     static const struct {
@@ -471,6 +525,7 @@ int main(void)
         cmocka_unit_test(sandbox_files),
         cmocka_unit_test(tokens_for_joining),
         cmocka_unit_test(servers_to_join),
+        cmocka_unit_test(ways_of_a_user),
         cmocka_unit_test(mounts_that_go_with_a_site),
     };
 
