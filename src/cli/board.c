@@ -57,16 +57,6 @@ static struct api_object *find(const struct kube_list *list, const char *ns, con
     return NULL;
 }
 
-static const char *source_of(const struct api_migration *m, const struct api_object *vmi)
-{
-    const struct api_vmi *v = vmi ? &vmi->u.vmi : NULL;
-
-    if (v && v->migration.present && ferry_streq(v->migration.uid, m->meta.uid)) {
-        return v->migration.source_node;
-    }
-    return m->state.source_node ? m->state.source_node : v ? v->node_name : NULL;
-}
-
 static struct live *live_of(struct board *b, const char *uid)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -84,7 +74,7 @@ static void take(struct board *b, struct api_object *o, const struct kube_list *
     struct live *l = live_of(b, m->meta.uid);
 
     if (!l) {
-        const char *source = source_of(m, vmi);
+        const char *source = outcome_from(m, vmi ? &vmi->u.vmi : NULL);
 
         if (outcome_of(m, false, vmi ? &vmi->u.vmi : NULL) != OUTCOME_GOING ||
             (b->options->node && !ferry_streq(source, b->options->node))) {
@@ -157,12 +147,9 @@ static void retire(struct board *b)
 
 static char *route_of(const struct live *l)
 {
-    const struct api_migration *m = &l->migration->u.migration;
-    const struct api_migration_state *s = l->vmi ? &l->vmi->u.vmi.migration : NULL;
-    bool mine = s && s->present && ferry_streq(s->uid, m->meta.uid);
+    const char *to = outcome_to(&l->migration->u.migration, l->vmi ? &l->vmi->u.vmi : NULL);
 
-    return ferry_asprintf("%s > %s", l->source ? l->source : "?",
-                          mine && s->target_node ? s->target_node : "?");
+    return ferry_asprintf("%s > %s", l->source ? l->source : "?", to ? to : "?");
 }
 
 /* How wide the first two columns are: on a terminal, where all lines are drawn together, as wide as

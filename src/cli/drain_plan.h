@@ -6,7 +6,7 @@
 #include "api/kinds.h"
 
 enum drain_what {
-    DRAIN_MOVES,  /* a move is to be asked for */
+    DRAIN_MOVES,  /* a move is to be asked for; `why` says how its last one failed, if it did */
     DRAIN_MOVING, /* a move of it is under way */
     DRAIN_STAYS,  /* it cannot move; `why` says so */
 };
@@ -14,7 +14,7 @@ enum drain_what {
 struct drain_item {
     const struct api_object *vmi; /* borrowed */
     enum drain_what what;
-    char why[256];
+    char why[320];
 };
 
 /* `ret` has room for `n_vmis`; returns how many are on the node. `nodes` may be NULL: not known. */

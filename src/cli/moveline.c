@@ -51,15 +51,15 @@ static void put_success(const struct api_migration *m, const struct api_vmi *vmi
                         const char *source, struct ferry_buf *out)
 {
     const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
-    const char *node = vmi ? vmi->node_name : m->state.target_node;
+    const char *from = outcome_from(m, vmi), *to = outcome_to(m, vmi);
     struct progress_result r = {-1, -1, -1};
     char buf[PROGRESS_TEXT];
 
     if (text) {
         progress_parse_result(text, strlen(text), &r, NULL);
     }
-    ferry_buf_printf(out, "%s moved from %s to %s", m->vmi_name, source ? source : "?",
-                     node ? node : "?");
+    from = from ? from : source;
+    ferry_buf_printf(out, "%s moved from %s to %s", m->vmi_name, from ? from : "?", to ? to : "?");
     if (r.total_ms >= 0) {
         ferry_buf_printf(out, " in %s", progress_duration(r.total_ms, buf));
     }

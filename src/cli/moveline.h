@@ -14,7 +14,8 @@ bool moveline_sample(const struct api_migration *m, const struct api_vmi *vmi,
 void moveline_put(const struct api_migration *m, const struct api_vmi *vmi, int width,
                   struct ferry_buf *out);
 
-/* How it ended; `source` is the node that the VM was on before, or NULL. */
+/* How it ended; `source` is the node that the VM was seen on before, or NULL: for when the objects
+ * do not tell. */
 void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, const char *source,
                   enum outcome outcome, struct ferry_buf *out);
 

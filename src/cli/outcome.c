@@ -2,9 +2,8 @@
 
 #include "base/str.h"
 
-/* The state that belongs to this move: the migration's own copy once it has one, else the VM's. */
-static const struct api_migration_state *state_of(const struct api_migration *m,
-                                                  const struct api_vmi *vmi)
+const struct api_migration_state *outcome_state(const struct api_migration *m,
+                                                const struct api_vmi *vmi)
 {
     if (vmi && vmi->migration.present && ferry_streq(vmi->migration.uid, m->meta.uid)) {
         return &vmi->migration;
@@ -12,15 +11,17 @@ static const struct api_migration_state *state_of(const struct api_migration *m,
     return m->state.present ? &m->state : NULL;
 }
 
+/* Somebody asked for it. That a transfer was aborted (abortStatus) says nothing of that: the source
+ * aborts by itself what is stuck or does not converge. */
 static bool was_cancelled(const struct api_migration *m, const struct api_migration_state *s)
 {
-    return (s && (s->abort_requested || ferry_streq(s->abort_status, "Succeeded"))) ||
-           m->meta.deleted_ms || api_condition_true(&m->conditions, "migrationAbortRequested");
+    return (s && s->abort_requested) || m->meta.deleted_ms ||
+           api_condition_true(&m->conditions, "migrationAbortRequested");
 }
 
 enum outcome outcome_of(const struct api_migration *m, bool gone, const struct api_vmi *vmi)
 {
-    const struct api_migration_state *s = state_of(m, vmi);
+    const struct api_migration_state *s = outcome_state(m, vmi);
 
     if (ferry_streq(m->phase, "Succeeded")) {
         return OUTCOME_SUCCEEDED;
@@ -39,9 +40,30 @@ enum outcome outcome_of(const struct api_migration *m, bool gone, const struct a
     return OUTCOME_CANCELLED;
 }
 
+const char *outcome_from(const struct api_migration *m, const struct api_vmi *vmi)
+{
+    const struct api_migration_state *s = outcome_state(m, vmi);
+
+    if (s && !ferry_str_empty(s->source_node)) {
+        return s->source_node;
+    }
+    if (!ferry_str_empty(m->state.source_node)) {
+        return m->state.source_node;
+    }
+    /* Where the VM is now says where it leaves from only while it has not left. */
+    return vmi && outcome_of(m, false, vmi) == OUTCOME_GOING ? vmi->node_name : NULL;
+}
+
+const char *outcome_to(const struct api_migration *m, const struct api_vmi *vmi)
+{
+    const struct api_migration_state *s = outcome_state(m, vmi);
+
+    return s && !ferry_str_empty(s->target_node) ? s->target_node : NULL;
+}
+
 const char *outcome_reason(const struct api_migration *m, const struct api_vmi *vmi)
 {
-    const struct api_migration_state *s = state_of(m, vmi);
+    const struct api_migration_state *s = outcome_state(m, vmi);
 
     if (s && !ferry_str_empty(s->failure_reason)) {
         return s->failure_reason;

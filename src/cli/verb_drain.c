@@ -58,9 +58,9 @@ static size_t count(const struct survey *v, enum drain_what what)
     return n;
 }
 
-static void print_plan(const struct survey *v)
+static void print_plan(const struct survey *v, bool tried)
 {
-    static const char *const words[] = {"moves", "is moving", "stays"};
+    const char *const words[] = {tried ? "did not move" : "moves", "is moving", "stays"};
     const char *const headers[] = {"NAMESPACE", "VM", "PLAN", "WHY", NULL};
     table_cleanup struct table t = {0};
     ferry_cleanup_buf struct ferry_buf out = {0};
@@ -162,7 +162,7 @@ static int finish(struct session *s, const char *node, struct ferry_error *err)
         return FERRY_EXIT_OK;
     }
     printf("%zu virtual machine%s still on %s:\n", left.n, left.n == 1 ? " is" : "s are", node);
-    print_plan(&left);
+    print_plan(&left, true);
     return FERRY_EXIT_FAILED;
 }
 
@@ -199,7 +199,7 @@ static int drain(struct session *s, const char *node, const struct wish *w, stru
            node, dry_run ? "would take" : "takes", plan.n, count(&plan, DRAIN_MOVES),
            count(&plan, DRAIN_MOVING), count(&plan, DRAIN_MOVING) == 1 ? "is" : "are",
            count(&plan, DRAIN_STAYS), count(&plan, DRAIN_STAYS) == 1 ? "stays" : "stay");
-    print_plan(&plan);
+    print_plan(&plan, false);
     if (dry_run) {
         return count(&plan, DRAIN_STAYS) ? FERRY_EXIT_FAILED : FERRY_EXIT_OK;
     }

@@ -26,7 +26,8 @@ int verb_watch(int argc, char **argv, struct ferry_error *err)
         .summary = "Shows how moves go: all that are under way, one line each, or one until it is\n"
                    "over.",
         .options = options,
-        .epilogue = "Exit codes for one move: 0 it moved, 1 it did not, 3 the move was cancelled.\n"
+        .epilogue = "Exit codes for one move: 0 it moved (with --once: or goes on), 1 it did not,\n"
+                    "3 the move was cancelled.\n"
                     "130: the watching was interrupted (moves go on).",
     };
     int first = ferry_options_parse(&cmd, argc, argv, err), rc;
@@ -35,6 +36,11 @@ int verb_watch(int argc, char **argv, struct ferry_error *err)
 
     if (first < 0 || (rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0) {
         return first < 0 ? first : rc;
+    }
+    if (first < argc && (board.all_namespaces || board.until_idle)) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--%s is for all moves: '%s' names one, which is shown until it is over",
+                          board.until_idle ? "until-idle" : "all-namespaces", argv[first]);
     }
     if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
@@ -47,10 +53,11 @@ int verb_watch(int argc, char **argv, struct ferry_error *err)
     api_cleanup_object struct api_object *o = NULL;
     enum outcome outcome = OUTCOME_GOING;
     if ((rc = cli_get_move(&s, argv[first], &o, err)) < 0 ||
-        (rc = watch_migration(&s, o->meta->name, false, &outcome, err)) < 0) {
+        (rc = watch_migration(&s, o->meta->name, (struct watch_options){.once = board.once},
+                              &outcome, err)) < 0) {
         return rc;
     }
-    return cli_outcome_code(outcome);
+    return outcome == OUTCOME_GOING ? FERRY_EXIT_OK : cli_outcome_code(outcome);
 }
 
 /* ---- events -------------------------------------------------------------------------------- */

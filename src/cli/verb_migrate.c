@@ -121,7 +121,7 @@ static int migrate(struct session *s, const char *vm, const struct wish *w, stru
     if (!w->watch) {
         return FERRY_EXIT_OK;
     }
-    rc = watch_migration(s, made->meta->name, false, &outcome, err);
+    rc = watch_migration(s, made->meta->name, (struct watch_options){0}, &outcome, err);
     return rc < 0 ? rc : cli_outcome_code(outcome);
 }
 
@@ -307,7 +307,7 @@ static int cancel(struct session *s, const char *word, bool wait, struct ferry_e
         printf("the move %s is being cancelled\n", o->meta->name);
         return FERRY_EXIT_OK;
     }
-    rc = watch_migration(s, o->meta->name, true, &outcome, err);
+    rc = watch_migration(s, o->meta->name, (struct watch_options){.quiet = true}, &outcome, err);
     if (rc == -(int)FERRY_NOT_FOUND) { /* it went at once, and with it what it could tell */
         printf("The move %s was cancelled\n", o->meta->name);
         return FERRY_EXIT_OK;

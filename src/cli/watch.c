@@ -13,7 +13,8 @@ enum { STEP_MS = 200, API_AWAY_S = 60 };
 struct watch {
     struct session *session;
     const char *name;
-    bool quiet, terminal;
+    struct watch_options options;
+    bool terminal;
     struct api_object *migration, *vmi; /* as last seen */
     bool gone;
     char *source;    /* node that the VM was on before */
@@ -54,11 +55,7 @@ static int refresh(struct watch *w, struct ferry_error *err)
     api_object_unref(w->vmi);
     w->vmi = fresh;
     if (fresh && !w->source) {
-        const struct api_vmi *v = &fresh->u.vmi;
-        bool mine = v->migration.present && ferry_streq(v->migration.uid, w->migration->meta->uid);
-
-        w->source = ferry_strdup(mine && v->migration.source_node ? v->migration.source_node
-                                                                  : v->node_name);
+        w->source = ferry_strdup(outcome_from(&w->migration->u.migration, &fresh->u.vmi));
     }
     return 0;
 }
@@ -70,7 +67,7 @@ static void show(struct watch *w)
     ferry_cleanup_buf struct ferry_buf line = {0};
     const struct api_migration *m = &w->migration->u.migration;
 
-    if (w->quiet) {
+    if (w->options.quiet) {
         return;
     }
     moveline_put(m, w->vmi ? &w->vmi->u.vmi : NULL, w->terminal ? moveline_terminal_width() - 1 : 0,
@@ -90,7 +87,7 @@ static void show(struct watch *w)
 
 static void clear_line(const struct watch *w)
 {
-    if (w->terminal && !w->quiet && w->last_line) {
+    if (w->terminal && !w->options.quiet && w->last_line) {
         printf("\r\033[K");
         fflush(stdout);
     }
@@ -114,7 +111,7 @@ static bool wait_out(struct watch *w, const struct ferry_error *err)
 {
     int64_t now = ferry_now_ns();
 
-    if (err->cls != FERRY_RETRY) {
+    if (err->cls != FERRY_RETRY || w->options.once) {
         return false;
     }
     if (!w->away_since_ns) {
@@ -140,6 +137,9 @@ static int follow(struct watch *w, enum outcome *ret, struct ferry_error *err)
                 return 0;
             }
             show(w);
+            if (w->options.once) {
+                return 0;
+            }
         } else if (!wait_out(w, &why)) {
             clear_line(w);
             *err = why;
@@ -154,10 +154,13 @@ static int follow(struct watch *w, enum outcome *ret, struct ferry_error *err)
     }
 }
 
-int watch_migration(struct session *s, const char *name, bool quiet, enum outcome *ret,
-                    struct ferry_error *err)
+int watch_migration(struct session *s, const char *name, struct watch_options options,
+                    enum outcome *ret, struct ferry_error *err)
 {
-    struct watch w = {.session = s, .name = name, .quiet = quiet, .terminal = moveline_terminal()};
+    struct watch w = {.session = s,
+                      .name = name,
+                      .options = options,
+                      .terminal = moveline_terminal() && !options.once};
     int rc = follow(&w, ret, err);
 
     watch_done(&w);

@@ -109,9 +109,15 @@ def check_running(site):
     assert lines and max(map(len, lines)) < 60 and " left  ETA " in lines[0], text
     code, text = on_terminal(site, "watch", until=b"ETA", term="dumb")
     assert code == 130 and "\033" not in text and "remaining" in text, (code, text)
+    done = site.ferry("watch", name, "--once")
+    assert done.stdout.count("\n") == 1 and done.stdout.startswith("Running "), done.stdout
+    refused(site.run("watch", name, "--until-idle"), 2, "--until-idle")
+    assert site.api.migration(name)["status"]["phase"] == "Running"
     slow_down(site, 1000)
     done = site.ferry("watch", name)
-    assert "moved from" in done.stdout, done.stdout
+    there = site.node_of("vm")
+    route = f"vm moved from {'node2' if there == 'node1' else 'node1'} to {there} "
+    assert route in done.stdout, done.stdout
     text = site.ferry("show", name).stdout
     for word in ("Succeeded", "Phases:", "TargetReady", "Events:", "SuccessfulMigration", "sent", "Rounds:", "Record:",
                  "start: guest of 128.0 MiB", "the guest stood for"):
@@ -122,6 +128,8 @@ def check_running(site):
     assert site.ferry("show", "vm", "-o", "name").stdout.strip().endswith(name)
     assert "Migrated" in site.ferry("events", "vm").stdout
     assert "has moved" in broken(site, name, "end", code=0)
+    site.ferry("migrate", "vm", "--watch")  # back again, which changes nothing of how it went before
+    assert route in site.ferry("watch", name, "--once").stdout
 
 
 def check_plan(site):
@@ -231,6 +239,26 @@ def check_low_terminal(site):
         in_phase(site, name, "Succeeded")
 
 
+def check_given_up(site):
+    """Moves that their own node gives up have failed, and say why; nobody cancelled them."""
+    node = site.node_of("vm")
+    slow_down(site, 20)
+    site.ferry("policy", "create", "hasty", "--vm-label", "app=hasty", "--completion-timeout", "2")
+    site.kubectl("label", "vmi", "--all", "app=hasty")
+    done = site.ferry("migrate", "vm", "--watch", code=1)
+    assert "vm did not move: NotConverging: " in done.stdout and "cancelled" not in done.stdout, done.stdout
+    there = [vm for vm in ("vm", "second") if site.node_of(vm) == node]
+    done = site.ferry("drain", node, code=1)
+    last = done.stdout.partition(f"still on {node}:\n")[2]
+    for vm in there:
+        assert f"{vm} did not move: NotConverging: " in done.stdout, done.stdout
+        assert [line for line in last.split("\n") if f" {vm} " in line and "did not move " in line and "NotConverging: " in line], done.stdout
+    site.ferry("undrain", node)
+    site.kubectl("label", "vmi", "--all", "app-")
+    site.ferry("policy", "delete", "hasty")
+    slow_down(site, 1000)
+
+
 def check_policies(site):
     assert "No policies" in site.ferry("policy", "list").stderr
     made = site.ferry("policy", "create", "fast", "--vm-label", "app=db", "--allow-post-copy", "--bandwidth", "64Mi",
@@ -269,8 +297,8 @@ def check_completion(site):
 def test_verbs(bin_dir):
     with Site(bin_dir) as site:
         site.ferry("vm", "create", "vm", "--memory", "128Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
-        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_low_terminal, check_policies,
-                      check_completion):
+        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_low_terminal, check_given_up,
+                      check_policies, check_completion):
             check(site)
             print(f"ok     {check.__name__}", flush=True)
 
