@@ -10,6 +10,7 @@
 #include "api/object.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "cli/listing.h"
 #include "cli/moveline.h"
 
 enum { STEP_MS = 500, API_AWAY_S = 60, NAME_COLUMN = 16, ROUTE_COLUMN = 18 };
@@ -46,17 +47,6 @@ static void erase(struct board *b)
     }
 }
 
-static struct api_object *find(const struct kube_list *list, const char *ns, const char *name)
-{
-    for (size_t i = 0; i < list->n; i++) {
-        if (ferry_streq(list->items[i]->meta->name, name) &&
-            ferry_streq(list->items[i]->meta->namespace_, ns)) {
-            return list->items[i];
-        }
-    }
-    return NULL;
-}
-
 static struct live *live_of(struct board *b, const char *uid)
 {
     for (size_t i = 0; i < b->n; i++) {
@@ -70,7 +60,7 @@ static struct live *live_of(struct board *b, const char *uid)
 static void take(struct board *b, struct api_object *o, const struct kube_list *vmis)
 {
     const struct api_migration *m = &o->u.migration;
-    struct api_object *vmi = find(vmis, m->meta.namespace_, m->vmi_name);
+    struct api_object *vmi = listing_find(vmis->items, vmis->n, m->meta.namespace_, m->vmi_name);
     struct live *l = live_of(b, m->meta.uid);
 
     if (!l) {

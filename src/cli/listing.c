@@ -22,6 +22,18 @@ void listing_put_age(const struct api_object *o, const struct listing_look *look
     ferry_buf_puts(out, progress_age(look->now_ms - o->meta->created_ms, age));
 }
 
+struct api_object *listing_find(struct api_object *const *items, size_t n, const char *ns,
+                                const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (ferry_streq(items[i]->meta->name, name) &&
+            ferry_streq(items[i]->meta->namespace_, ns)) {
+            return items[i];
+        }
+    }
+    return NULL;
+}
+
 static int by_age(const void *a, const void *b)
 {
     const struct api_meta *x = (*(struct api_object *const *)a)->meta,
@@ -109,13 +121,15 @@ static int read_and_print(const struct listing *l, struct session *s, bool all, 
     kube_cleanup_list struct kube_list list = {0}, beside = {0};
     ferry_cleanup_buf struct ferry_buf out = {0};
     const char *ns = l->namespaced && !all ? s->ns : NULL;
+    bool people = format == OUTPUT_TABLE || format == OUTPUT_WIDE;
     int rc = kube_client_list(s->client, kube_ref(l->kind, ns, NULL), NULL, &list, err);
 
-    if (rc < 0 || (l->gather && (rc = l->gather(s, ns, &list, &beside, err)) < 0)) {
+    if (rc < 0 || (l->gather && (rc = l->gather(s, ns, &list, &beside, err)) < 0) ||
+        (people && l->recall && (rc = l->recall(s, ns, &list, &beside, err)) < 0)) {
         return session_explain(err);
     }
     size_t n = keep(l, &list, name);
-    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
+    if (!people) {
         output_objects(list.items, n, format, &out);
     } else if (n > 0) {
         const struct listing_look look = {ferry_now_unix_ms(), beside.items, beside.n};

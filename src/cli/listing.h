@@ -32,6 +32,9 @@ struct listing {
      * NULL with -A. */
     int (*gather)(struct session *s, const char *ns, struct kube_list *list,
                   struct kube_list *beside, struct ferry_error *err);
+    /* May be NULL: adds what is no object any more, and is shown to people alone. */
+    int (*recall)(struct session *s, const char *ns, struct kube_list *list,
+                  const struct kube_list *beside, struct ferry_error *err);
     /* May be NULL: the verb takes a name, and lists those that this says are about it. */
     bool (*about)(const struct api_object *o, const char *name);
 };
@@ -42,6 +45,10 @@ int listing_verb(const struct listing *l, int argc, char **argv, struct ferry_er
 /* The table alone. Pure. */
 void listing_render(const struct listing *l, struct api_object *const *items, size_t n,
                     const struct listing_look *look, bool wide, bool all, struct ferry_buf *out);
+
+/* The object of that name among `items`, or NULL. Pure. */
+struct api_object *listing_find(struct api_object *const *items, size_t n, const char *ns,
+                                const char *name);
 
 /* For `gather`: oldest first, by name where they are of one age. */
 void listing_sort_by_age(struct kube_list *list);

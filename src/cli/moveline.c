@@ -47,17 +47,28 @@ void moveline_put(const struct api_migration *m, const struct api_vmi *vmi, int 
     }
 }
 
-static void put_success(const struct api_migration *m, const struct api_vmi *vmi,
-                        const char *source, struct ferry_buf *out)
+struct progress_result moveline_result(const struct api_migration *m, const struct api_vmi *vmi)
 {
     const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
-    const char *from = outcome_from(m, vmi), *to = outcome_to(m, vmi);
+    const struct api_migration_state *s = outcome_state(m, vmi);
     struct progress_result r = {-1, -1, -1};
-    char buf[PROGRESS_TEXT];
 
     if (text) {
         progress_parse_result(text, strlen(text), &r, NULL);
     }
+    if (r.total_ms < 0 && s && s->start_ms && s->end_ms >= s->start_ms) {
+        r.total_ms = s->end_ms - s->start_ms;
+    }
+    return r;
+}
+
+static void put_success(const struct api_migration *m, const struct api_vmi *vmi,
+                        const char *source, struct ferry_buf *out)
+{
+    const struct progress_result r = moveline_result(m, vmi);
+    const char *from = outcome_from(m, vmi), *to = outcome_to(m, vmi);
+    char buf[PROGRESS_TEXT];
+
     from = from ? from : source;
     ferry_buf_printf(out, "%s moved from %s to %s", m->vmi_name, from ? from : "?", to ? to : "?");
     if (r.total_ms >= 0) {

@@ -14,6 +14,11 @@ bool moveline_sample(const struct api_migration *m, const struct api_vmi *vmi,
 void moveline_put(const struct api_migration *m, const struct api_vmi *vmi, int width,
                   struct ferry_buf *out);
 
+/* Its figures; what is not known is -1. `total_ms` is how long the move took: from when the source
+ * began until the guest was over, by the hypervisor's clock where that was told (ferry.io/result),
+ * else the difference of startTimestamp and endTimestamp, which are whole seconds. */
+struct progress_result moveline_result(const struct api_migration *m, const struct api_vmi *vmi);
+
 /* How it ended; `source` is the node that the VM was seen on before, or NULL: for when the objects
  * do not tell. */
 void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, const char *source,

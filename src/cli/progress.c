@@ -137,6 +137,15 @@ char *progress_duration(int64_t ms, char buf[PROGRESS_TEXT])
     return buf;
 }
 
+char *progress_seconds(int64_t s, char buf[PROGRESS_TEXT])
+{
+    if (s >= 60) {
+        return progress_duration(s * 1000, buf);
+    }
+    snprintf(buf, PROGRESS_TEXT, "%" PRId64 " s", s);
+    return buf;
+}
+
 char *progress_age(int64_t ms, char buf[PROGRESS_TEXT])
 {
     int64_t s = ms < 0 ? 0 : ms / 1000;
@@ -171,11 +180,7 @@ static void put_seconds(int64_t s, struct ferry_buf *out)
 {
     char text[PROGRESS_TEXT];
 
-    if (s < 60) {
-        ferry_buf_printf(out, "%" PRId64 " s", s);
-    } else {
-        ferry_buf_puts(out, progress_duration(s * 1000, text));
-    }
+    ferry_buf_puts(out, progress_seconds(s, text));
 }
 
 static void put_eta(const struct progress_sample *s, struct ferry_buf *out)

@@ -41,6 +41,8 @@ enum { PROGRESS_TEXT = 32 };
 char *progress_bytes(int64_t bytes, char buf[PROGRESS_TEXT]);
 /* "850 ms", "12.3 s", "4 min 05 s"; returns `buf`. */
 char *progress_duration(int64_t ms, char buf[PROGRESS_TEXT]);
+/* What is known in whole seconds: "5 s", "4 min 05 s"; returns `buf`. */
+char *progress_seconds(int64_t s, char buf[PROGRESS_TEXT]);
 /* Age as kubectl shows it: "45s", "12m", "3h", "2d"; returns `buf`. */
 char *progress_age(int64_t ms, char buf[PROGRESS_TEXT]);
 

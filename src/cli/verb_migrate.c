@@ -5,11 +5,10 @@
 #include "api/object.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/listing.h"
 #include "cli/manifest.h"
+#include "cli/moves.h"
 #include "cli/output.h"
 #include "cli/preflight.h"
-#include "cli/progress.h"
 #include "cli/session.h"
 #include "cli/watch.h"
 #include "http/client.h"
@@ -167,74 +166,17 @@ int verb_migrate(int argc, char **argv, struct ferry_error *err)
 
 /* ---- list ---------------------------------------------------------------------------------- */
 
+int verb_list(int argc, char **argv, struct ferry_error *err)
+{
+    return listing_verb(&moves_listing, argc, argv, err);
+}
+
+/* ---- cancel -------------------------------------------------------------------------------- */
+
 static bool is_final(const struct api_migration *m)
 {
     return ferry_streq(m->phase, "Succeeded") || ferry_streq(m->phase, "Failed");
 }
-
-static void put_phase(const struct api_object *o, const struct listing_look *look,
-                      struct ferry_buf *out)
-{
-    const struct api_migration *m = &o->u.migration;
-
-    (void)look;
-    ferry_buf_puts(out, m->meta.deleted_ms && !is_final(m) ? "Cancelling"
-                        : m->phase[0]                      ? m->phase
-                                                           : "Pending");
-}
-
-static void put_took(const struct api_object *o, const struct listing_look *look,
-                     struct ferry_buf *out)
-{
-    const struct api_migration_state *s = &o->u.migration.state;
-    char took[PROGRESS_TEXT];
-
-    (void)look;
-    if (s->start_ms && s->end_ms) {
-        ferry_buf_puts(out, progress_duration(s->end_ms - s->start_ms, took));
-    }
-}
-
-static int in_order(struct session *s, const char *ns, struct kube_list *list,
-                    struct kube_list *beside, struct ferry_error *err)
-{
-    (void)s;
-    (void)ns;
-    (void)beside;
-    (void)err;
-    listing_sort_by_age(list);
-    return 0;
-}
-
-int verb_list(int argc, char **argv, struct ferry_error *err)
-{
-    static const struct listing_column columns[] = {
-        LISTING_NAME,
-        {"VM", .pointer = "/spec/vmiName"},
-        {"PHASE", put_phase},
-        {"FROM", .pointer = "/status/migrationState/sourceNode"},
-        {"TO", .pointer = "/status/migrationState/targetNode"},
-        {"AGE", listing_put_age},
-        {"TOOK", put_took, .wide = true},
-        {"MODE", .wide = true, .pointer = "/status/migrationState/mode"},
-        {"REASON", .wide = true, .pointer = "/status/migrationState/failureReason"},
-        {0},
-    };
-    static const struct listing moves = {
-        .name = "ferry list",
-        .summary = "Lists moves, the oldest first.",
-        .kind = API_KIND_MIGRATION,
-        .namespaced = true,
-        .columns = columns,
-        .what = "moves",
-        .advice = "'ferry migrate VM' starts one",
-        .gather = in_order,
-    };
-
-    return listing_verb(&moves, argc, argv, err);
-}
-
-/* ---- cancel -------------------------------------------------------------------------------- */
 
 /* The move that `word` names: itself, or the VM it moves. */
 static int find_move(struct session *s, const char *word, struct api_object **ret,

@@ -39,21 +39,18 @@ static void put_phases(const struct api_migration *m, struct ferry_buf *out)
             int64_t ms = m->phase_times[i + 1].at_ms - p->at_ms;
 
             ferry_buf_printf(out, "%-16s for %s", p->phase,
-                             ms < 1000 ? "under 1 s" : progress_duration(ms, took));
+                             ms < 1000 ? "under 1 s" : progress_seconds(ms / 1000, took));
         }
         ferry_buf_puts(out, "\n");
     }
 }
 
-static void put_result(const struct api_migration *m, struct ferry_buf *out)
+static void put_result(const struct api_migration *m, const struct api_vmi *vmi,
+                       struct ferry_buf *out)
 {
-    const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
-    struct progress_result r = {-1, -1, -1};
+    const struct progress_result r = moveline_result(m, vmi);
     char buf[PROGRESS_TEXT];
 
-    if (!text || progress_parse_result(text, strlen(text), &r, NULL) < 0) {
-        return;
-    }
     if (r.total_ms >= 0) {
         put_field(out, "took", progress_duration(r.total_ms, buf));
     }
@@ -154,7 +151,6 @@ static void put_flight(struct session *s, const struct api_migration *m, const c
 static int show(struct session *s, struct api_object *o, bool plot, struct ferry_error *err)
 {
     const struct api_migration *m = &o->u.migration;
-    const struct api_migration_state *st = &m->state;
     api_cleanup_object struct api_object *vmi = NULL;
     kube_cleanup_list struct kube_list events = {0};
     ferry_cleanup_buf struct ferry_buf out = {0};
@@ -167,19 +163,16 @@ static int show(struct session *s, struct api_object *o, bool plot, struct ferry
         return rc;
     }
     const struct api_vmi *v = vmi ? &vmi->u.vmi : NULL;
-    /* The VM's account is the fresher one while the move goes on. */
-    if (v && v->migration.present && ferry_streq(v->migration.uid, m->meta.uid)) {
-        st = &v->migration;
-    }
+    const struct api_migration_state *own = outcome_state(m, v), *st = own ? own : &m->state;
     put_field(&out, "name", m->meta.name);
     put_field(&out, "vm", m->vmi_name);
     put_field(&out, "phase", m->phase[0] ? m->phase : "Pending");
-    put_field(&out, "from", st->source_node);
-    put_field(&out, "to", st->target_node);
+    put_field(&out, "from", outcome_from(m, v));
+    put_field(&out, "to", outcome_to(m, v));
     put_field(&out, "mode", st->mode);
     put_field(&out, "policy", api_json_str(o->root, "/status/migrationState/migrationPolicyName"));
     put_field(&out, "failed", st->failure_reason);
-    put_result(m, &out);
+    put_result(m, v, &out);
     if (outcome_of(m, false, v) == OUTCOME_GOING) {
         ferry_buf_printf(&out, "%-10s ", "now");
         moveline_put(m, v, 0, &out);

@@ -22,15 +22,10 @@ static const struct api_vmi *instance_of(const struct api_object *o,
     if (o->kind == API_KIND_VMI) {
         return &o->u.vmi;
     }
-    for (size_t i = 0; i < look->n_beside; i++) {
-        const struct api_meta *m = look->beside[i]->meta;
+    const struct api_object *vmi =
+        listing_find(look->beside, look->n_beside, o->meta->namespace_, o->meta->name);
 
-        if (ferry_streq(m->name, o->meta->name) &&
-            ferry_streq(m->namespace_, o->meta->namespace_)) {
-            return &look->beside[i]->u.vmi;
-        }
-    }
-    return NULL;
+    return vmi ? &vmi->u.vmi : NULL;
 }
 
 static void put_text(struct ferry_buf *out, const char *text)

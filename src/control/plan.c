@@ -17,6 +17,7 @@ void plan_done(struct plan *p)
         free(p->actions[i].name);
         free(p->actions[i].uid);
         free(p->actions[i].body);
+        free(p->actions[i].event_vmi);
     }
     free(p->actions);
     *p = (struct plan){0};
@@ -106,6 +107,7 @@ void plan_event(struct plan *p, const struct api_object *about, enum kube_event_
     a->body = ferry_strdup(text);
     a->event_type = type;
     a->event_reason = reason;
+    a->event_vmi = ferry_strdup(kube_record_vmi(about));
 }
 
 void plan_again(struct plan *p, int64_t after_ms)

@@ -27,6 +27,7 @@ struct plan_action {
     char *body;
     enum kube_event_type event_type;
     const char *event_reason; /* static */
+    char *event_vmi;          /* that the migration moves, else NULL */
 };
 
 struct plan {

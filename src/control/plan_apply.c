@@ -84,7 +84,7 @@ static void record(const struct plan_action *a, struct kube_recorder *recorder)
 {
     kube_record_about(recorder, a->kind,
                       &(struct api_meta){.namespace_ = a->ns, .name = a->name, .uid = a->uid},
-                      a->event_type, a->event_reason, a->body);
+                      a->event_vmi, a->event_type, a->event_reason, a->body);
 }
 
 /* The event of a write that was refused, where the success would have had one. What is merely tried

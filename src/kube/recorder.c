@@ -23,6 +23,7 @@ enum { SCRIBES = 3, WAITING_MAX = 16384, REMEMBERED = 256, FLUSH_S = 3, MESSAGE_
 struct note {
     struct note *next;
     char *api_version, *kind, *ns, *name, *uid; /* the object it is about */
+    char *vmi;                                  /* that a migration moves, else NULL */
     const char *type;
     char *reason, *message;
     int64_t at_ms;
@@ -64,6 +65,7 @@ static void note_free(struct note *n)
     free(n->ns);
     free(n->name);
     free(n->uid);
+    free(n->vmi);
     free(n->reason);
     free(n->message);
     free(n);
@@ -79,6 +81,14 @@ static void remembered_done(struct remembered *m)
 
 /* ---- writing ---------------------------------------------------------------------------------
  */
+
+static void put_related(yyjson_mut_doc *doc, yyjson_mut_val *related, const struct note *n)
+{
+    yyjson_mut_obj_add_str(doc, related, "apiVersion", n->api_version);
+    yyjson_mut_obj_add_str(doc, related, "kind", "VirtualMachineInstance");
+    yyjson_mut_obj_add_str(doc, related, "namespace", n->ns ? n->ns : "default");
+    yyjson_mut_obj_add_str(doc, related, "name", n->vmi);
+}
 
 static char *event_json(const struct kube_recorder *r, const struct note *n, const char *name)
 {
@@ -101,6 +111,9 @@ static char *event_json(const struct kube_recorder *r, const struct note *n, con
     }
     yyjson_mut_obj_add_str(doc, about, "name", n->name);
     yyjson_mut_obj_add_str(doc, about, "uid", n->uid);
+    if (n->vmi) {
+        put_related(doc, yyjson_mut_obj_add_obj(doc, root, "related"), n);
+    }
     yyjson_mut_obj_add_str(doc, source, "component", r->component);
     if (r->host) {
         yyjson_mut_obj_add_str(doc, source, "host", r->host);
@@ -310,7 +323,8 @@ static bool enqueue(struct scribe *s, struct note *n)
 }
 
 void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct api_meta *about,
-                       enum kube_event_type type, const char *reason, const char *message)
+                       const char *vmi, enum kube_event_type type, const char *reason,
+                       const char *message)
 {
     if (!r) {
         return;
@@ -324,6 +338,7 @@ void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct
     n->ns = ferry_strdup(about->namespace_);
     n->name = ferry_strdup(about->name);
     n->uid = ferry_strdup(about->uid ? about->uid : "");
+    n->vmi = ferry_strdup(vmi);
     n->type = type == KUBE_EVENT_WARNING ? "Warning" : "Normal";
     n->reason = ferry_strdup(reason);
     n->message = ferry_strdup(message);
@@ -336,6 +351,11 @@ void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct
     }
 }
 
+const char *kube_record_vmi(const struct api_object *about)
+{
+    return about->kind == API_KIND_MIGRATION ? about->u.migration.vmi_name : NULL;
+}
+
 void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,
                  const char *reason, const char *fmt, ...)
 {
@@ -345,5 +365,5 @@ void kube_record(struct kube_recorder *r, const struct api_object *about, enum k
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    kube_record_about(r, about->kind, about->meta, type, reason, message);
+    kube_record_about(r, about->kind, about->meta, kube_record_vmi(about), type, reason, message);
 }

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -41,6 +42,12 @@ def slow_down(site, mbit):
 
 def move(site, vm):
     return site.ferry("migrate", vm).stdout.split()[1]
+
+
+def row(site, name, *args):
+    """The cells of that move in `ferry list`; none when it is not in it."""
+    lines = [line.split() for line in site.ferry("list", *args).stdout.split("\n")]
+    return next((line for line in lines if line[:1] == [name]), [])
 
 
 def in_phase(site, name, *phases):
@@ -102,6 +109,9 @@ def check_running(site):
     for word in ("vm", " > node", "Running", "rate", "dirty", "ETA", "round"):
         assert word in line, line
     assert "nothing is in the way" in broken(site, "vm", "end", code=0)
+    source = site.node_of("vm")
+    target = "node2" if source == "node1" else "node1"
+    assert row(site, name)[:5] == [name, "vm", "Running", source, target], row(site, name)
     code, text = on_terminal(site, "watch", until=b"\033[1A\033[J")
     assert code == 130 and "moves go on" in text and "\033[1A\033[J" in text, (code, text)
     code, text = on_terminal(site, "watch", until=b"left", columns=60)
@@ -115,10 +125,12 @@ def check_running(site):
     assert site.api.migration(name)["status"]["phase"] == "Running"
     slow_down(site, 1000)
     done = site.ferry("watch", name)
-    there = site.node_of("vm")
-    route = f"vm moved from {'node2' if there == 'node1' else 'node1'} to {there} "
+    route = f"vm moved from {source} to {target} in "
     assert route in done.stdout, done.stdout
+    took = done.stdout.partition(route)[2].partition(";")[0]
+    assert row(site, name, "-o", "wide")[6:8] == took.split(), (took, row(site, name, "-o", "wide"))
     text = site.ferry("show", name).stdout
+    assert re.search(rf"^took +{took}$", text, re.M), (took, text)
     for word in ("Succeeded", "Phases:", "TargetReady", "Events:", "SuccessfulMigration", "sent", "Rounds:", "Record:",
                  "start: guest of 128.0 MiB", "the guest stood for"):
         assert word in text, text
@@ -239,6 +251,29 @@ def check_low_terminal(site):
         in_phase(site, name, "Succeeded")
 
 
+def check_cancelled(site):
+    """A cancel takes the object away; the list still tells of the move, whether it had begun or not."""
+    slow_down(site, 20)
+    source = site.node_of("vm")
+    target = "node2" if source == "node1" else "node1"
+    name = move(site, "vm")
+    in_phase(site, name, "Running")
+    assert "was cancelled" in site.ferry("cancel", name, "--wait").stdout
+    assert site.api.migration(name) is None
+    wait_for("the list to tell of it", lambda: row(site, name)[2:5] == ["Cancelled", source, target], 30)
+    assert "Aborted: " in site.ferry("list", "-o", "wide").stdout
+    assert f"/{name}\n" not in site.ferry("list", "-o", "name").stdout
+    site.kubectl("cordon", target)
+    early = site.api.create("virtualmachineinstancemigrations",
+                            {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
+                             "metadata": {"generateName": "early-"}, "spec": {"vmiName": "vm"}})["metadata"]["name"]
+    in_phase(site, early, "Scheduling")
+    site.ferry("cancel", early, "--wait")
+    wait_for("the list to tell of that, too", lambda: row(site, early)[:3] == [early, "vm", "Cancelled"], 30)
+    site.ferry("undrain", target)
+    slow_down(site, 1000)
+
+
 def check_given_up(site):
     """Moves that their own node gives up have failed, and say why; nobody cancelled them."""
     node = site.node_of("vm")
@@ -297,8 +332,8 @@ def check_completion(site):
 def test_verbs(bin_dir):
     with Site(bin_dir) as site:
         site.ferry("vm", "create", "vm", "--memory", "128Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
-        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_low_terminal, check_given_up,
-                      check_policies, check_completion):
+        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_low_terminal, check_cancelled,
+                      check_given_up, check_policies, check_completion):
             check(site)
             print(f"ok     {check.__name__}", flush=True)
 

@@ -4,6 +4,7 @@
 #include "cli/events.h"
 #include "cli/listing.h"
 #include "cli/manifest.h"
+#include "cli/moves.h"
 #include "cli/power.h"
 
 #define VM                                                                                         \
@@ -190,12 +191,126 @@ static void events_are_shown(void **state)
     assert_false(events_listing.about(e, "other"));
 }
 
+#define MOVE                                                                                       \
+    "{'apiVersion':'kubevirt.io/v1','kind':'VirtualMachineInstanceMigration','metadata':{"         \
+    "'name':'web-1','namespace':'default','uid':'m1','creationTimestamp':'1970-01-01T00:01:00Z'}," \
+    "'spec':{'vmiName':'web'},'status':{'phase':'Running','migrationState':{'sourceNode':'n1'}}}"
+#define ACCOUNT(more)                                                                              \
+    "{'status':{'migrationState':{'migrationUid':'m1','sourceNode':'n1','targetNode':'n2',"        \
+    "'startTimestamp':'1970-01-01T00:01:10Z'" more "}}}"
+#define ENDED ",'completed':true,'endTimestamp':'1970-01-01T00:01:14Z'"
+#define EVENT                                                                                      \
+    "{'apiVersion':'v1','kind':'Event','metadata':{'name':'e','namespace':'default'},"             \
+    "'involvedObject':{'kind':'VirtualMachineInstanceMigration','namespace':'default',"            \
+    "'name':'web-1','uid':'m1'},'related':{'name':'web'},"                                         \
+    "'firstTimestamp':'1970-01-01T00:01:00Z','lastTimestamp':'1970-01-01T00:01:15Z'}"
+#define MADE "{'reason':'SuccessfulCreate'}"
+#define ASKED "{'reason':'SuccessfulAbortMigration','message':'Asked the source node to abort'}"
+#define OF_MOVE(text) "{'reason':'FailedMigration','message':'" text "'}"
+
+/* The first line of `text`, runs of blanks made one. */
+static void one_blank(const char *text, struct ferry_buf *out)
+{
+    for (; *text && *text != '\n'; text++) {
+        if (*text != ' ' || text[1] != ' ') {
+            ferry_buf_printf(out, "%c", *text);
+        }
+    }
+}
+
+/* Rows of the list, blanks made one; "" when there is none. */
+static void moves_are_listed(void **state)
+{
+    static const struct {
+        const char *move, *vmi, *events[3]; /* merge patches; NULL = there is none */
+        const char *row;
+    } cases[] = {
+        /* while it goes on the VM knows where to */
+        {"{}", "{}", {0}, "web-1 web Running n1 - 40s - - -"},
+        {"{}", ACCOUNT(",'mode':'PreCopy'"), {0}, "web-1 web Running n1 n2 40s - PreCopy -"},
+        {"{'metadata':{'deletionTimestamp':'1970-01-01T00:01:30Z'}}",
+         ACCOUNT(""),
+         {ASKED},
+         "web-1 web Cancelling n1 n2 40s - - -"},
+        {"{'metadata':{'uid':'m2'}}", ACCOUNT(ENDED), {0}, "web-1 web Running n1 - 40s - - -"},
+        /* it took what its result says, not what seconds make of it */
+        {"{'metadata':{'annotations':{'ferry.io/result':'{\\u0022totalMs\\u0022:5102}'}},"
+         "'status':{'phase':'Succeeded'}}",
+         ACCOUNT(ENDED),
+         {0},
+         "web-1 web Succeeded n1 n2 40s 5.1 s - -"},
+        {"{'status':{'phase':'Failed'}}",
+         ACCOUNT(ENDED ",'failed':true,'failureReason':'Stuck: there'"),
+         {0},
+         "web-1 web Failed n1 n2 40s 4.0 s - Stuck: there"},
+        {"{'status':{'phase':'Failed'}}",
+         ACCOUNT(ENDED ",'failed':true,'abortRequested':true,'failureReason':'Aborted: so'"),
+         {ASKED},
+         "web-1 web Cancelled n1 n2 40s 4.0 s - Aborted: so"},
+        /* cancelled: the object is gone */
+        {NULL,
+         ACCOUNT(ENDED ",'failed':true,'abortRequested':true,'failureReason':'Aborted: so'"),
+         {MADE, ASKED, OF_MOVE("Aborted: so")},
+         "web-1 web Cancelled n1 n2 40s 4.0 s - Aborted: so"},
+        {NULL,
+         "{}",
+         {MADE, OF_MOVE("Aborted: early")},
+         "web-1 web Cancelled - - 40s - - Aborted: early"},
+        {NULL, NULL, {OF_MOVE("Aborted: early")}, "web-1 web Cancelled - - 40s - - Aborted: early"},
+        {NULL,
+         ACCOUNT(ENDED ",'failed':true,'abortRequested':true,'failureReason':'Aborted: so'"),
+         {0},
+         "- web Cancelled n1 n2 30s 4.0 s - Aborted: so"},
+        {NULL,
+         ACCOUNT(ENDED ",'abortRequested':true"),
+         {ASKED, "{'reason':'SuccessfulMigration','message':'The VM runs on n2'}"},
+         "web-1 web Succeeded n1 n2 40s 4.0 s - -"},
+        /* removed after its end, by its owner or to make room: nobody misses it */
+        {NULL, ACCOUNT(ENDED ",'failed':true"), {MADE, OF_MOVE("Stuck: there")}, ""},
+        {NULL,
+         ACCOUNT(ENDED),
+         {"{'reason':'SuccessfulMigration','message':'The VM runs on n2'}"},
+         ""},
+        {NULL, ACCOUNT(""), {0}, ""},
+        {NULL, NULL, {"{'involvedObject':{'kind':'Pod'},'reason':'SuccessfulAbortMigration'}"}, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct api_object *events[3] = {0}, *vmi = NULL;
+        kube_cleanup_list struct kube_list moves = {0};
+        ferry_cleanup_buf struct ferry_buf out = {0}, row = {0};
+        size_t n = 0;
+
+        if (cases[i].move) {
+            moves.items = ferry_xcalloc(1, sizeof(struct api_object *));
+            moves.items[moves.n++] = make_object(API_KIND_MIGRATION, MOVE, cases[i].move);
+        }
+        for (; n < COUNT_OF(events) && cases[i].events[n]; n++) {
+            events[n] = make_object(API_KIND_EVENT, EVENT, cases[i].events[n]);
+        }
+        vmi = cases[i].vmi ? make_object(API_KIND_VMI, VMI, cases[i].vmi) : NULL;
+        moves_add_cancelled(&moves, &vmi, vmi ? 1 : 0, events, n);
+        assert_true(moves.n <= 1);
+        const struct listing_look look = {100000, &vmi, vmi ? 1 : 0};
+        listing_render(&moves_listing, moves.items, moves.n, &look, true, false, &out);
+        one_blank(strchr(out.data, '\n') + 1, &row);
+        if (!ferry_streq(row.data ? row.data : "", cases[i].row)) {
+            fail_msg("row %zu: %s", i, out.data);
+        }
+        for (size_t k = 0; k < n; k++) {
+            api_object_unref(events[k]);
+        }
+        api_object_unref(vmi);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_and_stop),   cmocka_unit_test(strategies_are_checked),
         cmocka_unit_test(tables),           cmocka_unit_test(age_orders),
-        cmocka_unit_test(events_are_shown),
+        cmocka_unit_test(events_are_shown), cmocka_unit_test(moves_are_listed),
     };
 
     return cmocka_run_group_tests_name("cli: virtual machines and lists", tests, NULL, NULL);

@@ -395,6 +395,27 @@ static void test_events(void **state)
     kube_record(NULL, pod, KUBE_EVENT_NORMAL, "Nobody", "listens");
 }
 
+/* What is left of a move when its object is gone says which VM it was about. */
+static void test_events_of_moves(void **state)
+{
+    static const char text[] = "{\"metadata\":{\"name\":\"m\",\"namespace\":\"n\",\"uid\":\"u1\"},"
+                               "\"spec\":{\"vmiName\":\"web\"}}";
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    api_cleanup_object struct api_object *move = NULL;
+    struct kube_recorder *r = NULL;
+
+    assert_int_equal(api_object_parse(API_KIND_MIGRATION, text, sizeof(text) - 1, &move, &err), 0);
+    s->status = 201;
+    s->body = "{}";
+    assert_int_equal(kube_recorder_start(s->client, "test", NULL, &r, &err), 0);
+    kube_record(r, move, KUBE_EVENT_NORMAL, "Because", "so");
+    kube_recorder_stop(r);
+    assert_non_null(strstr(s->request, "\"related\":{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":"
+                                       "\"VirtualMachineInstance\",\"namespace\":\"n\",\"name\":"
+                                       "\"web\"}"));
+}
+
 static bool last_request_has(struct server *s, const char *text)
 {
     pthread_mutex_lock(&serving);
@@ -452,7 +473,7 @@ static void test_event_burst(void **state)
         snprintf(message, sizeof(message), "number %d of object %d", i / EVENT_OBJECTS + 1,
                  i % EVENT_OBJECTS);
         kube_record_about(r, API_KIND_POD,
-                          &(struct api_meta){.namespace_ = "n", .name = uid, .uid = uid},
+                          &(struct api_meta){.namespace_ = "n", .name = uid, .uid = uid}, NULL,
                           KUBE_EVENT_NORMAL, "Burst", message);
     }
     for (int64_t until = ferry_now_ns() + 120 * FERRY_NS_PER_S;
@@ -471,11 +492,12 @@ static void test_event_burst(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),        cmocka_unit_test(test_in_cluster),
-        cmocka_unit_test(test_classes),       cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_requests),      cmocka_unit_test(test_token_file),
-        cmocka_unit_test(test_conflicts),     cmocka_unit_test(test_events),
-        cmocka_unit_test(test_event_expired), cmocka_unit_test(test_event_burst),
+        cmocka_unit_test(test_config),          cmocka_unit_test(test_in_cluster),
+        cmocka_unit_test(test_classes),         cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_requests),        cmocka_unit_test(test_token_file),
+        cmocka_unit_test(test_conflicts),       cmocka_unit_test(test_events),
+        cmocka_unit_test(test_events_of_moves), cmocka_unit_test(test_event_expired),
+        cmocka_unit_test(test_event_burst),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
