@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/messages.h"
 #include "api/object.h"
 #include "cli/why_case.h"
 
@@ -101,7 +102,12 @@ static void pod_pending(const struct why_view *v, struct why_link *l)
     ferry_cleanup_free char *cpu = why_cpu_trouble(v);
     if (c && ferry_streq(c->status, "False") && cpu) {
         why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name, cpu);
-        why_remedy(l, "add a node with that CPU; a VM with a named CPU model can go to more nodes");
+        why_remedy(l, "%s",
+                   ferry_str_starts(cpu, API_NO_NODE_WITH_MACHINE)
+                       ? "add a node whose QEMU has that machine type; a VM that starts anew gets "
+                         "one that all nodes have"
+                       : "add a node with that CPU; a VM with a named CPU model can go to more "
+                         "nodes");
     } else if (c && ferry_streq(c->status, "False")) {
         why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name,
                 why_text_or(c->message, "no more is known"));

@@ -36,7 +36,8 @@ void why_node_step(const struct why_view *v, struct why_link *l, const char *nod
                    const char *what);
 /* Whether the controller says that the move waits at this link; then `l` says it, too. */
 bool why_queued_at(const struct why_view *v, const char *link, struct why_link *l);
-/* What the controller says of a CPU that no other node has; NULL when that is not it. The caller's.
+/* What the controller says of a CPU, or a machine type, that no other node has; NULL when that is
+ * not it. The caller's.
  */
 char *why_cpu_trouble(const struct why_view *v);
 

@@ -45,6 +45,8 @@ char *why_cpu_trouble(const struct why_view *v)
     const char *message = doc ? api_json_str(yyjson_doc_get_root(doc), "/message") : NULL;
     const char *cpu = message ? strstr(message, API_NO_NODE_WITH_CPU) : NULL;
 
+    cpu = cpu || !message ? cpu : strstr(message, API_NO_NODE_WITH_MACHINE);
+
     return cpu ? ferry_strdup(cpu) : NULL;
 }
 

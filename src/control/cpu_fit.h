@@ -1,11 +1,11 @@
-/* Is there another node with the CPU that a moving VM needs? Pure. */
+/* Is there another node with the CPU and the machine type that a moving VM needs? Pure. */
 #pragma once
 
 #include <stddef.h>
 
 #include "api/kinds.h"
 
-/* NULL when the target pod asks for no CPU, when a node other than the source's has what it asks
+/* NULL when the target pod asks for neither, when a node other than the source's has what it asks
  * for, or when there is no other node at all; else which nodes lack what. The caller's. */
 char *cpu_fit_trouble(const struct api_pod *target, const struct api_object *const *nodes, size_t n,
                       const char *source_node);

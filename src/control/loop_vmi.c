@@ -17,8 +17,17 @@ static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
     return !ferry_str_empty(name) && !node;
 }
 
+/* All nodes, for one that has yet to start; of a large site that is much to copy for every look. */
+static struct kube_snapshot nodes_for(struct cluster *c, const struct cluster_family *f)
+{
+    bool starts = f->pods.n == 0 && ferry_str_empty(f->vmi->u.vmi.machine_type);
+
+    return starts ? kube_informer_list(c->nodes) : (struct kube_snapshot){0};
+}
+
 static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
 {
+    kube_cleanup_snapshot struct kube_snapshot nodes = nodes_for(c, f);
     struct steady steady;
     int64_t now_ms = cluster_now_ms(c, &steady);
     struct vmi_view view = {.vmi = f->vmi,
@@ -26,6 +35,8 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
                             .n_pods = f->pods.n,
                             .migrations = (const struct api_object *const *)f->migrations.items,
                             .n_migrations = f->migrations.n,
+                            .nodes = (const struct api_object *const *)nodes.items,
+                            .n_nodes = nodes.n,
                             .target_node_gone = target_node_gone(c, f->vmi),
                             .storage = f->storage.view,
                             .pod = c->settings.pod,

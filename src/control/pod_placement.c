@@ -1,6 +1,7 @@
 /* Where a launcher pod may run. */
 #include <string.h>
 
+#include "api/machine_type.h"
 #include "base/str.h"
 #include "control/names.h"
 #include "control/pod_parts.h"
@@ -111,6 +112,23 @@ static void select_own_cpu(struct pod_draft *d, yyjson_mut_val *selector)
     }
 }
 
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+/* A guest that runs, on a node that does not report machine types, may as well go to another that
+ * does not: nothing is known of either. */
+static void select_machine(struct pod_draft *d, yyjson_mut_val *selector)
+{
+    const struct pod_request *r = d->r;
+    const char *type = r->machine_type ? r->machine_type : d->vmi->machine_type;
+    ferry_cleanup_free char *key = ferry_asprintf("%s%s", API_MACHINE_LABEL, type ? type : "");
+
+    if (api_machine_is_pinned(type) &&
+        (!r->migration ||
+         (r->source_node && has_prefixed(&r->source_node->meta.labels, API_MACHINE_LABEL)))) {
+        pod_put_str(d, selector, key, "true");
+    }
+}
+
 /* ---- selectors and affinity ------------------------------------------------------------------ */
 
 static void render_node_selector(struct pod_draft *d, yyjson_mut_val *spec)
@@ -128,6 +146,7 @@ static void render_node_selector(struct pod_draft *d, yyjson_mut_val *spec)
     /* What the VM itself needs wins: a migration can only narrow. */
     pod_put_str(d, selector, LABEL_SCHEDULABLE, "true");
     select_own_cpu(d, selector);
+    select_machine(d, selector);
     if (d->r->migration) {
         select_source_cpu(d, selector);
     }

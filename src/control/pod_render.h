@@ -17,6 +17,7 @@ struct pod_request {
     const struct api_vmi *vmi;
     const struct pod_settings *settings;
     const struct storage_view *storage; /* or NULL */
+    const char *machine_type;           /* chosen just now; NULL = what the VMI's status has */
     /* Of a target pod, else NULL. */
     const struct api_migration *migration;
     const struct api_pod *source_pod;
@@ -30,7 +31,8 @@ char *pod_name(const struct api_vmi *vmi, const struct api_migration *migration)
 int64_t pod_memory_overhead(const struct api_vmi *vmi);
 
 /* Manifest as JSON, owned by the caller. A target pod is kept off the nodes that have a pod of this
- * VMI, asks for a CPU like the source's, and the migration's addedNodeSelector may only narrow. */
+ * VMI, asks for a CPU like the source's and the guest's machine type, and the migration's
+ * addedNodeSelector may only narrow. */
 char *pod_render(const struct pod_request *request);
 
 /* A VM with CPU model host-model can only go where its present CPU is known; false with why, as a

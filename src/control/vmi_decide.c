@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "control/facts.h"
+#include "control/machine_pick.h"
 #include "control/names.h"
 
 enum {
@@ -168,6 +169,33 @@ static bool rule_wait_for_claim(struct decision *d)
     return true;
 }
 
+/* Written down before the pod is made: launcher and scheduler, of this pod and of those that it
+ * moves to, go by it until the VMI ends. NULL: it was before, or nothing is known. */
+static char *pick_machine(const struct decision *d)
+{
+    return ferry_str_empty(d->vmi->machine_type)
+               ? machine_pick(d->vmi->machine.machine_type, d->view->nodes, d->view->n_nodes)
+               : NULL;
+}
+
+static void begin_pending(struct decision *d, bool fresh, const char *machine)
+{
+    struct api_patch *p = api_patch_new();
+
+    plan_guard(p, d->view->vmi);
+    if (fresh) { /* first: it makes the status */
+        plan_add_finalizer(p, d->view->vmi, FINALIZER_VMI);
+        plan_set_phase(p, d->view->vmi, PHASE_PENDING, d->now_ms);
+        d->plan->phase = PHASE_PENDING;
+    }
+    if (machine) {
+        ferry_cleanup_free char *json = ferry_asprintf("{\"type\":\"%s\"}", machine);
+
+        api_patch_add_raw(p, "/status/machine", json);
+    }
+    plan_patch_status(d->plan, d->view->vmi, p);
+}
+
 static bool rule_create_pod(struct decision *d)
 {
     bool fresh = vmi_has_phase(d->vmi, ""), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
@@ -175,17 +203,16 @@ static bool rule_create_pod(struct decision *d)
     if (d->current || (!fresh && !pending)) {
         return false;
     }
-    if (fresh) {
-        struct api_patch *p = api_patch_new();
-
-        plan_guard(p, d->view->vmi);
-        plan_add_finalizer(p, d->view->vmi, FINALIZER_VMI);
-        move_to(d, p, PHASE_PENDING);
+    ferry_cleanup_free char *machine = pick_machine(d);
+    if (fresh || machine) {
+        begin_pending(d, fresh, machine);
     }
     ferry_cleanup_free char *name = pod_name(d->vmi, NULL);
     plan_create(d->plan, API_KIND_POD, d->vmi->meta.namespace_, name,
-                pod_render(&(struct pod_request){
-                    .vmi = d->vmi, .settings = &d->view->pod, .storage = &d->view->storage}));
+                pod_render(&(struct pod_request){.vmi = d->vmi,
+                                                 .settings = &d->view->pod,
+                                                 .storage = &d->view->storage,
+                                                 .machine_type = machine}));
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_NORMAL, "SuccessfulCreate",
                "Created virtual machine pod %s", name);
     return true;

@@ -12,6 +12,8 @@ struct vmi_view {
     size_t n_pods;
     const struct api_object *const *migrations; /* all of this VMI */
     size_t n_migrations;
+    const struct api_object *const *nodes; /* of the whole site; looked at before there is a pod */
+    size_t n_nodes;
     bool target_node_gone; /* of the last move: there is no such Node object */
     struct storage_view storage;
     struct pod_settings pod;

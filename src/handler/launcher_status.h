@@ -44,6 +44,7 @@ struct launcher_migration {
 struct launcher_status {
     enum launcher_domain domain;
     const char *domain_reason; /* never NULL */
+    const char *machine;       /* type of the running domain; "" = it does not say */
     bool has_migration;
     struct launcher_migration migration;
     yyjson_doc *doc; /* owns all strings */

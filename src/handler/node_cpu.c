@@ -6,6 +6,7 @@
 #include <yyjson.h>
 
 #include "api/json.h"
+#include "api/machine_type.h"
 #include "api/object.h"
 #include "base/str.h"
 
@@ -14,9 +15,11 @@
 #define FEATURE "cpu-feature.node.kubevirt.io/"
 #define VENDOR "cpu-vendor.node.kubevirt.io/"
 #define HOST_MODEL "host-model-cpu.node.kubevirt.io/"
+#define MACHINE API_MACHINE_LABEL
 #define HOST_FEATURE "host-model-required-features.node.kubevirt.io/"
 
-static const char *const kinds[] = {MODEL, MIGRATION, FEATURE, VENDOR, HOST_MODEL, HOST_FEATURE};
+static const char *const kinds[] = {MODEL,      MIGRATION,    FEATURE, VENDOR,
+                                    HOST_MODEL, HOST_FEATURE, MACHINE};
 
 enum { NAME_MAX_LENGTH = 63, LABELS_MAX = 4096 };
 
@@ -108,6 +111,7 @@ int node_cpu_parse(const char *json, size_t len, struct node_cpu **ret, struct f
     add_each(c, MODEL, models);
     add_each(c, MIGRATION, models);
     add_each(c, FEATURE, yyjson_obj_get(root, "features"));
+    add_each(c, MACHINE, yyjson_obj_get(root, "machines"));
     c->host_model = add(c, HOST_MODEL, host);
     if (c->host_model) {
         yyjson_val *required = yyjson_obj_get(root, "requiredFeatures");

@@ -1,6 +1,6 @@
-/* The CPUs that guests can have on this node, as KubeVirt writes them on the Node: labels by which
- * the scheduler finds a node for a guest that names a model or features, or that came from a host
- * with another CPU. Pure. */
+/* The CPUs and machines that guests can have on this node, as KubeVirt writes them on the Node:
+ * labels by which the scheduler finds a node for a guest that names a model or features, or that
+ * came from a host with another CPU. Pure. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 #include "handler/owner_decide.h"
 
+#include "api/machine_type.h"
 #include "base/str.h"
 #include "handler/guest_interfaces.h"
 #include "handler/migratable.h"
@@ -60,6 +61,18 @@ static void set_interfaces(struct vmi_edit *e, const struct api_vmi *vmi)
     }
 }
 
+/* The machine that the guest has for sure; a launcher of an older version does not say, and then
+ * what was written before stays. */
+static void set_machine(struct vmi_edit *e, const struct owner_input *in)
+{
+    const char *type = in->launcher.status->machine;
+    ferry_cleanup_free char *json = ferry_asprintf("{\"type\":\"%s\"}", type ? type : "");
+
+    if (api_machine_is_pinned(type) && !ferry_streq(type, in->vmi->machine_type)) {
+        vmi_edit_raw(e, "/status/machine", json);
+    }
+}
+
 /* The guest is there: say so. */
 static struct owner_decision decide_running(const struct owner_input *in)
 {
@@ -73,6 +86,7 @@ static struct owner_decision decide_running(const struct owner_input *in)
     vmi_edit_condition(&e, "Ready", true, NULL, NULL);
     bool stuck = set_migratable(&e, in);
     set_interfaces(&e, in->vmi);
+    set_machine(&e, in);
     if (api_condition_find(&in->vmi->conditions, "Synchronized")) {
         vmi_edit_condition(&e, "Synchronized", true, NULL, NULL);
     }

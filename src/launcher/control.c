@@ -74,6 +74,7 @@ static int status_text(struct control *c, char **ret, struct ferry_error *err)
     struct state_values v;
     struct sample sample;
     struct view domain;
+    char machine[VIRT_MACHINE_SIZE] = "";
     int rc = virt_view(ctx->virt, &domain, err);
 
     /* Not knowing is said as such: an invented "none" would look like a lost guest. */
@@ -82,7 +83,10 @@ static int status_text(struct control *c, char **ret, struct ferry_error *err)
     }
     state_get(ctx->state, &v);
     migrate_sample(c->parts.migrate, &sample);
-    *ret = status_json(&domain, &v.migration, &sample);
+    if (view_active(&domain)) {
+        virt_machine(ctx->virt, machine);
+    }
+    *ret = status_json(&domain, machine, &v.migration, &sample);
     return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/cpu_report.h"
-#include "launcher/domain_xml.h"
 #include "launcher/virt.h"
 
 #define ARCH "x86_64"
@@ -55,9 +54,8 @@ static int start_events(struct ferry_error *err)
 /* All features of the host's model; NULL when libvirt cannot say. */
 static char *expand(virConnectPtr conn, const char *emulator, const char *type, const char *host)
 {
-    char *expanded =
-        virConnectBaselineHypervisorCPU(conn, emulator, ARCH, DOMAIN_XML_MACHINE, type, &host, 1,
-                                        VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES);
+    char *expanded = virConnectBaselineHypervisorCPU(conn, emulator, ARCH, NULL, type, &host, 1,
+                                                     VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES);
 
     if (!expanded) {
         struct ferry_error err;
@@ -75,6 +73,7 @@ int cpu_ask(const char *emulator, bool kvm, const char *dir, char **ret_json,
     ferry_cleanup_free char *capabilities = NULL;
     ferry_cleanup_free char *host = NULL;
     ferry_cleanup_free char *expanded = NULL;
+    ferry_cleanup_free char *machines = NULL;
     const char *type = kvm ? "kvm" : "qemu";
     int rc = start_events(err);
 
@@ -85,15 +84,18 @@ int cpu_ask(const char *emulator, bool kvm, const char *dir, char **ret_json,
     if (!conn) {
         return virt_fail(err, "opening %s", uri);
     }
-    capabilities =
-        virConnectGetDomainCapabilities(conn, emulator, ARCH, DOMAIN_XML_MACHINE, type, 0);
+    capabilities = virConnectGetDomainCapabilities(conn, emulator, ARCH, NULL, type, 0);
     rc = capabilities ? cpu_report_host(capabilities, &host, err)
                       : virt_fail(err, "asking what %s can do", emulator);
     if (rc == 0 && host) {
         expanded = expand(conn, emulator, type, host);
     }
+    machines = rc == 0 ? virConnectGetCapabilities(conn) : NULL;
+    if (rc == 0 && !machines) {
+        rc = virt_fail(err, "asking what machines %s has", emulator);
+    }
     if (rc == 0) {
-        rc = cpu_report(capabilities, expanded, ret_json, err);
+        rc = cpu_report(capabilities, expanded, machines, ret_json, err);
     }
     return rc; /* the connection goes with the process */
 }

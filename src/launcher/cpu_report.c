@@ -3,6 +3,7 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "api/machine_type.h"
 #include "base/cleanup.h"
 #include "base/str.h"
 #include "launcher/xml_read.h"
@@ -147,13 +148,36 @@ static yyjson_mut_val *usable_models(yyjson_mut_doc *out, const xmlNode *custom)
     return list;
 }
 
-int cpu_report(const char *capabilities_xml, const char *expanded_xml, char **ret_json,
-               struct ferry_error *err)
+/* Those of <guest>s that are whole machines of this kind; aliases mean others elsewhere. */
+static yyjson_mut_val *machines(yyjson_mut_doc *out, const xmlNode *capabilities)
+{
+    yyjson_mut_val *list = yyjson_mut_arr(out);
+
+    for (xmlNode *g = capabilities->children; g; g = g->next) {
+        cleanup_text os = is_element(g, "guest") ? xmlNodeGetContent(child(g, "os_type")) : NULL;
+        xmlNode *arch = ferry_streq((const char *)os, "hvm") ? child(g, "arch") : NULL;
+
+        for (xmlNode *m = arch && has(arch, "name", "x86_64") ? arch->children : NULL; m;
+             m = m->next) {
+            cleanup_text name = is_element(m, "machine") ? xmlNodeGetContent(m) : NULL;
+
+            if (api_machine_is_pinned((const char *)name)) {
+                yyjson_mut_arr_add_strcpy(out, list, (const char *)name);
+            }
+        }
+    }
+    return list;
+}
+
+int cpu_report(const char *capabilities_xml, const char *expanded_xml, const char *machines_xml,
+               char **ret_json, struct ferry_error *err)
 {
     xml_cleanup_doc xmlDocPtr doc = NULL;
     xml_cleanup_doc xmlDocPtr expanded = NULL;
+    xml_cleanup_doc xmlDocPtr host_caps = NULL;
 
     if (read_xml(capabilities_xml, "domainCapabilities", &doc, err) < 0 ||
+        read_xml(machines_xml, "capabilities", &host_caps, err) < 0 ||
         (expanded_xml && read_xml(expanded_xml, "cpu", &expanded, err) < 0)) {
         return -(int)FERRY_PEER;
     }
@@ -169,6 +193,7 @@ int cpu_report(const char *capabilities_xml, const char *expanded_xml, char **re
     yyjson_mut_obj_add_val(out, o, "models", usable_models(out, mode(root, "custom")));
     yyjson_mut_obj_add_val(out, o, "features",
                            required(out, expanded ? xmlDocGetRootElement(expanded) : host));
+    yyjson_mut_obj_add_val(out, o, "machines", machines(out, xmlDocGetRootElement(host_caps)));
     *ret_json = yyjson_mut_write(out, 0, NULL);
     yyjson_mut_doc_free(out);
     return 0;

@@ -4,14 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/machine_type.h"
 #include "base/str.h"
 #include "launcher/disks.h"
 #include "launcher/domain_devices.h"
+#include "launcher/xml_read.h"
 #include "launcher/xml_write.h"
 
 #define BUILTIN_IMAGE "ferry.io/builtin"
-#define MACHINE_PC DOMAIN_XML_MACHINE
-#define MACHINE_Q35 "pc-q35-10.0"
+#define MACHINE_DEFAULT "pc"
 #define CPU_EMULATED "qemu64"
 #define CPU_NATIVE "host-model"
 
@@ -148,25 +149,22 @@ static bool is_uuid(const char *s)
     return true;
 }
 
-static int machine_type(const yyjson_val *spec, const char **ret, struct ferry_error *err)
+static int machine_type(const struct api_vmi *vmi, const char **ret, struct ferry_error *err)
 {
+    static const char wrong[] = "must be pc, q35, or a versioned one of these (pc-q35-10.0)";
     const char *type;
 
-    if (get_string(spec, "/domain/machine/type", WORD_MAX, &type, err) < 0) {
+    if (!ferry_str_empty(vmi->machine_type)) {
+        *ret = vmi->machine_type;
+        return api_machine_is_known(*ret)
+                   ? 0
+                   : ferry_fail(err, FERRY_INVALID, "status.machine.type: %s", wrong);
+    }
+    if (get_string(vmi->spec, "/domain/machine/type", WORD_MAX, &type, err) < 0) {
         return -(int)FERRY_INVALID;
     }
-    if (!type || ferry_streq(type, "pc")) {
-        *ret = MACHINE_PC; /* pinned: "pc" alone means another machine after an upgrade of QEMU */
-    } else if (ferry_streq(type, "q35")) {
-        *ret = MACHINE_Q35;
-    } else if (is_word(type, ".-") &&
-               (ferry_str_starts(type, "pc-q35-") || ferry_str_starts(type, "pc-i440fx-"))) {
-        *ret = type;
-    } else {
-        return fail_field(err, "/domain/machine/type",
-                          "must be pc, q35, or a versioned one of these (pc-q35-10.0)");
-    }
-    return 0;
+    *ret = type ? type : MACHINE_DEFAULT;
+    return api_machine_is_known(*ret) ? 0 : fail_field(err, "/domain/machine/type", wrong);
 }
 
 /* A file of the guest directory; stays inside of it. */
@@ -247,14 +245,15 @@ static int write_size(struct xml_write *x, const struct api_vmi *vmi, struct fer
     return 0;
 }
 
-static int write_os(struct xml_write *x, const yyjson_val *spec,
+static int write_os(struct xml_write *x, const struct api_vmi *vmi,
                     const struct domain_xml_options *opt, bool bootable, struct ferry_error *err)
 {
+    const yyjson_val *spec = vmi->spec;
     const char *machine = NULL, *image = NULL, *args = NULL;
     ferry_cleanup_free char *kernel = NULL;
     ferry_cleanup_free char *initrd = NULL;
 
-    if (machine_type(spec, &machine, err) < 0 ||
+    if (machine_type(vmi, &machine, err) < 0 ||
         get_string(spec, "/domain/firmware/kernelBoot/kernelArgs", KERNEL_ARGS_MAX, &args, err) <
             0 ||
         get_string(spec, "/domain/firmware/kernelBoot/container/image", PATH_IN_IMAGE_MAX, &image,
@@ -463,7 +462,7 @@ static int write_domain(struct xml_write *x, const struct api_vmi *vmi, const st
     xml_write_attribute(x, "type", opt->kvm ? "kvm" : "qemu");
     xml_write_attribute(x, "xmlns:qemu", "http://libvirt.org/schemas/domain/qemu/1.0");
     if (write_identity(x, vmi, err) < 0 || write_size(x, vmi, err) < 0 ||
-        write_os(x, vmi->spec, opt, disks->n > 0, err) < 0) {
+        write_os(x, vmi, opt, disks->n > 0, err) < 0) {
         return -(int)FERRY_INVALID;
     }
     if (domain_devices_backing(x, &vmi->machine, err) < 0) {
@@ -495,6 +494,15 @@ int domain_xml_kernel(const struct api_vmi *vmi, const struct domain_xml_options
 {
     return guest_file(vmi->spec, "/domain/firmware/kernelBoot/container/kernelPath", opt->guest_dir,
                       ret, err);
+}
+
+char *domain_xml_machine(const char *domain_xml)
+{
+    xml_cleanup_doc xmlDocPtr doc = xml_read(domain_xml);
+    const xmlNode *os = doc ? xml_read_child(xmlDocGetRootElement(doc), "os") : NULL;
+    ferry_cleanup_free char *type = xml_read_attribute(xml_read_child(os, "type"), "machine");
+
+    return api_machine_is_pinned(type) ? ferry_take_ptr(type) : NULL;
 }
 
 char *domain_xml_name(const char *namespace_, const char *name)

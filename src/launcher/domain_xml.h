@@ -1,8 +1,10 @@
 /* A VMI object to libvirt's domain XML. Pure: values in, text out.
  *
- * The same VMI and disks give the same text on every node, so source and target agree on the
- * machine without asking each other. Parts of the object that change what the guest sees and that
- * Ferry does not support are refused by name; nothing is dropped silently. */
+ * The same VMI and disks give the same text on every node. The machine type is what the VMI's
+ * status has: the controller chose one that all nodes have. Where it could not, an alias stays in
+ * the text, and the QEMU that starts the guest decides; a guest that moves keeps what it has,
+ * because its source sends the type along. Parts of the object that change what the guest sees and
+ * that Ferry does not support are refused by name; nothing is dropped silently. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,9 +12,6 @@
 #include "api/kinds.h"
 #include "base/error.h"
 #include "launcher/disks.h"
-
-/* The machine of a VMI that names none. */
-#define DOMAIN_XML_MACHINE "pc-i440fx-10.0"
 
 struct domain_xml_options {
     bool kvm;                /* domain type kvm; else emulation */
@@ -34,6 +33,10 @@ int domain_xml(const struct api_vmi *vmi, const struct disks *disks,
 /* Path of the guest's kernel; NULL when it boots otherwise. Owned by the caller. */
 int domain_xml_kernel(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret,
                       struct ferry_error *err);
+
+/* The machine type of a domain as libvirt has it, with its version; NULL when there is none, or
+ * none that a guest may have. Owned by the caller. */
+char *domain_xml_machine(const char *domain_xml);
 
 /* "NAMESPACE_NAME", as KubeVirt names domains; owned by the caller. */
 char *domain_xml_name(const char *namespace_, const char *name);

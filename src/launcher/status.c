@@ -45,7 +45,7 @@ yyjson_mut_val *status_migration(yyjson_mut_doc *doc, const struct state_migrati
     return o;
 }
 
-char *status_json(const struct view *domain, const struct state_migration *m,
+char *status_json(const struct view *domain, const char *machine, const struct state_migration *m,
                   const struct sample *sample)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -55,6 +55,9 @@ char *status_json(const struct view *domain, const struct state_migration *m,
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, d, "state", view_state_name(domain->state));
     yyjson_mut_obj_add_str(doc, d, "reason", domain->reason);
+    if (*machine) {
+        yyjson_mut_obj_add_str(doc, d, "machine", machine);
+    }
     yyjson_mut_obj_add_val(doc, o, "domain", d);
     if (migration) {
         yyjson_mut_obj_add_val(doc, o, "migration", migration);

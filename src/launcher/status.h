@@ -7,8 +7,9 @@
 #include "launcher/state.h"
 #include "launcher/view.h"
 
-/* JSON text, owned by the caller. `sample` is the latest of the current migration. */
-char *status_json(const struct view *domain, const struct state_migration *m,
+/* JSON text, owned by the caller. `machine` is the domain's type, "" = not known; `sample` is the
+ * latest of the current migration. */
+char *status_json(const struct view *domain, const char *machine, const struct state_migration *m,
                   const struct sample *sample);
 
 /* The same's "migration" member; NULL when there was none. */

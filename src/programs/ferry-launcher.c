@@ -84,7 +84,7 @@ int main(int argc, char **argv)
         {"libvirt", 0, FERRY_OPTION_STRING, &cfg.libvirt_uri, "URI",
          "use this libvirt instead of starting one"},
         {"describe-cpu", 0, FERRY_OPTION_FLAG, &describe, NULL,
-         "print what CPUs guests can have on this host, as JSON, and end"},
+         "print what CPUs and machines guests can have on this host, as JSON, and end"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };

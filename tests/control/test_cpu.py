@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Guests with the CPU of their host: where they may go, with ferry-apiserver, ferry-controller and its scheduler for real. The nodes,
 played by a test agent, say what their CPUs are."""
+import itertools
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ from nodes import Plane, equal, phase
 
 HOST_MODEL = {"memory": {"guest": "64Mi"}, "cpu": {"model": "host-model"}}
 CPU = ("cpu-model-migration.node.kubevirt.io/", "cpu-feature.node.kubevirt.io/")
+MACHINE = "machine-type.node.kubevirt.io/"
 
 
 def describe(p, node, own, supports, features):
@@ -82,17 +84,45 @@ def test_nowhere_else(bin_dir):
         describe(p, "b", "Penryn", ["Penryn"], [])
         start_on_a(p)
         p.create_move("m1", "vm")
-
-        def note():
-            return json.loads(p.api.migration("m1")["metadata"].get("annotations", {}).get("ferry.io/queue", "{}"))
-        wait_for("the reason", lambda: note().get("reason") in ("Unschedulable", "NeverSchedulable"))
-        assert "node selector" in note()["message"] or "affinity" in note()["message"], note()
+        wait_for("the reason", lambda: note(p, "m1").get("reason") in ("Unschedulable", "NeverSchedulable"))
+        assert "node selector" in note(p, "m1")["message"] or "affinity" in note(p, "m1")["message"], note(p, "m1")
         wait_for("the events", lambda: "migrationTargetPodUnschedulable" in p.events("m1") and
                  "NoSuitableNodesForHostModelMigration" in p.events("vm"))
         equal(phase(p.api.migration("m1")), "Scheduling")
         # A node that has it is what was missing.
         describe(p, "b", "Skylake", ["Haswell"], ["pcid"])
         p.wait_move("m1", "Succeeded")
+
+
+def note(p, name):
+    return json.loads(p.api.migration(name)["metadata"].get("annotations", {}).get("ferry.io/queue", "{}"))
+
+
+def test_machine_type(bin_dir):
+    """A VM gets the newest machine type that all nodes have, and keeps it; a node whose QEMU has not got it is none for it, and is named."""
+    with Plane(bin_dir, nodes=("a", "b")) as p:
+        early = p.run_vm("early")  # nobody has said yet what there is
+        equal(early["status"].get("machine"), None)
+        for node, versions in (("a", ("9.2", "10.0", "10.1")), ("b", ("9.2", "10.0"))):
+            patch_node(p, node, {"metadata": {"labels": {f"{MACHINE}pc-{kind}-{v}": "true" for kind in ("i440fx", "q35") for v in versions}}})
+        tries = itertools.count()
+        wait_for("the controller to have heard", lambda: p.run_vm(f"try-{next(tries)}")["status"].get("machine"))
+        for vm, asked, gets in (("plain", None, "pc-i440fx-10.0"), ("alias", "q35", "pc-q35-10.0"), ("named", "pc-q35-10.1", "pc-q35-10.1")):
+            domain = {"memory": {"guest": "64Mi"}, **({"machine": {"type": asked}} if asked else {})}
+            equal(p.run_vm(vm, domain=domain)["status"]["machine"], {"type": gets})
+            [pod] = p.pods_of(vm)
+            equal([k for k in pod["spec"]["nodeSelector"] if k.startswith(MACHINE)], [MACHINE + gets])
+        equal(p.api.vmi("named")["status"]["nodeName"], "a")
+        p.create_move("m1", "named")
+        wait_for("the reason", lambda: f"no other node has its machine type: b lacks {MACHINE}pc-q35-10.1" in note(p, "m1").get("message", ""))
+        equal(note(p, "m1")["reason"], "NeverSchedulable")
+        for vm in ("plain", "alias", "early"):
+            move(p, "go-" + vm, vm)
+        equal(p.api.vmi("plain")["status"]["machine"], {"type": "pc-i440fx-10.0"})
+        # Another QEMU is installed there.
+        patch_node(p, "b", {"metadata": {"labels": {MACHINE + "pc-q35-10.1": "true"}}})
+        p.wait_move("m1", "Succeeded")
+        equal(p.api.vmi("named")["status"]["nodeName"], "b")
 
 
 scenario.main(globals())

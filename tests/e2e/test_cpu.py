@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 
@@ -13,6 +14,7 @@ from ferrysite import Site, wait_for
 
 MODEL, MIGRATION = "cpu-model.node.kubevirt.io/", "cpu-model-migration.node.kubevirt.io/"
 FEATURE, VENDOR = "cpu-feature.node.kubevirt.io/", "cpu-vendor.node.kubevirt.io/"
+MACHINE = "machine-type.node.kubevirt.io/"
 HOST_MODEL, NEEDED = "host-model-cpu.node.kubevirt.io/", "host-model-required-features.node.kubevirt.io/"
 
 
@@ -46,7 +48,19 @@ def cpu_selectors(site):
     """Of the pod that the guest is in: what it asks of a node's CPU."""
     pods = [p for p in site.api.list("pods") if p.get("status", {}).get("phase") == "Running"]
     assert len(pods) == 1, [p["metadata"]["name"] for p in pods]
-    return {k: v for k, v in pods[0]["spec"].get("nodeSelector", {}).items() if ".node.kubevirt.io/" in k}
+    return {k: v for k, v in pods[0]["spec"].get("nodeSelector", {}).items() if ".node.kubevirt.io/" in k and not k.startswith(MACHINE)}
+
+
+def check_machine(site, vm):
+    """It has the newest machine type of the nodes' QEMU, by the VMI, by its pod and by the libvirt that runs it."""
+    [pod] = [p for p in site.api.list("pods") if p.get("status", {}).get("phase") == "Running"]
+    there = names(labels(site, pod["spec"]["nodeName"]), MACHINE)
+    newest = max((t for t in there if re.fullmatch(r"pc-i440fx-[0-9.]+", t)), key=lambda t: [int(n) for n in t.split("-")[2].split(".")])
+    assert site.api.vmi(vm)["status"]["machine"] == {"type": newest}, (newest, site.api.vmi(vm)["status"].get("machine"))
+    assert [k for k in pod["spec"]["nodeSelector"] if k.startswith(MACHINE)] == [MACHINE + newest], pod["spec"]
+    [directory] = [d for d in site.running_domains() if pod["metadata"]["uid"] in d]
+    said = site.launcher_status(directory)["domain"]
+    assert said["machine"] == newest, said
 
 
 @contextlib.contextmanager
@@ -99,6 +113,7 @@ def test_host_model(bin_dir):
         wait_for("the guest to be movable", lambda: movable(site, "vm"), 90)
         first = site.node_of("vm")
         assert cpu_selectors(site) == {}  # any node may have it first
+        check_machine(site, "vm")
         asked = {MIGRATION + host: "true", **{FEATURE + f: "true" for f in needed}}
         for turn in range(2):
             site.ferry("migrate", "vm", "--watch")
@@ -106,6 +121,7 @@ def test_host_model(bin_dir):
             got = cpu_selectors(site)
             assert {k: v for k, v in got.items() if not k.startswith(VENDOR)} == asked, (got, asked)
             assert (site.node_of("vm") == first) == bool(turn)
+            check_machine(site, "vm")
 
 
 def test_other_cpu(bin_dir):

@@ -4,6 +4,7 @@
 
 #include "launcher/cpu_report.h"
 #include "launcher/disks.h"
+#include "launcher/domain_xml.h"
 #include "launcher/hostdevs.h"
 #include "launcher/preflight.h"
 #include "launcher/state.h"
@@ -45,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static const struct disk disk = {.name = "data", .dev = "vda", .block_there = true};
     static const struct disks_edit edit = {&disk, 1 << 20};
     ferry_cleanup_free char *text = fuzz_text(data, size);
-    ferry_cleanup_free char *model = NULL, *report = NULL, *edited = NULL;
+    ferry_cleanup_free char *model = NULL, *report = NULL, *machines = NULL, *edited = NULL;
     struct ferry_error err;
 
     devices(text);
@@ -53,7 +54,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(preflight_host(text));
     free(preflight_cpu(text));
     cpu_report_host(text, &model, &err);
-    cpu_report(text, NULL, &report, &err);
+    cpu_report(text, NULL, "<capabilities/>", &report, &err);
+    cpu_report("<domainCapabilities/>", NULL, text, &machines, &err);
+    free(domain_xml_machine(text));
     disks_edit_xml(text, "/disks", &edit, 1, &edited, &err);
     return 0;
 }

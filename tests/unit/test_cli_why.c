@@ -279,6 +279,19 @@ static void before_the_transfer(void **state)
          .state = WHY_BROKEN,
          .says = "no other node has its CPU: node2 lacks x",
          .advice = "with that CPU"},
+        {.migration = MIGRATION("Scheduling",
+                                ",\"annotations\":{\"ferry.io/queue\":\"{\\\"reason\\\":"
+                                "\\\"NeverSchedulable\\\",\\\"message\\\":\\\"0/2 nodes; no other "
+                                "node has its machine type: node2 lacks x\\\"}\"}",
+                                ""),
+         .vmi = RUNS,
+         .pod = POD("Pending", "", AT("01"),
+                    ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
+                    "\"message\":\"0/2 nodes are available\"}]"),
+         .link = "target-pod",
+         .state = WHY_BROKEN,
+         .says = "no other node has its machine type: node2 lacks x",
+         .advice = "whose QEMU has that machine type"},
         {.migration = MIGRATION("Scheduling", "", ""),
          .vmi = RUNS,
          .pod = POD("Pending", "node2", AT("40"), ""),

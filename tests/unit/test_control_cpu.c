@@ -5,6 +5,7 @@
 
 #define MIGRATION "cpu-model-migration.node.kubevirt.io/"
 #define FEATURE "cpu-feature.node.kubevirt.io/"
+#define MACHINE "machine-type.node.kubevirt.io/"
 #define WANTS "'" MIGRATION "EPYC':'true','" FEATURE "avx2':'true','kubevirt.io/schedulable':'true'"
 #define HAS "'" MIGRATION "EPYC':'true','" FEATURE "avx2':'true'"
 
@@ -36,6 +37,14 @@ static void trouble(void **state)
          {"", "", "", "", ""},
          "no other node has its CPU: b lacks " FEATURE "x, c lacks " FEATURE "x, d lacks " FEATURE
          "x, and so on for 1 more"},
+        {"the other node lacks the machine type",
+         "'" MACHINE "pc-i440fx-10.1':'true'",
+         {"'" MACHINE "pc-i440fx-10.1':'true'", "'" MACHINE "pc-i440fx-10.0':'true'"},
+         "no other node has its machine type: b lacks " MACHINE "pc-i440fx-10.1"},
+        {"one of the others has the machine type",
+         "'" MACHINE "pc-i440fx-10.1':'true'",
+         {"", "", "'" MACHINE "pc-i440fx-10.1':'true'"},
+         NULL},
         {"610: there is no other node", WANTS, {""}, NULL},
     };
 

@@ -25,6 +25,8 @@ static const char CLAIM[] =
 #define REQUEST(r) "/spec/containers/0/resources/requests/" r
 #define LIMIT(r) "/spec/containers/0/resources/limits/" r
 #define NODE_SELECTOR(k) "/spec/nodeSelector/" k
+#define MACHINE(t) NODE_SELECTOR("machine-type.node.kubevirt.io~1" t)
+#define RECORDED(t) "{'status':{'machine':{'type':'" t "'}}}"
 #define ANTI "/spec/affinity/podAntiAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
 
 static const struct row {
@@ -155,6 +157,19 @@ static const struct row {
     {"128: target: no vendor is known", "{}", "{}", "{}",
      .at = {{NODE_SELECTOR("cpu-vendor.node.kubevirt.io~1Intel"), NULL},
             {NODE_SELECTOR("cpu-vendor.node.kubevirt.io~1AMD"), NULL}}},
+    {"machine: the one that was written down", RECORDED("pc-i440fx-9.2"),
+     .at = {{MACHINE("pc-i440fx-9.2"), "true"}}},
+    {"machine: nothing was, the node decides", "{}", .at = {{MACHINE(""), NULL}}},
+    {"machine: what no label can have is not asked for", RECORDED("pc q35"),
+     .at = {{MACHINE("pc q35"), NULL}, {NODE_SELECTOR("kubevirt.io~1schedulable"), "true"}}},
+    {"target: a node with the guest's machine type", RECORDED("pc-i440fx-9.2"), "{}",
+     LABELS("'machine-type.node.kubevirt.io/pc-i440fx-10.0':'true'"),
+     .at = {{MACHINE("pc-i440fx-9.2"), "true"}}},
+    {"target: the source's node reports no types", RECORDED("pc-i440fx-9.2"), "{}", "{}",
+     .at = {{MACHINE("pc-i440fx-9.2"), NULL}}},
+    {"target: of an older version, that wrote no type down", "{}", "{}",
+     LABELS("'machine-type.node.kubevirt.io/pc-i440fx-10.0':'true'"),
+     .at = {{MACHINE("pc-i440fx-10.0"), NULL}}},
     {"target: a vendor that the VM asks for itself stays",
      SELECTOR("'cpu-vendor.node.kubevirt.io/AMD':'true'"), "{}",
      LABELS("'cpu-vendor.node.kubevirt.io/Intel':'true'"),

@@ -375,6 +375,63 @@ static void test_rows(void **state)
     }
 }
 
+/* ---- the machine type ------------------------------------------------------------------------
+ */
+
+#define LABEL "machine-type.node.kubevirt.io/"
+
+/* It is written down before the pod is made, and the pod asks for it. */
+static void test_machine(void **state)
+{
+    static const struct {
+        const char *name, *vmi;
+        const char *gets;
+        bool written; /* before */
+    } cases[] = {
+        {"new: the newest that both have", "{}", "pc-i440fx-10.0", false},
+        {"new: by its alias", "{'spec':{'domain':{'machine':{'type':'q35'}}}}", "pc-q35-9.2",
+         false},
+        {"new: as it says", "{'spec':{'domain':{'machine':{'type':'pc-q35-8.2'}}}}", "pc-q35-8.2",
+         false},
+        {"pending, and not written yet", PHASE("Pending"), "pc-i440fx-10.0", false},
+        {"written before, it stays",
+         "{" FINAL ",'status':{'phase':'Pending','machine':{'type':'pc-i440fx-8.2'}}}",
+         "pc-i440fx-8.2", true},
+    };
+    static const char NODE[] = "{'metadata':{'name':'n','labels':{'kubevirt.io/schedulable':'true',"
+                               "'" LABEL "pc-i440fx-10.0':'true','" LABEL "pc-q35-9.2':'true'}}}";
+    api_cleanup_object struct api_object *newer = make_object(
+        API_KIND_NODE, NODE,
+        "{'metadata':{'labels':{'" LABEL "pc-i440fx-10.1':'true','" LABEL "pc-q35-10.1':'true'}}}");
+    api_cleanup_object struct api_object *older = make_object(API_KIND_NODE, NODE, NULL);
+    const struct api_object *nodes[] = {newer, older};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, cases[i].vmi);
+        plan_cleanup struct plan p = {0};
+
+        vmi_decide(
+            &(struct vmi_view){
+                .vmi = vmi, .nodes = nodes, .n_nodes = 2, .pod = {.launcher_image = "img"}},
+            NOW_MS, &p);
+        const struct plan_action *patch = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI);
+        const struct plan_action *pod = plan_find(&p, PLAN_CREATE, API_KIND_POD);
+        api_cleanup_object struct api_object *after =
+            patch ? patched_object(vmi, patch->body, false) : NULL;
+        ferry_cleanup_free char *asks = ferry_asprintf("\"" LABEL "%s\":\"true\"", cases[i].gets);
+
+        print_message("  %s\n", cases[i].name);
+        assert_true(pod && strstr(pod->body, asks));
+        assert_int_equal(patch == NULL, cases[i].written);
+        if (patch) {
+            assert_true(patch < pod);
+            assert_string_equal(after->u.vmi.machine_type, cases[i].gets);
+            assert_string_equal(after->u.vmi.phase, "Pending");
+        }
+    }
+}
+
 /* ---- rendering -------------------------------------------------------------------------------
  */
 
@@ -520,11 +577,9 @@ static void test_which_pod_has_the_vm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_render_pod),
-        cmocka_unit_test(test_render_is_repeatable),
-        cmocka_unit_test(test_render_target),
-        cmocka_unit_test(test_which_pod_has_the_vm),
+        cmocka_unit_test(test_rows),          cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_render_pod),    cmocka_unit_test(test_render_is_repeatable),
+        cmocka_unit_test(test_render_target), cmocka_unit_test(test_which_pod_has_the_vm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

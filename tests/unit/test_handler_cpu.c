@@ -67,6 +67,11 @@ static void reports(void **state)
         {"names that no label can have",
          "{\"models\":[\"-a\",\"b/c\",\"\",7,\"d\\n\",\"ok\"],\"hostModel\":\"x y\"}",
          "cpu-model.node.kubevirt.io/ok |!-a|!b/c|!io/d|!host-model", false},
+        {"machines that its QEMU has",
+         "{\"models\":[],\"machines\":[\"pc-i440fx-10.0\",\"pc-q35-9.2\",7,\"a/b\"]}",
+         "machine-type.node.kubevirt.io/pc-i440fx-10.0 |machine-type.node.kubevirt.io/pc-q35-9.2 "
+         "|!a/b",
+         false},
         {"each once", "{\"models\":[\"a\",\"a\"]}",
          "cpu-model-migration.node.kubevirt.io/a cpu-model.node.kubevirt.io/a |!io/a cpu-model-m",
          false},
@@ -109,6 +114,8 @@ static void patches(void **state)
         {"another CPU now", "\"" OLD "\":\"true\",\"mine\":\"x\"", true,
          "\"op\":\"remove\",\"path\":\"/metadata/labels/cpu-feature.node.kubevirt.io~1old\"|"
          "cpu-model.node.kubevirt.io~1new|!mine"},
+        {"another QEMU now", "\"machine-type.node.kubevirt.io/pc-q35-2.4\":\"true\"", true,
+         "\"op\":\"remove\",\"path\":\"/metadata/labels/machine-type.node.kubevirt.io~1pc-q35-2.4"},
         {"what is right is not written",
          "\"cpu-model.node.kubevirt.io/kept\":\"true\",\"cpu-model.node.kubevirt.io/new\":\"no\"",
          true, "!cpu-model.node.kubevirt.io~1kept|cpu-model.node.kubevirt.io~1new"},

@@ -180,6 +180,9 @@ static void movable(void **state)
     "\"phase\":\"Running\",\"nodeName\":\"a\",\"migrationTransport\":\"Unix\"" more                \
     ",\"conditions\":[" READY conditions "]"
 
+#define TYPED(machine)                                                                             \
+    "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\",\"machine\":\"" machine "\"}}"
+
 /* What of it the owner writes. */
 static void told(void **state)
 {
@@ -215,6 +218,19 @@ static void told(void **state)
         {"eviction moves it if possible",
          HOST_MODEL ",\"evictionStrategy\":\"LiveMigrateIfPossible\"", RUNS("", ""),
          DOMAIN("running", "booted"), "CPUModeLiveMigratable", false},
+        {"its machine type", DOMAIN_OF(""), RUNS("", ""), TYPED("pc-q35-9.2"),
+         "/status/machine\",\"value\":{\"type\":\"pc-q35-9.2\"}", false},
+        {"its machine type is another than was chosen", DOMAIN_OF(""),
+         RUNS(",\"machine\":{\"type\":\"pc-q35-9.1\"}", ""), TYPED("pc-q35-9.2"),
+         "/status/machine\",\"value\":{\"type\":\"pc-q35-9.2\"}", false},
+        {"its machine type was written before", DOMAIN_OF(""),
+         RUNS(",\"machine\":{\"type\":\"pc-q35-9.2\"}", ""), TYPED("pc-q35-9.2"),
+         "!/status/machine", false},
+        {"an older launcher says no machine type", DOMAIN_OF(""),
+         RUNS(",\"machine\":{\"type\":\"pc-q35-9.2\"}", ""), DOMAIN("running", "booted"),
+         "!/status/machine", false},
+        {"no machine type of QEMU's", DOMAIN_OF(""), RUNS("", ""), TYPED("x\\\"y"),
+         "!/status/machine", false},
         {"513 the short pause of a move", DOMAIN_OF(""), RUNS("", ""),
          DOMAIN("paused", "migration"), "!Paused", false},
     };

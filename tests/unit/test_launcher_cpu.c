@@ -32,7 +32,8 @@ static void same_as_golden(const char *name, const char *ending, const char *tex
     assert_string_equal(text, want);
 }
 
-/* NAME.caps.xml as libvirt has it, NAME.expanded.xml where it has that too. */
+/* NAME.caps.xml as libvirt has it, NAME.expanded.xml and NAME.machines.xml where it has that too.
+ */
 static void reports(void **state)
 {
     static const char *const names[] = {"tcg", "epyc", "no-host-model"};
@@ -41,12 +42,14 @@ static void reports(void **state)
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         ferry_cleanup_free char *caps = read_golden(names[i], "caps.xml", true);
         ferry_cleanup_free char *expanded = read_golden(names[i], "expanded.xml", false);
+        ferry_cleanup_free char *machines = read_golden(names[i], "machines.xml", false);
         ferry_cleanup_free char *json = NULL;
         ferry_cleanup_free char *host = NULL;
         struct ferry_error err = {0};
 
         print_message("  %s\n", names[i]);
-        if (cpu_report_host(caps, &host, &err) < 0 || cpu_report(caps, expanded, &json, &err) < 0) {
+        if (cpu_report_host(caps, &host, &err) < 0 ||
+            cpu_report(caps, expanded, machines ? machines : "<capabilities/>", &json, &err) < 0) {
             fail_msg("%s: %s", names[i], err.msg);
         }
         same_as_golden(names[i], "json", json);
@@ -61,12 +64,15 @@ static void reports(void **state)
 static void refusals(void **state)
 {
     static const struct {
-        const char *caps, *expanded, *message;
+        const char *caps, *expanded, *machines, *message;
     } rows[] = {
-        {"", NULL, "libvirt's answer is no <domainCapabilities>"},
-        {"<domainCapabilities>", NULL, "libvirt's answer is no <domainCapabilities>"},
-        {"<capabilities/>", NULL, "libvirt's answer is no <domainCapabilities>"},
-        {"<domainCapabilities/>", "<model/>", "libvirt's answer is no <cpu>"},
+        {"", NULL, "<capabilities/>", "libvirt's answer is no <domainCapabilities>"},
+        {"<domainCapabilities>", NULL, "<capabilities/>",
+         "libvirt's answer is no <domainCapabilities>"},
+        {"<capabilities/>", NULL, "<capabilities/>", "libvirt's answer is no <domainCapabilities>"},
+        {"<domainCapabilities/>", "<model/>", "<capabilities/>", "libvirt's answer is no <cpu>"},
+        {"<domainCapabilities/>", NULL, "<cpu/>", "libvirt's answer is no <capabilities>"},
+        {"<domainCapabilities/>", NULL, NULL, "libvirt's answer is no <capabilities>"},
     };
 
     (void)state;
@@ -74,7 +80,7 @@ static void refusals(void **state)
         ferry_cleanup_free char *json = NULL;
         struct ferry_error err = {0};
 
-        assert_true(cpu_report(rows[i].caps, rows[i].expanded, &json, &err) < 0);
+        assert_true(cpu_report(rows[i].caps, rows[i].expanded, rows[i].machines, &json, &err) < 0);
         assert_string_equal(err.msg, rows[i].message);
     }
 }

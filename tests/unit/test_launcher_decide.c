@@ -973,10 +973,13 @@ static void statuses(void **state)
     struct state_migration m = {.downtime_ms = -1};
     struct sample s = {0};
     struct view v = RUNNING;
-    ferry_cleanup_free char *none = status_json(&v, &m, &s);
+    ferry_cleanup_free char *none = status_json(&v, "", &m, &s);
 
     (void)state;
     assert_string_equal(none, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"}}");
+    ferry_cleanup_free char *typed = status_json(&v, "pc-q35-9.2", &m, &s);
+    assert_string_equal(typed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\","
+                               "\"machine\":\"pc-q35-9.2\"}}");
     m = (struct state_migration){.role = STATE_ROLE_SOURCE,
                                  .phase = STATE_PHASE_FAILED,
                                  .uid = "m-1",
@@ -987,7 +990,7 @@ static void statuses(void **state)
                                  .failure_reason = "Live migration has been aborted",
                                  .reason_code = "Aborted",
                                  .downtime_ms = -1};
-    ferry_cleanup_free char *failed = status_json(&v, &m, &s);
+    ferry_cleanup_free char *failed = status_json(&v, "", &m, &s);
     assert_string_equal(
         failed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"},\"migration\":{"
                 "\"uid\":\"m-1\",\"role\":\"source\",\"phase\":\"failed\",\"mode\":\"PreCopy\","
@@ -999,14 +1002,14 @@ static void statuses(void **state)
     m.phase = STATE_PHASE_RUNNING; /* 172: being aborted is not an end */
     m.end_ms = 0;
     m.abort_status = STATE_ABORT_STATUS_ABORTING;
-    ferry_cleanup_free char *aborting = status_json(&v, &m, &s);
+    ferry_cleanup_free char *aborting = status_json(&v, "", &m, &s);
     assert_non_null(strstr(aborting, "\"abortStatus\":\"Aborting\""));
     assert_null(strstr(aborting, "endTimestamp"));
     v = view_none();
     m = (struct state_migration){
         .role = STATE_ROLE_SOURCE, .phase = STATE_PHASE_SUCCEEDED, .uid = "m-1", .downtime_ms = 25};
     s = (struct sample){.present = true, .remaining_bytes = 5, .downtime_ms = -1};
-    ferry_cleanup_free char *done = status_json(&v, &m, &s);
+    ferry_cleanup_free char *done = status_json(&v, "", &m, &s);
     assert_non_null(strstr(done, "{\"domain\":{\"state\":\"none\",\"reason\":\"\"}"));
     assert_non_null(strstr(done, "\"downtimeMs\":25"));
     assert_non_null(strstr(done, "\"remainingBytes\":5"));

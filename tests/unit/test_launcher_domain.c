@@ -239,6 +239,50 @@ static void copied_disks(void **state)
     }
 }
 
+/* What was written down when the VMI was to start counts; an alias is QEMU's to resolve. */
+static void machines(void **state)
+{
+    static const struct {
+        const char *name, *spec, *status;
+        const char *machine, *back; /* in the XML; as read from it. NULL = refused, none */
+    } cases[] = {
+        {"nothing", "", "", "pc", NULL},
+        {"an empty one is none", "'type':''", "'type':''", "pc", NULL},
+        {"an alias", "'type':'q35'", "", "q35", NULL},
+        {"a versioned one", "'type':'pc-q35-8.2'", "", "pc-q35-8.2", "pc-q35-8.2"},
+        {"chosen", "", "'type':'pc-i440fx-9.2'", "pc-i440fx-9.2", "pc-i440fx-9.2"},
+        {"chosen for an alias", "'type':'q35'", "'type':'pc-q35-9.2'", "pc-q35-9.2", "pc-q35-9.2"},
+        {"not one of QEMU's", "'type':'virt'", "", NULL, NULL},
+        {"chosen by somebody else", "", "'type':'pc-q35-9.2,x=y'", NULL, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *json = ferry_asprintf(
+            "{'metadata':{'namespace':'d','name':'v','uid':'6a4fd0bb-5a4b-4a39-8a70-4f9d2f4a7f01'},"
+            "'spec':{'domain':{" MEMORY "," KERNEL ",'machine':{%s}}},'status':{'machine':{%s}}}",
+            cases[i].spec, cases[i].status);
+        ferry_cleanup_free char *wanted = ferry_asprintf(" machine=\"%s\"", cases[i].machine);
+        api_cleanup_object struct api_object *vmi = NULL;
+        ferry_cleanup_free char *xml = NULL;
+        struct ferry_error err = {0};
+
+        for (char *p = json; *p; p++) {
+            *p = *p == '\'' ? '"' : *p;
+        }
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &vmi, &err), 0);
+        int rc = make(vmi, &options, &xml, &err);
+        ferry_cleanup_free char *back = domain_xml_machine(xml);
+        assert_int_equal(rc == 0, cases[i].machine != NULL);
+        assert_true(rc < 0 || strstr(xml, wanted));
+        assert_string_equal(back ? back : "", cases[i].back ? cases[i].back : "");
+        if (rc < 0) {
+            assert_non_null(strstr(err.msg, "machine.type: must be pc, q35"));
+        }
+    }
+}
+
 /* One disk of a VMI whose status says how its volume is exchanged; in the pod whose volumes are
  * below `dir`, or in none. */
 static int exchanged_in(const char *dir, const char *volume, const char *from, const char *to,
@@ -522,6 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden_files),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(machines),
         cmocka_unit_test(copied_disks),
         cmocka_unit_test(slices),
         cmocka_unit_test(seeds),
