@@ -151,7 +151,16 @@ struct server {
     int events, disorder, last_event[EVENT_OBJECTS];
 };
 
-static pthread_mutex_t serving = PTHREAD_MUTEX_INITIALIZER; /* guards the server's notes */
+static pthread_mutex_t serving = PTHREAD_MUTEX_INITIALIZER; /* guards its answer and its notes */
+
+/* What it answers from now on; what it has noted already is answered as it was told then. */
+static void answer_with(struct server *s, int status, const char *body)
+{
+    pthread_mutex_lock(&serving);
+    s->status = status;
+    s->body = body;
+    pthread_mutex_unlock(&serving);
+}
 
 /* "number K of object I": do those of one object come in their order? */
 static void note_event(struct server *s)
@@ -179,8 +188,10 @@ static void serve(struct http_exchange *x, void *ctx)
     const char *authorization = http_header(x, "Authorization");
     snprintf(s->authorization, sizeof(s->authorization), "%s", authorization ? authorization : "");
     note_event(s);
+    int status = s->status;
+    const char *body = s->body;
     pthread_mutex_unlock(&serving);
-    http_answer_json(x, s->status, s->body);
+    http_answer_json(x, status, body);
 }
 
 static int setup(void **state)
@@ -229,8 +240,8 @@ static void test_classes(void **state)
         struct ferry_error err = {0};
         struct api_object *o = NULL;
 
-        s->status = cases[i].status;
-        s->body = "{\"kind\":\"Status\",\"message\":\"the server's own words\"}";
+        answer_with(s, cases[i].status,
+                    "{\"kind\":\"Status\",\"message\":\"the server's own words\"}");
         int rc = kube_client_get(s->client, kube_ref(API_KIND_POD, "n", "p"), &o, &err);
         assert_int_equal(rc, -cases[i].cls);
         assert_int_equal(err.http, cases[i].status);
@@ -246,15 +257,15 @@ static void test_patch(void **state)
     struct ferry_error err = {0};
     static const char guarded[] = "[{\"op\":\"test\",\"path\":\"/a\",\"value\":1}]";
 
-    s->status = 422;
-    s->body = "{\"kind\":\"Status\",\"message\":\"no\"}";
+    answer_with(s, 422, "{\"kind\":\"Status\",\"message\":\"no\"}");
     struct kube_ref ref = kube_ref(API_KIND_VMI, "n", "v");
     assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, guarded, NULL, &err),
                      -FERRY_CONFLICT);
     assert_int_equal(err.cls, FERRY_CONFLICT);
     assert_non_null(strstr(err.msg, "changed meanwhile"));
-    s->body = "{\"kind\":\"Status\",\"message\":\"status.phase: no such\",\"details\":"
-              "{\"kind\":\"VirtualMachineInstance\",\"name\":\"v\"}}";
+    answer_with(s, 422,
+                "{\"kind\":\"Status\",\"message\":\"status.phase: no such\",\"details\":"
+                "{\"kind\":\"VirtualMachineInstance\",\"name\":\"v\"}}");
     assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, guarded, NULL, &err),
                      -FERRY_INVALID);
     assert_non_null(strstr(err.msg, "status.phase"));
@@ -274,8 +285,7 @@ static void test_requests(void **state)
     struct ferry_error err = {0};
     api_cleanup_object struct api_object *pod = NULL;
 
-    s->status = 200;
-    s->body = POD;
+    answer_with(s, 200, POD);
     assert_int_equal(kube_client_get(s->client, kube_ref(API_KIND_POD, "n", "p"), &pod, &err), 0);
     assert_string_equal(pod->meta->uid, "u1");
     assert_string_equal(s->path, "/api/v1/namespaces/n/pods/p");
@@ -286,7 +296,7 @@ static void test_requests(void **state)
     assert_non_null(strstr(s->request, "\"gracePeriodSeconds\":0"));
     assert_non_null(strstr(s->request, "\"preconditions\":{\"uid\":\"u1\"}"));
 
-    s->status = 201;
+    answer_with(s, 201, POD);
     assert_int_equal(kube_client_bind(s->client, pod, "node-2", &err), 0);
     assert_string_equal(s->path, "/api/v1/namespaces/n/pods/p/binding");
     assert_non_null(strstr(s->request, "\"name\":\"node-2\""));
@@ -296,8 +306,7 @@ static void test_requests(void **state)
         kube_client_create(s->client, kube_ref(API_KIND_POD, "n", "p"), POD, NULL, &err), 0);
     assert_string_equal(s->path, "/api/v1/namespaces/n/pods");
 
-    s->status = 200;
-    s->body = "not json";
+    answer_with(s, 200, "not json");
     struct api_object *o = NULL;
     assert_true(kube_client_get(s->client, kube_ref(API_KIND_POD, "n", "p"), &o, &err) < 0);
     assert_null(o);
@@ -323,8 +332,7 @@ static void test_token_file(void **state)
     ferry_cleanup_free char *file = ferry_asprintf("%s/token", dir);
     struct kube_config config = {.server = s->url, .token = (char[]){"first"}, .token_file = file};
     assert_int_equal(kube_client_new(&config, &client, &err), 0);
-    s->status = 200;
-    s->body = POD;
+    answer_with(s, 200, POD);
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
         api_cleanup_object struct api_object *pod = NULL;
 
@@ -375,8 +383,7 @@ static void test_events(void **state)
     struct kube_recorder *r = NULL;
 
     assert_int_equal(api_object_parse(API_KIND_POD, POD, sizeof(POD) - 1, &pod, &err), 0);
-    s->status = 201;
-    s->body = "{}";
+    answer_with(s, 201, "{}");
     assert_int_equal(kube_recorder_start(s->client, "test", "host", &r, &err), 0);
     kube_record(r, pod, KUBE_EVENT_WARNING, "Because", "it \"happened\" %d times", 2);
     kube_recorder_stop(r);
@@ -433,8 +440,7 @@ static void test_event_expired(void **state)
     struct kube_recorder *r = NULL;
 
     assert_int_equal(api_object_parse(API_KIND_POD, POD, sizeof(POD) - 1, &pod, &err), 0);
-    s->status = 201;
-    s->body = "{}";
+    answer_with(s, 201, "{}");
     assert_int_equal(kube_recorder_start(s->client, "test", NULL, &r, &err), 0);
     kube_record(r, pod, KUBE_EVENT_NORMAL, "Hourly", "as ever");
     for (int64_t until = ferry_now_ns() + 60 * FERRY_NS_PER_S;
@@ -446,7 +452,7 @@ static void test_event_expired(void **state)
          !last_request_has(s, "Other") && ferry_now_ns() < until;) {
         usleep(1000);
     }
-    s->status = 404;
+    answer_with(s, 404, "{}");
     kube_record(r, pod, KUBE_EVENT_NORMAL, "Hourly", "as ever");
     kube_recorder_stop(r);
     assert_string_equal(s->method, "POST");
@@ -462,8 +468,7 @@ static void test_event_burst(void **state)
     struct kube_recorder *r = NULL;
     int done = 0, disorder = 0;
 
-    s->status = 201;
-    s->body = "{}";
+    answer_with(s, 201, "{}");
     s->events = s->disorder = 0;
     assert_int_equal(kube_recorder_start(s->client, "test", NULL, &r, &err), 0);
     for (int i = 0; i < EVENT_OBJECTS * EVENTS_EACH; i++) {
