@@ -110,17 +110,38 @@ static void resume_source(struct migrate *m, const char *why)
     record_note(m->record, "resume-refused", err.msg);
 }
 
-/* The same out of a post-copy: the state says it first, because QEMU is never the same again. */
-static void rescue_source(struct migrate *m)
+/* The same by QEMU's own monitor, where libvirtd does not answer. */
+static void resume_alone(struct migrate *m, const char *why)
 {
+    struct ferry_error err;
+    bool ran = false;
+
+    if (gate_open(m->c->gate, &err) < 0 || rescue_continue(m->c, &ran, &err) < 0) {
+        ferry_error("the guest does not run on yet", F_ERR(&err));
+        record_note(m->record, "resume-refused", err.msg);
+    } else if (!ran) {
+        record_note(m->record, "resume", why);
+        ferry_warn("the guest runs here again; libvirtd does not answer", F_STR("why", why));
+    }
+}
+
+/* The same out of a post-copy: the state says it first, because QEMU is never the same again. */
+static void rescue_source(struct migrate *m, bool libvirtd_answers)
+{
+    static const char why[] = "post-copy did not begin, and the guest never ran on the target";
     struct ferry_error err;
     char status[40];
 
-    /* QEMU before 10.2 stays in "device" when it could not send the last of what precedes
-     * post-copy, and is as little to be resumed as in post-copy. */
+    /* QEMU 10.0 up to some of its stable releases, and 10.1, stay in "device" when they could not
+     * send the last of what precedes post-copy, and are as little to be resumed as in post-copy;
+     * others say that it failed. */
     if (kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) == 0 &&
         !ferry_str_starts(status, "postcopy") && !ferry_streq(status, "device")) {
-        resume_source(m, "post-copy did not begin, and the guest never ran on the target");
+        if (libvirtd_answers) {
+            resume_source(m, why);
+        } else {
+            resume_alone(m, why);
+        }
         return;
     }
     state_lock(m->c->state)->rescued = true;
@@ -177,7 +198,7 @@ static void settle_alone(struct migrate *m)
     bool ours = m->target == OUTCOME_TARGET_NEVER_RAN;
     pthread_mutex_unlock(&m->lock);
     if (ours && v.migration.mode == STRATEGY_POSTCOPY && !v.rescued) {
-        rescue_source(m);
+        rescue_source(m, false);
     }
 }
 
@@ -216,7 +237,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
                 return;
             }
             if (ret->rescue_source) {
-                rescue_source(m);
+                rescue_source(m, true);
             }
             if (ret->resume_source) {
                 resume_source(m, "the target is gone, and the guest had not run there");

@@ -103,6 +103,21 @@ int rescue(const struct context *c, struct ferry_error *err)
     return running ? 0 : ferry_fail(err, FERRY_RETRY, "the guest does not run in spite of all");
 }
 
+int rescue_continue(const struct context *c, bool *ret_ran, struct ferry_error *err)
+{
+    bool running = false;
+    int rc = is_running(c, ret_ran, err);
+
+    if (rc < 0 || *ret_ran) {
+        return rc;
+    }
+    rc = command(c, "cont", NULL, err);
+    if (rc < 0 || (rc = is_running(c, &running, err)) < 0) {
+        return rc;
+    }
+    return running ? 0 : ferry_fail(err, FERRY_RETRY, "the guest does not run on");
+}
+
 int rescue_power_down(const struct context *c, struct ferry_error *err)
 {
     return command(c, "system_powerdown", NULL, err);

@@ -151,12 +151,14 @@ def break_it(lab, guest, source, kind=EdgeMove, options=None, link=LINK):
 
 
 def come_back(lab, source, target, m, watches, why="taken back"):
-    """The guest runs on the source again, and never ran on the target."""
+    """The guest runs on the source again, and never ran on the target. A QEMU that says itself that the migration failed is not
+    taken back from anything: it goes on, and may be moved again."""
     assert m.settle(120) == ("failed", "failed"), (source.migration(), target.migration())
     lab.check_guest(source)
     assert labs.overlap(*watches) == 0 and not watches[1].spans, [w.spans for w in watches]
     for w in watches:
         w.stop()
+    why = "" if watches[0].states[-1] == "failed" else why
     assert why in source.migration()["failureReason"], source.migration()
     types = [r["type"] for r in source.record(m.uid)]
     assert types.index("suspend") < types.index("decision"), types  # before post-copy was asked for
@@ -167,7 +169,7 @@ def come_back(lab, source, target, m, watches, why="taken back"):
 
 
 def test_the_package_does_not_arrive(bin_dir):
-    """QEMU before 10.2 is left in the state "device" and says nothing more; both libvirtds wait for each other."""
+    """QEMU 10.0.2 is left in the state "device" and says nothing more, and both libvirtds wait for each other; 10.0.13 says that it failed."""
     with labs.lab(bin_dir) as lab:
         come_back(lab, *break_it(lab, *labs.start(lab, **BUSY)))
 
