@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "cli/listing.h"
 #include "cli/moveline.h"
+#include "cli/sink.h"
 
 enum { STEP_MS = 500, API_AWAY_S = 60, NAME_COLUMN = 16, ROUTE_COLUMN = 18 };
 
@@ -258,7 +259,7 @@ static int follow(struct board *b, struct ferry_error *err)
             erase(b);
             retire(b);
             draw(b);
-            if (b->options->once || (b->options->until_idle && b->n == 0)) {
+            if (b->options->once || (b->options->until_idle && b->n == 0) || sink_error()) {
                 return 0;
             }
         } else if (!wait_out(b, &why)) {

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/suggest.h"
+#include "cli/sink.h"
 
 enum { MAX_VERBS = 32 };
 
@@ -218,15 +219,14 @@ int cli_exit_code(const struct ferry_error *err)
     return err->cls == FERRY_INVALID && !err->http ? FERRY_EXIT_USAGE : FERRY_EXIT_FAILED;
 }
 
-/* What could not be written was not said: a full disk must not look like success. A reader that has
- * left ends the program by SIGPIPE before. */
+/* What could not be written was not said: a full disk must not look like success, whichever verb it
+ * was and however it ends. */
 static void close_output(void)
 {
-    bool failed = ferror(stdout) != 0;
+    int code = sink_close();
 
-    if (fclose(stdout) != 0 || failed) {
-        fprintf(stderr, "ferry: cannot write to standard output: %m\n");
-        _exit(FERRY_EXIT_FAILED);
+    if (code) {
+        _exit(code);
     }
 }
 
@@ -234,6 +234,7 @@ int cli_main(int argc, char **argv)
 {
     struct ferry_error err = {0};
 
+    sink_open();
     atexit(close_output);
     ferry_log_init("ferry", FERRY_LOG_WARN, FERRY_LOG_TEXT);
     int rc = cli_dispatch("ferry",

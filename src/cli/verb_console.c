@@ -19,8 +19,16 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/door.h"
+#include "cli/sink.h"
 
-enum { ESCAPE = 0x1d /* Ctrl-] */, LOOK_MS = 300, TYPED = 256, TAIL_DEFAULT = 4096 };
+enum {
+    ESCAPE = 0x1d /* Ctrl-] */,
+    INTERRUPT = 0x03,
+    END_OF_TEXT = 0x04,
+    LOOK_MS = 300,
+    TYPED = 256,
+    TAIL_DEFAULT = 4096
+};
 
 struct console {
     struct session *session;
@@ -51,6 +59,17 @@ static char *get_node(struct console *c)
 
 /* ---- typing -------------------------------------------------------------------------------- */
 
+/* Whoever cannot find the way out tries Ctrl-C or Ctrl-D, which are the guest's. */
+static bool seeks_exit(const char *text, size_t n)
+{
+    return memchr(text, INTERRUPT, n) || memchr(text, END_OF_TEXT, n);
+}
+
+static void say_exit(const struct console *c)
+{
+    fprintf(stderr, "\r\n[console of %s; Ctrl-] leaves]\r\n", c->vm);
+}
+
 static int send_text(struct console *c, const char *text, size_t n, struct ferry_error *err)
 {
     ferry_cleanup_free char *node = get_node(c);
@@ -76,6 +95,9 @@ static void *type(void *ctx)
         size_t len = escape ? (size_t)(escape - text) : n > 0 ? (size_t)n : 0;
         if (len > 0 && send_text(c, text, len, &err) < 0) {
             fprintf(stderr, "\r\n[not typed: %s]\r\n", err.msg);
+        }
+        if (!escape && seeks_exit(text, len)) {
+            say_exit(c);
         }
         if (escape || n == 0 || (n < 0 && errno != EINTR)) {
             atomic_store(&c->leave, true);
@@ -104,23 +126,23 @@ static bool take_terminal(void)
 
 /* ---- following ------------------------------------------------------------------------------ */
 
-static bool on_data(void *ctx, const char *data, size_t n)
-{
-    const struct console *c = ctx;
-
-    fwrite(data, 1, n, stdout);
-    fflush(stdout);
-    return !ferror(stdout) && !atomic_load(&c->leave);
-}
-
 static bool must_stop(void *ctx)
 {
     struct console *c = ctx;
 
-    if (ferry_signals_wait(0)) {
+    if (ferry_signals_wait(0) || sink_error()) { /* or nobody reads it any more */
         atomic_store(&c->leave, true);
     }
     return atomic_load(&c->leave);
+}
+
+static bool on_data(void *ctx, const char *data, size_t n)
+{
+    struct console *c = ctx;
+
+    fwrite(data, 1, n, stdout);
+    fflush(stdout);
+    return !must_stop(c);
 }
 
 /* Follows the guest on the node where it is, until it leaves that. */
@@ -194,7 +216,7 @@ static int run(struct console *c, long long tail, struct ferry_error *err)
     bool terminal = take_terminal();
 
     if (terminal) {
-        fprintf(stderr, "[console of %s; Ctrl-] leaves]\r\n", c->vm);
+        say_exit(c);
         set_node(c, "");
         if (pthread_create(&typist, NULL, type, c) != 0) {
             restore_terminal();

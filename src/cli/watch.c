@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/moveline.h"
+#include "cli/sink.h"
 
 enum { STEP_MS = 200, API_AWAY_S = 60 };
 
@@ -137,7 +138,7 @@ static int follow(struct watch *w, enum outcome *ret, struct ferry_error *err)
                 return 0;
             }
             show(w);
-            if (w->options.once) {
+            if (w->options.once || sink_error()) {
                 return 0;
             }
         } else if (!wait_out(w, &why)) {

@@ -55,14 +55,14 @@ def in_phase(site, name, *phases):
                     in phases, 90)
 
 
-def on_terminal(site, *args, until=None, columns=100, rows=24, term="xterm"):
-    """What `ferry ARGS` writes on a terminal; interrupted when `until` is seen."""
+def on_terminal(site, *args, until=None, columns=100, rows=24, term="xterm", typed=()):
+    """What `ferry ARGS` writes on a terminal; interrupted when `until` is seen. `typed`: pairs of a text to wait for and keys."""
     master, slave = pty.openpty()
     subprocess.run(["stty", "cols", str(columns), "rows", str(rows)], stdin=slave, check=True)
     process = subprocess.Popen([os.path.join(site.bin, "ferry"), *args], env=dict(site.environment(), TERM=term), stdin=slave,
                                stdout=slave, stderr=slave)
     os.close(slave)
-    seen = b""
+    seen, at = b"", 0
     timer = threading.Timer(60, process.kill)
     timer.start()
     try:
@@ -77,6 +77,10 @@ def on_terminal(site, *args, until=None, columns=100, rows=24, term="xterm"):
             if until and until in seen:
                 process.send_signal(signal.SIGINT)
                 until = None
+            if typed and typed[0][0] in seen[at:]:
+                at = len(seen)
+                os.write(master, typed[0][1])
+                typed = typed[1:]
     finally:
         timer.cancel()
         os.close(master)
@@ -117,6 +121,7 @@ def check_running(site):
     code, text = on_terminal(site, "watch", until=b"left", columns=60)
     lines = [line.rpartition("\033[J")[2] for line in text.replace("\r", "").split("\n") if "Running" in line]
     assert lines and max(map(len, lines)) < 60 and " left  ETA " in lines[0], text
+    check_readers(site)
     code, text = on_terminal(site, "watch", until=b"ETA", term="dumb")
     assert code == 130 and "\033" not in text and "remaining" in text, (code, text)
     done = site.ferry("watch", name, "--once")
@@ -182,6 +187,29 @@ def check_console(site):
         timer.cancel()
     code, text = on_terminal(site, "vm", "console", "vm", until=b"HB ")
     assert "Ctrl-] leaves" in text, text
+    # Nobody can find the way out among the guest's lines: Ctrl-C says it again, and does not end the guest.
+    code, text = on_terminal(site, "vm", "console", "vm", typed=((b"HB ", b"\x03"), (b"Ctrl-] leaves", b"\x1d")))
+    assert code == 0 and text.count("Ctrl-] leaves") == 2, (code, text)
+
+
+def check_readers(site):
+    """A reader that leaves ends what goes on for ever, quietly; what cannot be written is said."""
+    for verb, line in ((("vm", "console", "vm"), "HB "), (("watch",), "Running")):
+        with subprocess.Popen([os.path.join(site.bin, "ferry"), *verb], env=site.environment(), text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            timer = threading.Timer(60, process.kill)
+            timer.start()
+            while line not in process.stdout.readline():
+                pass
+            process.stdout.close()
+            assert process.wait() == 141, (verb, process.returncode)
+            assert not process.stderr.read(), verb
+            timer.cancel()
+    for verb in (("vm", "console", "vm"), ("vm", "list"), ("watch", "--once"), ("watch",), ("list", "--help")):
+        with open("/dev/full", "w", encoding="utf8") as full:
+            done = subprocess.run([os.path.join(site.bin, "ferry"), *verb], env=site.environment(), text=True, stdin=subprocess.DEVNULL, timeout=60,
+                                  stdout=full, stderr=subprocess.PIPE)
+        assert (done.returncode, done.stderr) == (1, "ferry: cannot write to standard output: No space left on device\n"), (verb, done)
 
 
 def check_broken_links(site):

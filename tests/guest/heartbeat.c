@@ -18,9 +18,9 @@
  *
  * Lines that it writes: BOOT, READY, `HB 123 t=456 gen=1 pg=34567 bad=0` (sequence, timer ticks of
  * 10 ms, generation of the working set, pages written, bad pages and disk blocks met), VERIFY,
- * CORRUPT, BYE. Letters that it understands on the serial line: v (check all memory and all disk
- * blocks of the pattern, answers with `VERIFY pages=N bad=N`, blocks counted as pages), q (power
- * off). */
+ * CORRUPT, BYE. On the serial line it understands the letter v (check all memory and all disk
+ * blocks of the pattern, answers with `VERIFY pages=N bad=N`, blocks counted as pages) and the line
+ * "poweroff", nothing shorter: people type here. */
 #include <stddef.h>
 
 #include "disk.h"
@@ -197,6 +197,22 @@ static void go_on_checking(struct checking *c)
     }
 }
 
+/* True when `c` ends a line that is the word and nothing else. */
+static bool asks_for_power_off(int c)
+{
+    static const char word[] = "poweroff";
+    static int at; /* of it have come; -1: this line is another */
+
+    if (c == '\r' || c == '\n') {
+        bool whole = at == (int)sizeof(word) - 1;
+
+        at = 0;
+        return whole;
+    }
+    at = at >= 0 && at < (int)sizeof(word) - 1 && c == word[at] ? at + 1 : -1;
+    return false;
+}
+
 static void once_a_tick(const struct settings *set, struct checking *checking, uint32_t last,
                         uint32_t tick)
 {
@@ -206,7 +222,8 @@ static void once_a_tick(const struct settings *set, struct checking *checking, u
     for (int c = machine_getc(); c >= 0; c = machine_getc()) {
         if (c == 'v') {
             checking->wanted = true;
-        } else if (c == 'q') {
+        }
+        if (asks_for_power_off(c)) {
             power_off();
         }
     }

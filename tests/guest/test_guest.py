@@ -201,6 +201,25 @@ def disks(elf, directory):
         guest.close()
 
 
+def typing(elf, directory):
+    """People press keys on its console: only a whole word, alone on a line, ends it."""
+    guest = Guest(elf, directory, "ws=1 rate=0 hb=50")
+    try:
+        guest.line("READY")
+        for text in (b"q", b"q\r", b"\x03\x04\r", b"poweroff", b"f\r", b"xpoweroff\n", b"power\noff\n", b"poweroff now\n"):
+            guest.process.stdin.write(text)
+            guest.process.stdin.flush()
+            check(guest.verify()[1] == 0, f"no answer after {text!r}")
+            guest.process.stdin.write(b"\n")
+        guest.process.stdin.write(b"poweroff\r")
+        guest.process.stdin.flush()
+        guest.line("BYE")
+        check(guest.process.wait(20) == 0, "QEMU did not end well after the word")
+        print("a single key does not power it off")
+    finally:
+        guest.close()
+
+
 def staleness(elf, directory):
     guest = Guest(elf, directory, "ws=4 rate=40 hb=50 fill=rand")
     try:
@@ -222,7 +241,7 @@ def staleness(elf, directory):
 
 
 def main():
-    for case in (corruption, monitor, disks, staleness):
+    for case in (corruption, monitor, disks, typing, staleness):
         with tempfile.TemporaryDirectory(prefix="ferry-guest-") as directory:
             case(sys.argv[1], directory)
 
