@@ -114,7 +114,8 @@ int api_quantity(const char *text, int64_t scale, int64_t *ret, struct ferry_err
     }
     const char *rest = read_digits(text, &n);
     if (!rest || !read_suffix(rest, &n)) {
-        return ferry_fail(err, FERRY_INVALID, "'%s' is not a quantity (like 500m or 1.5Gi)", text);
+        return ferry_fail(err, FERRY_INVALID, "'%s' is not a quantity (like %s)", text,
+                          scale == 1 ? "500M or 1.5Gi" : "500m or 2");
     }
     if (!scale_number(&n, scale, ret)) {
         return ferry_fail(err, FERRY_INVALID, "quantity '%s' is too large", text);

@@ -8,11 +8,13 @@
 
 #include "api/object.h"
 #include "base/str.h"
+#include "cli/progress.h"
 
 enum {
     DEFAULT_HEARTBEAT = 20,
     NAME_MAX_LEN = 63,
-    GUEST_OVERHEAD_MIB = 16, /* what the guest keeps for itself beside its working set */
+    LEAST_BANDWIDTH = 1000000, /* bytes/s: a GiB takes eighteen minutes */
+    GUEST_OVERHEAD_MIB = 16,   /* what the guest keeps for itself beside its working set */
 };
 #define MIB (INT64_C(1) << 20)
 
@@ -205,16 +207,35 @@ static void put_settings(yyjson_mut_doc *doc, yyjson_mut_val *spec, const struct
     }
 }
 
+/* A bare number is bytes, and who leaves the unit away hardly means that. 0 is no limit. */
+static int check_bandwidth(const char *text, struct ferry_error *err)
+{
+    int digits = (int)strspn(text, "0123456789.");
+    char shown[PROGRESS_TEXT];
+    int64_t bytes;
+
+    if (api_quantity(text, 1, &bytes, err) < 0) {
+        return ferry_wrap(err, "--bandwidth");
+    }
+    if (bytes == 0 || bytes >= LEAST_BANDWIDTH) {
+        return 0;
+    }
+    if (bytes < 0) {
+        return ferry_fail(err, FERRY_INVALID, "--bandwidth: %s is less than nothing", text);
+    }
+    return ferry_fail(err, FERRY_INVALID,
+                      "--bandwidth: %s is %s in a second, and hardly a move would end; did you "
+                      "mean %.*s%s? (at least 1M; 0 is no limit)",
+                      text, progress_bytes(bytes, shown), digits, text,
+                      text[digits] == 'm' ? "M" : "Mi");
+}
+
 int manifest_policy(const struct manifest_policy *p, char **ret, struct ferry_error *err)
 {
-    int64_t bytes;
     int rc = manifest_check_name("policy", p->name, err);
 
-    if (rc < 0) {
+    if (rc < 0 || (p->bandwidth && (rc = check_bandwidth(p->bandwidth, err)) < 0)) {
         return rc;
-    }
-    if (p->bandwidth && api_quantity(p->bandwidth, 1, &bytes, err) < 0) {
-        return ferry_wrap(err, "--bandwidth");
     }
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_mut_obj(doc);

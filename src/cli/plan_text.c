@@ -39,6 +39,34 @@ int plan_text_parse(const char *json, size_t len, struct plan_text *ret, struct 
                : ferry_fail(err, FERRY_PEER, "the node's answer is not a plan");
 }
 
+int64_t plan_text_started_ms(const struct api_object *vmi)
+{
+    yyjson_val *list = yyjson_obj_get((yyjson_val *)vmi->u.vmi.status, "phaseTransitionTimestamps");
+    yyjson_val *v;
+    size_t i, n;
+    int64_t ms = 0;
+
+    yyjson_arr_foreach(list, i, n, v)
+    {
+        const char *when = api_json_str(v, "/phaseTransitionTimestamp");
+
+        if (ferry_streq(api_json_str(v, "/phase"), "Running") && when) {
+            api_time_parse(when, &ms, NULL);
+        }
+    }
+    return ms;
+}
+
+int64_t plan_text_too_early_ms(int64_t started_ms, int64_t now_ms)
+{
+    int64_t left = started_ms + PLAN_TEXT_SETTLE_MS - now_ms;
+
+    if (started_ms == 0 || left <= 0) {
+        return 0;
+    }
+    return left < PLAN_TEXT_SETTLE_MS ? left : PLAN_TEXT_SETTLE_MS; /* clocks may differ */
+}
+
 static void put_case(const char *name, const struct plan_text_case *c, struct ferry_buf *out)
 {
     char total[PROGRESS_TEXT], downtime[PROGRESS_TEXT];
@@ -61,7 +89,7 @@ static void put_case(const char *name, const struct plan_text_case *c, struct fe
 }
 
 void plan_text_render(const struct plan_text *p, const char *vm, const char *from, const char *to,
-                      const char *policy, struct ferry_buf *out)
+                      const char *policy, int64_t age_ms, struct ferry_buf *out)
 {
     char data[PROGRESS_TEXT], dirty[PROGRESS_TEXT], path[PROGRESS_TEXT];
 
@@ -76,4 +104,12 @@ void plan_text_render(const struct plan_text *p, const char *vm, const char *fro
                                       : " (assumed: nothing was sent there lately)");
     put_case("at best", &p->low, out);
     put_case("at worst", &p->high, out);
+    if (age_ms >= 0 && age_ms < PLAN_TEXT_YOUNG_MS && ferry_streq(p->high.end, "abort")) {
+        char age[PROGRESS_TEXT];
+
+        ferry_buf_printf(out,
+                         "%-11s it was started %s ago: one that still boots dirties more than it "
+                         "will later, so ask again\n",
+                         "but", progress_seconds(age_ms / 1000, age));
+    }
 }

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/kinds.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -21,6 +22,15 @@ struct plan_text {
 };
 int plan_text_parse(const char *json, size_t len, struct plan_text *ret, struct ferry_error *err);
 
-/* `to` may be NULL: any node; `policy` NULL: none applies. */
+/* When the guest was started, by the API's word; 0 = not told. A move does not change it. */
+int64_t plan_text_started_ms(const struct api_object *vmi);
+
+/* A guest that boots fills its memory: a sample of that says nothing about a move later on. How
+ * long to wait until one is worth taking; 0 = now. */
+enum { PLAN_TEXT_SETTLE_MS = 10000, PLAN_TEXT_YOUNG_MS = 120000 };
+int64_t plan_text_too_early_ms(int64_t started_ms, int64_t now_ms);
+
+/* `age_ms`: since the guest was started, -1 = not known. `to` may be NULL: any node; `policy` NULL:
+ * none applies. */
 void plan_text_render(const struct plan_text *p, const char *vm, const char *from, const char *to,
-                      const char *policy, struct ferry_buf *out);
+                      const char *policy, int64_t age_ms, struct ferry_buf *out);

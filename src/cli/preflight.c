@@ -31,6 +31,23 @@ static int check_wish(const struct api_vmi *vm, struct api_object *const *nodes,
                  : 0;
 }
 
+static int refuse_phase(const struct api_vmi *vm, struct ferry_error *err)
+{
+    const char *phase = ferry_str_empty(vm->phase) ? "Pending" : vm->phase;
+    const char *name = vm->meta.name;
+
+    if (ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed")) {
+        return ferry_fail(err, FERRY_FATAL,
+                          "%s is %s; only a running virtual machine can be moved, and 'ferry vm "
+                          "start %s' starts it",
+                          name, phase, name);
+    }
+    return ferry_fail(err, FERRY_FATAL,
+                      "%s is %s; only a running virtual machine can be moved: it is still "
+                      "starting, and 'ferry vm start --wait %s' returns when it runs",
+                      name, phase, name);
+}
+
 int preflight_check(const struct api_vmi *vm, struct api_object *const *nodes, size_t n,
                     const char *to, struct ferry_error *err)
 {
@@ -39,8 +56,7 @@ int preflight_check(const struct api_vmi *vm, struct api_object *const *nodes, s
                           vm->meta.name);
     }
     if (!ferry_streq(vm->phase, "Running")) {
-        return ferry_fail(err, FERRY_FATAL, "%s is %s; only a running virtual machine can be moved",
-                          vm->meta.name, ferry_str_empty(vm->phase) ? "Pending" : vm->phase);
+        return refuse_phase(vm, err);
     }
     const struct api_condition *movable = api_condition_find(&vm->conditions, "LiveMigratable");
     if (movable && ferry_streq(movable->status, "False")) {

@@ -108,6 +108,11 @@ int session_explain(struct ferry_error *err)
                    "%s; does the API server run? ('ferry up' starts one on this machine, "
                    "--kubeconfig names another)",
                    was.msg);
+    } else if (was.cls == FERRY_DENIED && http == 0) { /* no server said so */
+        ferry_fail(err, was.cls,
+                   "%s; the certificates of kubeconfig and server do not fit: is it the kubeconfig "
+                   "of another site, or of one that was set up anew?",
+                   was.msg);
     } else if (was.cls == FERRY_DENIED) {
         ferry_fail(err, was.cls, "%s; the kubeconfig's user may not do this, or is not known there",
                    was.msg);

@@ -5,12 +5,14 @@
 #include "api/json.h"
 #include "api/object.h"
 #include "api/policy.h"
+#include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/door.h"
 #include "cli/output.h"
 #include "cli/plan_text.h"
 #include "cli/preflight.h"
+#include "cli/progress.h"
 
 /* What the settings are made from; those that may not be read count as absent. */
 struct settings {
@@ -87,6 +89,20 @@ static const char *only_target(const struct kube_list *nodes, const struct api_v
     return found;
 }
 
+/* Returns when the guest has run for long enough to be sampled. */
+static void let_it_boot(const char *name, int64_t started_ms)
+{
+    int64_t now = ferry_now_unix_ms(), wait = plan_text_too_early_ms(started_ms, now);
+    char text[PROGRESS_TEXT];
+
+    if (wait > 0) {
+        fprintf(stderr,
+                "%s was started just now: it is sampled in %s, when it should have booted\n", name,
+                progress_seconds((wait + 999) / 1000, text));
+        ferry_sleep_ms(wait);
+    }
+}
+
 static int plan(struct session *s, const char *name, const char *to, enum output_format format,
                 struct ferry_error *err)
 {
@@ -108,6 +124,8 @@ static int plan(struct session *s, const char *name, const char *to, enum output
     if (rc < 0) {
         return rc;
     }
+    int64_t started = plan_text_started_ms(vm);
+    let_it_boot(name, started);
     to = to ? to : only_target(&nodes, &vm->u.vmi);
     ferry_cleanup_free char *body = question(s, &vm->u.vmi, to, &policy, err);
     ferry_cleanup_free char *path = ferry_asprintf("/v1/plan/%s/%s", s->ns, name);
@@ -125,7 +143,8 @@ static int plan(struct session *s, const char *name, const char *to, enum output
 
         output_yaml(yyjson_doc_get_root(doc), &out);
     } else {
-        plan_text_render(&p, name, vm->u.vmi.node_name, to, policy, &out);
+        plan_text_render(&p, name, vm->u.vmi.node_name, to, policy,
+                         started ? ferry_now_unix_ms() - started : -1, &out);
     }
     fputs(out.data, stdout);
     return FERRY_EXIT_OK;
@@ -145,9 +164,11 @@ int verb_plan(int argc, char **argv, struct ferry_error *err)
     const struct ferry_command cmd = {
         .name = "ferry plan",
         .usage = "[OPTION]... VM",
-        .summary = "Predicts a move without making it: how much there is to send, how fast the\n"
-                   "guest dirties memory (sampled for a second), and what follows from the\n"
-                   "settings: rounds, time and downtime, at best and at worst.",
+        .summary =
+            "Predicts a move without making it: how much there is to send, how fast the\n"
+            "guest dirties memory (sampled for a second), and what follows from the\n"
+            "settings: rounds, time and downtime, at best and at worst. A guest that was just\n"
+            "started is sampled when it has run for 10 seconds.",
         .options = options,
     };
     const char *name = NULL;

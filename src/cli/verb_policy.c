@@ -154,7 +154,7 @@ static int policy_create(int argc, char **argv, struct ferry_error *err)
         {"allow-disruption", 0, FERRY_OPTION_FLAG, &p.disruption, NULL,
          "the guest may be stopped for the rest of the transfer"},
         {"bandwidth", 0, FERRY_OPTION_STRING, &p.bandwidth, "SIZE",
-         "bytes per second of one move at most: 64Mi"},
+         "bytes per second of one move at most (64Mi); 0 = no limit"},
         {"completion-timeout", 0, FERRY_OPTION_INT, &p.completion_timeout_s, "S",
          "seconds per GiB that a move may take"},
         {"max-downtime", 0, FERRY_OPTION_INT, &p.max_downtime_ms, "MS",

@@ -5,13 +5,14 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../lib"))
 import scenario
-from ferrysite import leftovers, wait_for
+from ferrysite import free_port, leftovers, wait_for
 
 DEMO = os.path.join(HERE, "../../scripts/demo")
 PATIENCE = 120
@@ -72,6 +73,30 @@ def test_interrupted(bin_dir):
             assert number == signal.SIGHUP or "interrupted: cleaning up" in demo.text(), demo.text()
             assert "Traceback" not in demo.text(), demo.text()
             gone(demo)
+
+
+def readme():
+    """The commands under "Try it yourself", but for the build."""
+    text = open(os.path.join(HERE, "../../README.md"), encoding="utf8").read()
+    block = re.search(r"## Try it yourself\n\n```sh\n(.*?)```", text, re.S)[1]
+    return block[block.index("ferry up "):]
+
+
+def test_readme(bin_dir):
+    """Pasted as a whole into a shell, every command of the README does what it says."""
+    with tempfile.TemporaryDirectory(prefix="ferry-readme-") as base:
+        os.chmod(base, 0o711)
+        root = os.path.join(base, "s")
+        wrapper = f'ferry() {{ case $1 in up) set -- "$@" --root {root} --port {free_port()} ;; down) set -- "$@" --root {root} ;; esac\n' \
+                  'printf "\\n$ ferry %s\\n" "$*"; command ferry "$@"; }\nset -e\n'
+        env = dict(os.environ, PATH=os.path.abspath(bin_dir) + ":" + os.environ["PATH"], KUBECONFIG=f"{root}/api/var/lib/ferry/admin.kubeconfig")
+        done = subprocess.run(["bash"], input=wrapper + readme(), env=env, text=True, timeout=3 * PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        subprocess.run([os.path.join(bin_dir, "ferry"), "down", "--root", root], stdout=subprocess.DEVNULL)
+        assert done.returncode == 0, done.stdout
+        for words in ("at worst    pre-copy in ", "web moved from ", "sent per second", "HB ", "has moved",
+                      "no virtual machine is on node2 any more", "Succeeded"):
+            assert words in done.stdout, f"'{words}' is not in: {done.stdout}"
+        assert leftovers(root) == [], leftovers(root)
 
 
 # The tree may be below a directory that others may not pass, as /root is: then the same path leads to it, past a directory that they may.

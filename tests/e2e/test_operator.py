@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """All verbs as a person meets them on a site of two nodes: every format, an empty site, a second run, no permission, Ctrl-C, no server."""
+import base64
 import contextlib
 import json
 import os
@@ -225,6 +226,15 @@ def check_no_server(site):
     with open(broken, "w", encoding="utf8") as f:
         f.write("apiVersion: v1\nkind: Config\nclusters: [\n")
     refused(site.run("vm", "list", "--kubeconfig", broken), 1, broken)
+    # Another site's CA: nobody said anything about the user.
+    stranger = os.path.join(site.base, "stranger")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=stranger",
+                    "-keyout", stranger + ".key", "-out", stranger + ".crt"], check=True, capture_output=True)
+    with open(stranger + ".crt", "rb") as ca, open(site.kubeconfig, encoding="utf8") as mine, open(stranger, "w", encoding="utf8") as out:
+        out.write(re.sub(r"certificate-authority-data: \S+", "certificate-authority-data: " + base64.b64encode(ca.read()).decode(), mine.read()))
+    done = site.run("vm", "list", "--kubeconfig", stranger)
+    refused(done, 1, "certificate problem", "do not fit")
+    assert "may not" not in done.stderr, done.stderr
 
 
 def test_operator(bin_dir):

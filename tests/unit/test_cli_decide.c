@@ -189,8 +189,15 @@ static void before_a_move(void **state)
          {NODE("node1", "True", ""), NODE("node2", "True", ",\"spec\":{\"unschedulable\":true}")},
          "node2",
          "node node2 takes no virtual machines: it is cordoned"},
-        {VM("Scheduling", ""), {NULL}, NULL, "demo is Scheduling; only a running"},
-        {"{\"metadata\":{\"name\":\"demo\"}}", {NULL}, NULL, "demo is Pending; only a running"},
+        {VM("Scheduling", ""),
+         {NULL},
+         NULL,
+         "demo is Scheduling; only a running virtual machine can be moved: it is still starting"},
+        {"{\"metadata\":{\"name\":\"demo\"}}",
+         {NULL},
+         NULL,
+         "demo is Pending; only a running virtual machine can be moved: it is still starting"},
+        {VM("Succeeded", ""), {NULL}, NULL, "'ferry vm start demo' starts it"},
         {VM("Running", ",\"conditions\":[{\"type\":\"LiveMigratable\",\"status\":\"False\","
                        "\"reason\":\"DisksNotLiveMigratable\",\"message\":\"disk x is local\"}]"),
          {NULL},
@@ -309,9 +316,31 @@ static void policies_and_evacuations(void **state)
     json = NULL;
     assert_int_equal(manifest_policy(&p, &json, &err), -FERRY_INVALID);
     assert_non_null(strstr(err.msg, "--vm-label: '=x' is not KEY=VALUE"));
-    p.bandwidth = "much";
-    assert_int_equal(manifest_policy(&p, &json, &err), -FERRY_INVALID);
-    assert_non_null(strstr(err.msg, "--bandwidth"));
+    p.vm_labels.n = 0;
+    static const struct {
+        const char *bandwidth, *says; /* NULL = taken */
+    } limits[] = {
+        {"0", NULL}, /* no limit */
+        {"1Mi", NULL},
+        {"1M", NULL},
+        {"64",
+         "--bandwidth: 64 is 64 B in a second, and hardly a move would end; did you mean 64Mi?"},
+        {"500m",
+         "--bandwidth: 500m is 1 B in a second, and hardly a move would end; did you mean 500M?"},
+        {"999k", "--bandwidth: 999k is 975.6 KiB in a second"},
+        {"-1Gi", "--bandwidth: -1Gi is less than nothing"},
+        {"much", "--bandwidth: 'much' is not a quantity (like 500M or 1.5Gi)"},
+    };
+    for (size_t i = 0; i < COUNT_OF(limits); i++) {
+        ferry_cleanup_free char *made = NULL;
+
+        p.bandwidth = limits[i].bandwidth;
+        int rc = manifest_policy(&p, &made, &err);
+        if (rc != (limits[i].says ? -FERRY_INVALID : 0) ||
+            (limits[i].says && !strstr(err.msg, limits[i].says))) {
+            fail_msg("limit %zu: %d, '%s'", i, rc, err.msg);
+        }
+    }
     p.name = "Bad";
     assert_int_equal(manifest_policy(&p, &json, &err), -FERRY_INVALID);
 }
@@ -382,6 +411,16 @@ static void errors_say_what_to_do(void **state)
     ferry_fail(&err, FERRY_RETRY, "talking to x: refused");
     assert_int_equal(session_explain(&err), -FERRY_RETRY);
     assert_non_null(strstr(err.msg, "talking to x: refused; does the API server run?"));
+    ferry_fail(&err, FERRY_DENIED, "forbidden");
+    err.http = 403;
+    assert_int_equal(session_explain(&err), -FERRY_DENIED);
+    assert_non_null(strstr(err.msg, "forbidden; the kubeconfig's user may not do this"));
+    /* no server said so: the connection never came about */
+    ferry_fail(&err, FERRY_DENIED, "talking to x: SSL certificate problem");
+    assert_int_equal(session_explain(&err), -FERRY_DENIED);
+    assert_non_null(strstr(err.msg, "SSL certificate problem; the certificates of kubeconfig and "
+                                    "server do not fit"));
+    assert_null(strstr(err.msg, "may not"));
     ferry_fail(&err, FERRY_NOT_FOUND, "nothing");
     err.http = 404;
     assert_int_equal(session_explain(&err), -FERRY_NOT_FOUND);

@@ -1,6 +1,7 @@
 /* Flight records as people read them, and the charts. */
 #include "lib/unit.h"
 
+#include "api/object.h"
 #include "cli/flight.h"
 #include "cli/plan_text.h"
 #include "cli/plot.h"
@@ -146,13 +147,15 @@ static void modes_have_a_beginning(void **state)
 static void plans_in_words(void **state)
 {
     static const struct {
-        const char *json, *to, *policy, *want;
+        const char *json, *to, *policy;
+        int64_t age_ms;
+        const char *want;
     } cases[] = {
         {"{\"dataBytes\":134217728,\"dirtyBytesPerS\":8388608,\"pathBytesPerS\":16777216,"
          "\"pathMeasured\":true,\"low\":{\"end\":\"switch-over\",\"rounds\":2,\"totalMs\":9000,"
          "\"downtimeMs\":120},\"high\":{\"end\":\"post-copy\",\"rounds\":1,\"totalMs\":12000,"
          "\"downtimeMs\":40}}",
-         "b", "slow",
+         "b", "slow", 5000,
          "move        vm: a to b\npolicy      slow\n"
          "guest       128.0 MiB to send, 8.0 MiB/s dirtied (sampled)\n"
          "path        16.0 MiB/s (measured by earlier moves)\n"
@@ -161,13 +164,25 @@ static void plans_in_words(void **state)
         {"{\"dataBytes\":1048576,\"dirtyBytesPerS\":0,\"pathBytesPerS\":1048576,"
          "\"low\":{\"end\":\"pause\",\"rounds\":3,\"totalMs\":1000,\"downtimeMs\":500},"
          "\"high\":{\"end\":\"abort\",\"rounds\":9,\"totalMs\":90000}}",
-         NULL, NULL,
+         NULL, NULL, -1,
          "move        vm: a to any node\npolicy      none: the site's settings\n"
          "guest       1.0 MiB to send, 0 B/s dirtied (sampled)\n"
          "path        1.0 MiB/s (assumed: nothing was sent there lately)\n"
          "at best     paused to finish in 3 rounds, 1.0 s; the guest stands still for 500 ms\n"
          "at worst    it does not converge: given up after 1 min 30 s; a policy that allows "
          "auto-converge, post-copy or a pause would move it\n"},
+        {"{\"low\":{\"end\":\"abort\",\"totalMs\":90000},\"high\":{\"end\":\"abort\",\"totalMs\":"
+         "90000}}",
+         "b", "slow", 14999,
+         "move        vm: a to b\npolicy      slow\n"
+         "guest       0 B to send, 0 B/s dirtied (sampled)\n"
+         "path        0 B/s (assumed: nothing was sent there lately)\n"
+         "at best     it does not converge: given up after 1 min 30 s; a policy that allows "
+         "auto-converge, post-copy or a pause would move it\n"
+         "at worst    it does not converge: given up after 1 min 30 s; a policy that allows "
+         "auto-converge, post-copy or a pause would move it\n"
+         "but         it was started 14 s ago: one that still boots dirties more than it will "
+         "later, so ask again\n"},
     };
     struct plan_text p;
 
@@ -176,11 +191,37 @@ static void plans_in_words(void **state)
         ferry_cleanup_buf struct ferry_buf out = {0};
 
         assert_int_equal(plan_text_parse(cases[i].json, strlen(cases[i].json), &p, NULL), 0);
-        plan_text_render(&p, "vm", "a", cases[i].to, cases[i].policy, &out);
+        plan_text_render(&p, "vm", "a", cases[i].to, cases[i].policy, cases[i].age_ms, &out);
         assert_string_equal(out.data, cases[i].want);
     }
     assert_true(plan_text_parse("{}", 2, &p, NULL) < 0);
     assert_true(plan_text_parse("x", 1, &p, NULL) < 0);
+}
+
+/* A guest that boots is no sample. */
+static void plans_wait_for_the_boot(void **state)
+{
+    static const char text[] =
+        "{\"metadata\":{\"name\":\"v\"},\"status\":{\"phaseTransitionTimestamps\":["
+        "{\"phase\":\"Scheduled\",\"phaseTransitionTimestamp\":\"1970-01-01T00:01:38Z\"},"
+        "{\"phase\":\"Running\",\"phaseTransitionTimestamp\":\"1970-01-01T00:01:40Z\"}]}}";
+    static const char untold[] = "{\"metadata\":{\"name\":\"v\"},\"status\":{}}";
+    static const struct {
+        int64_t started, now, wait;
+    } cases[] = {
+        {100000, 100000, 10000}, {100000, 103000, 7000}, {100000, 110000, 0},
+        {100000, 900000, 0},     {100000, 1000, 10000},  {0, 1000, 0},
+    };
+    api_cleanup_object struct api_object *vmi = NULL, *none = NULL;
+
+    (void)state;
+    assert_int_equal(api_object_parse(API_KIND_VMI, text, sizeof(text) - 1, &vmi, NULL), 0);
+    assert_int_equal(plan_text_started_ms(vmi), 100000);
+    assert_int_equal(api_object_parse(API_KIND_VMI, untold, sizeof(untold) - 1, &none, NULL), 0);
+    assert_int_equal(plan_text_started_ms(none), 0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_int_equal(plan_text_too_early_ms(cases[i].started, cases[i].now), cases[i].wait);
+    }
 }
 
 int main(void)
@@ -193,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_chart_is_as_high_as_its_values),
         cmocka_unit_test(a_plot_has_charts_and_marks),
         cmocka_unit_test(plans_in_words),
+        cmocka_unit_test(plans_wait_for_the_boot),
         cmocka_unit_test(modes_have_a_beginning),
     };
 
