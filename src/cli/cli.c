@@ -189,8 +189,9 @@ int cli_get_move(struct session *s, const char *word, struct api_object **ret,
     if (!best) {
         return ferry_fail(err, FERRY_NOT_FOUND,
                           "there is no move called '%s' nor of a virtual machine of that name in "
-                          "namespace '%s'; 'ferry list' shows moves",
-                          word, s->ns);
+                          "namespace '%s'; 'ferry list' shows moves, and 'ferry events %s' what is "
+                          "left of one that was cancelled",
+                          word, s->ns, word);
     }
     *ret = api_object_ref(best);
     return 0;

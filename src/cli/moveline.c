@@ -19,13 +19,26 @@ bool moveline_sample(const struct api_migration *m, const struct api_vmi *vmi,
            ferry_streq(ret->uid, m->meta.uid) && ret->total_bytes > 0;
 }
 
+/* The controller takes a wait back a moment after the phase has gone on. */
+static bool still_waits(const char *phase, const char *reason)
+{
+    if (ferry_streq(phase, "PreparingTarget")) {
+        return ferry_streq(reason, "TargetPreparing") || ferry_streq(reason, "PathAway");
+    }
+    if (ferry_streq(phase, "TargetReady")) {
+        return ferry_streq(reason, "SourceBusy") || ferry_streq(reason, "PathAway");
+    }
+    return !ferry_streq(phase, "Running") || ferry_streq(reason, "PathAway");
+}
+
 static void put_waiting(const struct api_migration *m, struct ferry_buf *out)
 {
     const char *text = api_map_get(&m->meta.annotations, "ferry.io/queue");
     api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const char *message = doc ? api_json_str(yyjson_doc_get_root(doc), "/message") : NULL;
+    const yyjson_val *wait = yyjson_doc_get_root(doc);
+    const char *message = doc ? api_json_str(wait, "/message") : NULL;
 
-    if (!ferry_str_empty(message)) {
+    if (!ferry_str_empty(message) && still_waits(m->phase, api_json_str(wait, "/reason"))) {
         ferry_buf_printf(out, "  waits: %s", message);
     }
 }

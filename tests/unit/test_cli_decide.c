@@ -151,6 +151,40 @@ static void where_it_moved(void **state)
     }
 }
 
+#define WAITS(phase, reason)                                                                       \
+    "{" META(",\"annotations\":{\"ferry.io/queue\":\"{\\\"reason\\\":\\\"" reason                  \
+             "\\\",\\\"message\\\":\\\"so\\\"}\"}") ",\"status\":{\"phase\":\"" phase "\"}}"
+
+/* A wait that the phase has left behind is not told. */
+static void what_a_move_waits_for(void **state)
+{
+    static const struct {
+        const char *migration, *line;
+    } cases[] = {
+        {WAITS("", "ClusterLimit"), "Pending  waits: so"},
+        {WAITS("Pending", "ClusterLimit"), "Pending  waits: so"},
+        {WAITS("Scheduling", "Unschedulable"), "Scheduling  waits: so"},
+        {WAITS("PreparingTarget", "Unschedulable"), "PreparingTarget"},
+        {WAITS("PreparingTarget", "TargetPreparing"), "PreparingTarget  waits: so"},
+        {WAITS("TargetReady", "TargetPreparing"), "TargetReady"},
+        {WAITS("TargetReady", "SourceBusy"), "TargetReady  waits: so"},
+        {WAITS("Running", "TargetPreparing"), "Running"},
+        {WAITS("Running", "PathAway"), "Running  waits: so"},
+        {"{" META("") ",\"status\":{\"phase\":\"Running\"}}", "Running"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *m = object(API_KIND_MIGRATION, cases[i].migration);
+        ferry_cleanup_buf struct ferry_buf line = {0};
+
+        moveline_put(&m->u.migration, NULL, 0, &line);
+        if (!ferry_streq(line.data, cases[i].line)) {
+            fail_msg("case %zu: %s", i, line.data);
+        }
+    }
+}
+
 #define NODE(name, ready, extra)                                                                   \
     "{\"metadata\":{\"name\":\"" name "\"}" extra ",\"status\":{\"conditions\":[{\"type\":"        \
     "\"Ready\",\"status\":\"" ready "\"}]}}"
@@ -482,6 +516,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_became_of_a_move),
         cmocka_unit_test(where_it_moved),
+        cmocka_unit_test(what_a_move_waits_for),
         cmocka_unit_test(before_a_move),
         cmocka_unit_test(emptying_a_node),
         cmocka_unit_test(policies_and_evacuations),
