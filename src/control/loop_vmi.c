@@ -4,6 +4,7 @@
 #include "control/facts.h"
 #include "control/guest_addresses.h"
 #include "control/loops.h"
+#include "control/names.h"
 #include "control/network_decide.h"
 #include "control/plan_apply.h"
 #include "control/vmi_decide.h"
@@ -20,7 +21,9 @@ static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
 /* All nodes, for one that has yet to start; of a large site that is much to copy for every look. */
 static struct kube_snapshot nodes_for(struct cluster *c, const struct cluster_family *f)
 {
-    bool starts = f->pods.n == 0 && ferry_str_empty(f->vmi->u.vmi.machine_type);
+    const struct api_vmi *vmi = &f->vmi->u.vmi;
+    bool starts = f->pods.n == 0 && ferry_str_empty(vmi->machine_type) &&
+                  (vmi_has_phase(vmi, "") || vmi_has_phase(vmi, PHASE_PENDING));
 
     return starts ? kube_informer_list(c->nodes) : (struct kube_snapshot){0};
 }

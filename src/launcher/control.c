@@ -12,6 +12,7 @@
 #include "launcher/control_events.h"
 #include "launcher/dirty_rate.h"
 #include "launcher/disk_image.h"
+#include "launcher/machine.h"
 #include "launcher/metrics.h"
 #include "launcher/migrate_call.h"
 #include "launcher/planner.h"
@@ -24,6 +25,7 @@ enum { CONNECTIONS_MAX = 32, GRACE_MAX_S = 24 * 3600 };
 struct control {
     struct control_parts parts;
     struct http_server *server;
+    struct machine *machine;
 };
 
 /* ---- pieces ------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ static int status_text(struct control *c, char **ret, struct ferry_error *err)
     struct state_values v;
     struct sample sample;
     struct view domain;
-    char machine[VIRT_MACHINE_SIZE] = "";
+    char machine[MACHINE_SIZE];
     int rc = virt_view(ctx->virt, &domain, err);
 
     /* Not knowing is said as such: an invented "none" would look like a lost guest. */
@@ -83,9 +85,11 @@ static int status_text(struct control *c, char **ret, struct ferry_error *err)
     }
     state_get(ctx->state, &v);
     migrate_sample(c->parts.migrate, &sample);
-    if (view_active(&domain)) {
-        virt_machine(ctx->virt, machine);
-    }
+    /* Its monitor is left alone while the guest moves, and its main loop may stand still. */
+    machine_get(c->machine,
+                view_active(&domain) && !domain.between && !domain.postcopy &&
+                    state_migration_over(&v.migration),
+                machine);
     *ret = status_json(&domain, machine, &v.migration, &sample);
     return 0;
 }
@@ -573,6 +577,7 @@ int control_start(const struct control_parts *parts, int listen_fd, struct contr
     struct control *c = ferry_xcalloc(1, sizeof(*c));
 
     c->parts = *parts;
+    c->machine = machine_new(parts->context->domain.qmp_path);
     int rc = http_server_start(&(struct http_server_config){.name = "launcher",
                                                             .listen_fd = listen_fd,
                                                             .max_connections = CONNECTIONS_MAX,
@@ -580,6 +585,7 @@ int control_start(const struct control_parts *parts, int listen_fd, struct contr
                                                             .ctx = c},
                                &c->server, err);
     if (rc < 0) {
+        machine_free(c->machine);
         free(c);
         return rc;
     }
@@ -591,6 +597,7 @@ void control_stop(struct control *c)
 {
     if (c) {
         http_server_stop(c->server);
+        machine_free(c->machine);
         free(c);
     }
 }

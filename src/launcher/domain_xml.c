@@ -8,7 +8,6 @@
 #include "base/str.h"
 #include "launcher/disks.h"
 #include "launcher/domain_devices.h"
-#include "launcher/xml_read.h"
 #include "launcher/xml_write.h"
 
 #define BUILTIN_IMAGE "ferry.io/builtin"
@@ -494,15 +493,6 @@ int domain_xml_kernel(const struct api_vmi *vmi, const struct domain_xml_options
 {
     return guest_file(vmi->spec, "/domain/firmware/kernelBoot/container/kernelPath", opt->guest_dir,
                       ret, err);
-}
-
-char *domain_xml_machine(const char *domain_xml)
-{
-    xml_cleanup_doc xmlDocPtr doc = xml_read(domain_xml);
-    const xmlNode *os = doc ? xml_read_child(xmlDocGetRootElement(doc), "os") : NULL;
-    ferry_cleanup_free char *type = xml_read_attribute(xml_read_child(os, "type"), "machine");
-
-    return api_machine_is_pinned(type) ? ferry_take_ptr(type) : NULL;
 }
 
 char *domain_xml_name(const char *namespace_, const char *name)

@@ -34,9 +34,5 @@ int domain_xml(const struct api_vmi *vmi, const struct disks *disks,
 int domain_xml_kernel(const struct api_vmi *vmi, const struct domain_xml_options *opt, char **ret,
                       struct ferry_error *err);
 
-/* The machine type of a domain as libvirt has it, with its version; NULL when there is none, or
- * none that a guest may have. Owned by the caller. */
-char *domain_xml_machine(const char *domain_xml);
-
 /* "NAMESPACE_NAME", as KubeVirt names domains; owned by the caller. */
 char *domain_xml_name(const char *namespace_, const char *name);

@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "launcher/domain_xml.h"
 
 /* libvirtd and we are on one machine: silence means that it hangs. */
 enum {
@@ -31,16 +30,15 @@ struct virt {
     char *uri, *domain_name; /* immutable */
     pthread_mutex_t lock;
     pthread_cond_t more;
-    virConnectPtr conn;              /* guarded by lock; NULL = not connected */
-    bool closed;                     /* guarded by lock: conn is dead */
-    uint64_t next;                   /* guarded by lock: sequence number of the next event */
-    struct virt_event events[KEPT];  /* guarded by lock: event `seq` at seq % KEPT */
-    char machine[VIRT_MACHINE_SIZE]; /* guarded by lock: "" = not asked for */
-    unsigned long qemu_version;      /* guarded by lock: 0 = not asked for on this connection */
-    bool opening;                    /* guarded by lock: run_open() works */
-    int open_rc;                     /* guarded by lock: what it came back with */
-    struct ferry_error open_err;     /* likewise */
-    int callbacks[CALLBACKS];        /* used by run_open() and virt_free() only */
+    virConnectPtr conn;             /* guarded by lock; NULL = not connected */
+    bool closed;                    /* guarded by lock: conn is dead */
+    uint64_t next;                  /* guarded by lock: sequence number of the next event */
+    struct virt_event events[KEPT]; /* guarded by lock: event `seq` at seq % KEPT */
+    unsigned long qemu_version;     /* guarded by lock: 0 = not asked for on this connection */
+    bool opening;                   /* guarded by lock: run_open() works */
+    int open_rc;                    /* guarded by lock: what it came back with */
+    struct ferry_error open_err;    /* likewise */
+    int callbacks[CALLBACKS];       /* used by run_open() and virt_free() only */
 };
 
 static void push(struct virt *v, struct virt_event e)
@@ -435,23 +433,6 @@ int virt_view(struct virt *v, struct view *ret, struct ferry_error *err)
     }
     *ret = view_of(state, reason);
     return 0;
-}
-
-void virt_machine(struct virt *v, char ret[VIRT_MACHINE_SIZE])
-{
-    pthread_mutex_lock(&v->lock);
-    memcpy(ret, v->machine, VIRT_MACHINE_SIZE);
-    pthread_mutex_unlock(&v->lock);
-    if (ret[0]) {
-        return;
-    }
-    virt_cleanup_domain virDomainPtr d = virt_domain(v, NULL);
-    ferry_cleanup_free char *xml = d ? virDomainGetXMLDesc(d, 0) : NULL;
-    ferry_cleanup_free char *machine = domain_xml_machine(xml);
-    snprintf(ret, VIRT_MACHINE_SIZE, "%s", machine ? machine : "");
-    pthread_mutex_lock(&v->lock);
-    memcpy(v->machine, ret, VIRT_MACHINE_SIZE);
-    pthread_mutex_unlock(&v->lock);
 }
 
 int virt_sample(struct virt *v, bool completed, struct sample *ret, struct ferry_error *err)

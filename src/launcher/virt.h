@@ -52,9 +52,6 @@ int virt_qemu_version(struct virt *v, unsigned long *ret, struct ferry_error *er
 
 /* State of the domain; an absent one is view_none(), not an error. */
 int virt_view(struct virt *v, struct view *ret, struct ferry_error *err);
-enum { VIRT_MACHINE_SIZE = 64 };
-/* The machine type of the domain, "" when it cannot be told. Asked for once: it never changes. */
-void virt_machine(struct virt *v, char ret[VIRT_MACHINE_SIZE]);
 /* Job statistics of the domain; `completed`: of the last finished job. */
 int virt_sample(struct virt *v, bool completed, struct sample *ret, struct ferry_error *err);
 /* There is no job on the domain, and libvirt said so. */

@@ -154,6 +154,19 @@ static void check(size_t i, const struct row *c)
     }
 }
 
+/* Of a target pod that no other node can take. */
+#define LACKING(what)                                                                              \
+    .migration = MIGRATION("Scheduling",                                                           \
+                           ",\"annotations\":{\"ferry.io/queue\":\"{\\\"reason\\\":"               \
+                           "\\\"NeverSchedulable\\\",\\\"message\\\":\\\"0/2 nodes; no other "     \
+                           "node has " what "\\\"}\"}",                                            \
+                           ""),                                                                    \
+    .vmi = RUNS,                                                                                   \
+    .pod = POD("Pending", "", AT("01"),                                                            \
+               ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","                 \
+               "\"message\":\"0/2 nodes are available\"}]"),                                       \
+    .link = "target-pod", .state = WHY_BROKEN, .says = "no other node has " what
+
 static void before_the_transfer(void **state)
 {
     static const struct row rows[] = {
@@ -266,32 +279,8 @@ static void before_the_transfer(void **state)
          .state = WHY_BROKEN,
          .says = "0/2 nodes are available",
          .advice = "make room"},
-        {.migration = MIGRATION("Scheduling",
-                                ",\"annotations\":{\"ferry.io/queue\":\"{\\\"reason\\\":"
-                                "\\\"NeverSchedulable\\\",\\\"message\\\":\\\"0/2 nodes; no other "
-                                "node has its CPU: node2 lacks x\\\"}\"}",
-                                ""),
-         .vmi = RUNS,
-         .pod = POD("Pending", "", AT("01"),
-                    ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
-                    "\"message\":\"0/2 nodes are available\"}]"),
-         .link = "target-pod",
-         .state = WHY_BROKEN,
-         .says = "no other node has its CPU: node2 lacks x",
-         .advice = "with that CPU"},
-        {.migration = MIGRATION("Scheduling",
-                                ",\"annotations\":{\"ferry.io/queue\":\"{\\\"reason\\\":"
-                                "\\\"NeverSchedulable\\\",\\\"message\\\":\\\"0/2 nodes; no other "
-                                "node has its machine type: node2 lacks x\\\"}\"}",
-                                ""),
-         .vmi = RUNS,
-         .pod = POD("Pending", "", AT("01"),
-                    ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
-                    "\"message\":\"0/2 nodes are available\"}]"),
-         .link = "target-pod",
-         .state = WHY_BROKEN,
-         .says = "no other node has its machine type: node2 lacks x",
-         .advice = "whose QEMU has that machine type"},
+        {LACKING("its CPU: node2 lacks x"), .advice = "with that CPU"},
+        {LACKING("its machine type: node2 lacks x"), .advice = "whose QEMU has that machine type"},
         {.migration = MIGRATION("Scheduling", "", ""),
          .vmi = RUNS,
          .pod = POD("Pending", "node2", AT("40"), ""),

@@ -10,6 +10,7 @@
 #include "launcher/gate.h"
 #include "launcher/incoming.h"
 #include "launcher/libvirt_uri.h"
+#include "launcher/machine.h"
 #include "launcher/migrate_call.h"
 #include "launcher/result.h"
 #include "launcher/sample.h"
@@ -1016,6 +1017,31 @@ static void statuses(void **state)
     assert_null(strstr(done, "expectedDowntimeMs"));
 }
 
+static void classes_of_machines(void **state)
+{
+    static const struct {
+        const char *class, *type;
+    } cases[] = {
+        {"pc-i440fx-10.0-machine", "pc-i440fx-10.0"},
+        {"pc-q35-rhel9.6.0-machine", "pc-q35-rhel9.6.0"},
+        {"microvm-machine", ""}, /* none that we start */
+        {"pc-q35-9.2", ""},
+        {"-machine", ""},
+        {"pc-q35-\"x-machine", ""},
+        {"pc-q35-01234567890123456789012345678901234567890123456789012345678-machine", ""},
+        {"", ""},
+        {NULL, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char type[MACHINE_SIZE];
+
+        machine_of_class(cases[i].class, type);
+        assert_string_equal(type, cases[i].type);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1030,6 +1056,7 @@ int main(void)
         cmocka_unit_test(samples),
         cmocka_unit_test(state_survives_the_file),
         cmocka_unit_test(old_migrations_are_forgotten_in_order),
+        cmocka_unit_test(classes_of_machines),
         cmocka_unit_test(statuses),
     };
 
