@@ -343,6 +343,8 @@ void migration_decide_refused(const struct migration_view *view, const char *mes
 {
     *ret = (struct plan){.rule = "refused"};
     struct migration_case d = make_case(view, now_ms, ret);
+    /* Kubernetes' API server (tried: 1.36; quota.c here) refuses with 403, Forbidden, and no cause:
+     * only its words tell. In others it is a refusal like any. */
     bool quota = strstr(message, "exceeded quota") != NULL;
     struct plan_condition c[] = {{.type = CONDITION_QUOTA}, {.type = CONDITION_REFUSED}};
     struct migration_wait wait = {.reason = quota ? "Quota" : "TargetPodPending",

@@ -7,7 +7,9 @@
 
 enum kind { NOTHING, SHORT, NEVER, VOLUME };
 
-/* The first that occurs in a clause says what it is about. */
+/* The first that occurs in a clause says what it is about. kube-scheduler (tried: 1.36) has no code
+ * for it: the condition's reason is Unschedulable whatever it is; schedule_pick.c uses its words. A
+ * clause in other words counts as a shortage, which is waited for. */
 static const struct {
     const char *words;
     enum kind kind;

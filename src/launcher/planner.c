@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/object.h"
 #include "base/clock.h"
@@ -13,6 +12,7 @@
 #include "launcher/dirty_rate.h"
 #include "launcher/disk_image.h"
 #include "launcher/smaps.h"
+#include "launcher/unplug.h"
 
 enum { SMAPS_MAX = 4 << 20 };
 
@@ -86,8 +86,7 @@ static int measure(const struct context *c, struct plan_input *in, struct ferry_
     if (rc < 0 || (rc = dirty_rate_sample(d, 2, &two, err)) < 0) {
         return rc;
     }
-    ferry_cleanup_free char *xml = virDomainGetXMLDesc(d, 0);
-    in->vfio = xml && strstr(xml, "<hostdev");
+    in->vfio = unplug_keeps_some(c); /* as the move will see it */
     in->memory_bytes = memory_in_use(d, in->guest_bytes);
     in->dirtying = plan_dirtying_of(one, two, in->memory_bytes);
     return 0;
