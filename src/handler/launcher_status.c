@@ -83,7 +83,7 @@ int launcher_status_parse(const char *json, size_t len, struct launcher_status *
     rc = pick(api_json_str(root, "/domain/state"), states, LAUNCHER_DOMAIN_COUNT, "domain.state",
               &domain, err);
     s.domain = (enum launcher_domain)domain;
-    s.machine = text_of(root, "/domain/machine");
+    s.machine = text_of(root, "/machine");
     s.domain_reason = text_of(root, "/domain/reason");
     if (rc == 0 && migration && !yyjson_is_null((yyjson_val *)migration)) {
         s.has_migration = true;

@@ -55,10 +55,10 @@ char *status_json(const struct view *domain, const char *machine, const struct s
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, d, "state", view_state_name(domain->state));
     yyjson_mut_obj_add_str(doc, d, "reason", domain->reason);
-    if (*machine) {
-        yyjson_mut_obj_add_str(doc, d, "machine", machine);
-    }
     yyjson_mut_obj_add_val(doc, o, "domain", d);
+    if (*machine && view_active(domain)) {
+        yyjson_mut_obj_add_str(doc, o, "machine", machine);
+    }
     if (migration) {
         yyjson_mut_obj_add_val(doc, o, "migration", migration);
     }

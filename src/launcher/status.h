@@ -7,8 +7,8 @@
 #include "launcher/state.h"
 #include "launcher/view.h"
 
-/* JSON text, owned by the caller. `machine` is the domain's type, "" = not known; `sample` is the
- * latest of the current migration. */
+/* JSON text, owned by the caller. `machine` is the domain's type, "" = not known, said of one that
+ * has a QEMU; `sample` is the latest of the current migration. */
 char *status_json(const struct view *domain, const char *machine, const struct state_migration *m,
                   const struct sample *sample);
 

@@ -59,8 +59,7 @@ def check_machine(site, vm):
     assert site.api.vmi(vm)["status"]["machine"] == {"type": newest}, (newest, site.api.vmi(vm)["status"].get("machine"))
     assert [k for k in pod["spec"]["nodeSelector"] if k.startswith(MACHINE)] == [MACHINE + newest], pod["spec"]
     [directory] = [d for d in site.running_domains() if pod["metadata"]["uid"] in d]
-    said = site.launcher_status(directory)["domain"]
-    assert said["machine"] == newest, said
+    assert site.launcher_status(directory)["machine"] == newest, site.launcher_status(directory)
 
 
 @contextlib.contextmanager

@@ -181,7 +181,7 @@ static void movable(void **state)
     ",\"conditions\":[" READY conditions "]"
 
 #define TYPED(machine)                                                                             \
-    "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\",\"machine\":\"" machine "\"}}"
+    "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"},\"machine\":\"" machine "\"}"
 
 /* What of it the owner writes. */
 static void told(void **state)

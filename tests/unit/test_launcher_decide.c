@@ -998,8 +998,8 @@ static void statuses(void **state)
     (void)state;
     assert_string_equal(none, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"}}");
     ferry_cleanup_free char *typed = status_json(&v, "pc-q35-9.2", &m, &s);
-    assert_string_equal(typed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\","
-                               "\"machine\":\"pc-q35-9.2\"}}");
+    assert_string_equal(typed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"},"
+                               "\"machine\":\"pc-q35-9.2\"}");
     m = (struct state_migration){.role = STATE_ROLE_SOURCE,
                                  .phase = STATE_PHASE_FAILED,
                                  .uid = "m-1",
@@ -1025,6 +1025,10 @@ static void statuses(void **state)
     ferry_cleanup_free char *aborting = status_json(&v, "", &m, &s);
     assert_non_null(strstr(aborting, "\"abortStatus\":\"Aborting\""));
     assert_null(strstr(aborting, "endTimestamp"));
+    v = MOVED;
+    m = (struct state_migration){.downtime_ms = -1};
+    ferry_cleanup_free char *left = status_json(&v, "pc-q35-9.2", &m, &s);
+    assert_string_equal(left, "{\"domain\":{\"state\":\"shutoff\",\"reason\":\"migrated\"}}");
     v = view_none();
     m = (struct state_migration){
         .role = STATE_ROLE_SOURCE, .phase = STATE_PHASE_SUCCEEDED, .uid = "m-1", .downtime_ms = 25};
