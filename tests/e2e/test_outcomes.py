@@ -278,8 +278,10 @@ def check_strategy_none(site):
     """601, 598, 600: the site says LiveMigrate, one VM None: it may be evicted, is not marked, and starts elsewhere; the others move"""
     settings(site, {}, evictionStrategy="LiveMigrate")
     shape(site, 2000)
+    spec = machine(64, 1, 8, **evictable("None"))
+    spec["domain"]["devices"]["autoattachSerialConsole"] = False  # pet alone is listened to
     site.api.create("virtualmachines", {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "cattle"}, "spec": {
-        "runStrategy": "Always", "template": {"spec": machine(64, 1, 8, **evictable("None"))}}})
+        "runStrategy": "Always", "template": {"spec": spec}}})
     movable(site, "cattle")
     uid = site.api.vmi("cattle")["metadata"]["uid"]
     node = site.node_of("cattle")
