@@ -179,6 +179,9 @@ static void link_target_prepared(const struct why_view *v, struct why_link *l)
     if (!ferry_str_empty(s->target_address)) {
         return;
     }
+    if (!trouble && why_node_cannot(v, "target", NULL, l)) {
+        return;
+    }
     if (trouble) {
         why_say(l, WHY_BROKEN, "node %s is not on the migration network: %.250s", s->target_node,
                 trouble);
@@ -232,7 +235,7 @@ static void link_connected(const struct why_view *v, struct why_link *l)
 {
     const struct api_migration_state *s = why_state_of(v);
 
-    if (!s->start_ms) {
+    if (!s->start_ms && !why_node_cannot(v, "source", NULL, l)) {
         why_node_step(v, l, s->source_node, "the source node has not begun");
     }
 }
@@ -283,6 +286,7 @@ static const struct {
     {"PendingTimeout", "target-pod", "look at the log of ferry-pods on the target node"},
     {"PrepareTimeout", "target-prepared", "look at the log of ferry-handler on the target node"},
     {"Refused", "target-prepared", "see to what is named, and move again"},
+    {"RelayTrouble", "sockets", "see to what is named on that node, and move again"},
     {"ConnectTimeout", "connected", "look at the log of ferry-handler on the source node"},
     {"TLSFailed", "tls", "look at the dates and names of both relays' certificates"},
     {"Stuck", "transfer", "see to the network between the two nodes"},

@@ -2,8 +2,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "api/json.h"
 #include "api/object.h"
+#include "base/str.h"
 
 void why_say(struct why_link *l, enum why_state state, const char *fmt, ...)
 {
@@ -90,6 +93,29 @@ const char *why_node_says(const struct why_view *v, const char *name, const char
         }
     }
     return NULL;
+}
+
+bool why_node_cannot(const struct why_view *v, const char *side, const char *reason,
+                     struct why_link *l)
+{
+    const struct api_migration_state *s = why_state_of(v);
+    const char *node = ferry_streq(side, "source") ? s->source_node : s->target_node;
+    ferry_cleanup_free char *key = ferry_asprintf("ferry.io/%s-trouble", side);
+    const char *word = api_map_get(&v->vmi->meta.annotations, key);
+    api_cleanup_doc yyjson_doc *doc = word ? yyjson_read(word, strlen(word), 0) : NULL;
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *said = root ? api_json_str(root, "/reason") : NULL;
+
+    if (!said || !ferry_streq(api_json_str(root, "/uid"), v->migration->meta.uid) ||
+        (reason && !ferry_streq(said, reason))) {
+        return false;
+    }
+    why_say(l, WHY_BROKEN, "the %s node %s cannot %s: %.40s: %.256s", side, why_text_or(node, "?"),
+            s->start_ms ? "go on" : "begin", said, why_text_or(api_json_str(root, "/message"), ""));
+    why_remedy(l,
+               "see to what is named on %s; the move goes on by itself, 'ferry cancel %s' gives up",
+               why_text_or(node, "the node"), v->migration->meta.name);
+    return true;
 }
 
 /* A step that a node has to take: broken when the node is away or takes too long. */

@@ -69,6 +69,9 @@ void why_link_listeners(const struct why_view *v, struct why_link *l)
 {
     const char *node = why_state_of(v)->target_node;
 
+    if (why_node_cannot(v, "target", "RelayTrouble", l)) {
+        return;
+    }
     if (!v->target || !agents_answer(v, v->target, node, l)) {
         return;
     }
@@ -86,6 +89,9 @@ void why_link_sockets(const struct why_view *v, struct why_link *l)
 {
     const char *node = why_state_of(v)->source_node;
 
+    if (why_node_cannot(v, "source", "RelayTrouble", l)) {
+        return;
+    }
     if (!v->source || !agents_answer(v, v->source, node, l)) {
         return;
     }

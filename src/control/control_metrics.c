@@ -193,9 +193,10 @@ static int reason_of(const struct api_migration *m, const char *const *codes, si
 static void write_waiting(const struct control_metrics_view *v, struct ferry_buf *out)
 {
     static const char *const codes[] = {
-        "ClusterLimit",   "OutboundLimit", "InboundLimit",     "BandwidthBudget",  "Quota",
-        "VolumeNotReady", "Unschedulable", "NeverSchedulable", "TargetPodPending", "BackOff",
-        "SourceBusy",     "PolicyInvalid", "PathAway",         "TargetPreparing",
+        "ClusterLimit",    "OutboundLimit",  "InboundLimit",     "BandwidthBudget",  "Quota",
+        "VolumeNotReady",  "Unschedulable",  "NeverSchedulable", "TargetPodPending", "BackOff",
+        "SourceBusy",      "PolicyInvalid",  "PathAway",         "TargetPreparing",  "RelayTrouble",
+        "LauncherTrouble", "NetworkTrouble",
     };
     enum { N = sizeof(codes) / sizeof(codes[0]) };
     size_t count[N] = {0};

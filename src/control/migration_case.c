@@ -142,7 +142,9 @@ void migration_end_as_failed(struct migration_case *d, const char *reason, const
     struct api_patch *p = migration_status_patch(d);
 
     plan_set_phase(p, d->view->migration, PHASE_FAILED, d->now_ms);
-    migration_set_abort_condition(d, p);
+    if (!migration_set_abort_condition(d, p)) {
+        migration_keep_trouble(d, p);
+    }
     migration_copy_state(d, p, failure);
     plan_patch_status(d->plan, d->view->migration, p);
     d->plan->phase = PHASE_FAILED;

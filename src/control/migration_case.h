@@ -70,5 +70,12 @@ bool migration_rule_node_silent(struct migration_case *d);
 bool migration_rule_stuck(struct migration_case *d);
 bool migration_rule_target_pod_pending(struct migration_case *d);
 
+/* What a node cannot do for the move (migration_trouble.c): into the migration's condition and
+ * note, or out of the condition. True when there is something; `deadline_ms` is when the move stops
+ * waiting, 0 = it does not wait. */
+bool migration_note_trouble(struct migration_case *d, int64_t deadline_ms);
+/* Into the condition alone, with a patch that ends the move and sets no other condition. */
+void migration_keep_trouble(struct migration_case *d, struct api_patch *p);
+
 /* The rule for each phase, when nothing ended the migration before (migration_phase.c). */
 bool migration_rule_phase(struct migration_case *d);

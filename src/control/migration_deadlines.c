@@ -55,7 +55,9 @@ bool migration_rule_not_started(struct migration_case *d)
                               migration_may_run_unseen(d));
         return true;
     }
-    note_wait_of_nodes(d, preparing, limit_s);
+    if (!migration_note_trouble(d, migration_phase_since(d->m, d->m->phase) + limit_s * 1000)) {
+        note_wait_of_nodes(d, preparing, limit_s);
+    }
     return true;
 }
 

@@ -243,6 +243,7 @@ static const char *code_of(const char *text)
         "TargetLost",
         "SourceLost",
         "LibvirtError",
+        "RelayTrouble",
     };
 
     for (size_t i = 0; text && i < sizeof(codes) / sizeof(codes[0]); i++) {

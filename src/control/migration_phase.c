@@ -162,14 +162,15 @@ static const char *reason_of_refusal(const struct migration_case *d)
                                                                       : "ClusterLimit";
 }
 
-/* Let in at last. */
+/* Let in at last, and what a node could not do is done. */
 static void forget_refusal(const struct migration_case *d, struct api_patch *p)
 {
-    if (migration_is_refused(d->m)) {
-        static const struct plan_condition none[] = {{.type = CONDITION_QUOTA},
-                                                     {.type = CONDITION_REFUSED}};
+    static const struct plan_condition none[] = {
+        {.type = CONDITION_QUOTA}, {.type = CONDITION_REFUSED}, {.type = CONDITION_NODE_TROUBLE}};
 
-        plan_set_conditions(p, d->view->migration, &d->m->conditions, none, 2, d->now_ms);
+    if (migration_is_refused(d->m) ||
+        api_condition_find(&d->m->conditions, CONDITION_NODE_TROUBLE)) {
+        plan_set_conditions(p, d->view->migration, &d->m->conditions, none, 3, d->now_ms);
     }
 }
 
@@ -438,7 +439,8 @@ static bool phase_handed_off(struct migration_case *d)
         forget_refusal(d, p);
         plan_patch_status(d->plan, d->view->migration, p);
     }
-    if (!waits) {
+    /* The phase says that it works; what does not work then is said with the next look. */
+    if (!waits && (to > from || !migration_note_trouble(d, 0))) {
         forget_wait(d, to > from);
     }
     return true;

@@ -39,6 +39,8 @@
 #define ANNOTATION_VM_GENERATION "kubevirt.io/vm-generation"
 #define ANNOTATION_VM_TEMPLATE "ferry.io/vm-template"
 #define ANNOTATION_PROGRESS "ferry.io/progress"
+#define ANNOTATION_SOURCE_TROUBLE "ferry.io/source-trouble"
+#define ANNOTATION_TARGET_TROUBLE "ferry.io/target-trouble"
 #define ANNOTATION_QUEUE "ferry.io/queue"
 #define ANNOTATION_RESULT "ferry.io/result"
 #define ANNOTATION_CLOCK_STEPS "ferry.io/clock-steps" /* of the Lease */
@@ -62,6 +64,7 @@
 #define CONDITION_MIGRATION_REQUIRED "MigrationRequired"
 #define CONDITION_QUOTA "migrationRejectedByResourceQuota"
 #define CONDITION_REFUSED "migrationTargetPodRefused" /* for another reason; ours */
+#define CONDITION_NODE_TROUBLE "migrationNodeTrouble" /* ours */
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"
 #define CONDITION_POD_SCHEDULED "PodScheduled"
 #define CONDITION_LIVE_MIGRATABLE "LiveMigratable"

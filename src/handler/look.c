@@ -103,7 +103,6 @@ void look_done(struct look *l)
     free(l->pod_dir);
     free(l->socket);
     free(l->pod_uid);
-    free(l->refusal);
 }
 
 int look_patch(struct look *l, struct api_patch *patch_take, struct ferry_error *err)
@@ -127,7 +126,7 @@ void look_memory_follow_clock(struct look_memory *m, int64_t clock_ms)
 {
     int64_t *const times[] = {&m->gone_since_ms, &m->undecided_since_ms, &m->progress_ms,
                               &m->recovered_ms,  &m->asked_ms,           &m->told_ms,
-                              &m->seen_ms,       &m->patched_ms};
+                              &m->seen_ms,       &m->patched_ms,         &m->trouble_ms};
     int64_t step = m->clock_ms ? clock_ms - m->clock_ms : 0;
 
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {

@@ -39,6 +39,7 @@ struct look_memory {
     char *disks_move, *disks;        /* of the move that is prepared here; see move_disks.h */
     char *seen_move;                 /* the move that this node is the target of; since */
     int64_t seen_ms;
+    int64_t trouble_ms; /* since when a step of a move does not work; 0 = it does */
     char *sync_error;
     bool host_model_known; /* the node said so once */
     bool source_clean;     /* no source sockets of this VMI are left; false = not known */
@@ -56,7 +57,6 @@ struct look {
     struct launcher_status status; /* when view.reach is UP */
     struct launcher_view view;
     char *pod_uid;
-    char *refusal; /* of the launcher, during this look; NULL = none */
     int64_t now_ms;
     int64_t again_ms; /* 0 = no need to look again by itself */
 };

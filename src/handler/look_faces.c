@@ -92,19 +92,39 @@ void look_tell_target_state(struct look *l)
     look_refresh(l);
 }
 
-/* What a launcher said when it refused a move for good, kept for this look; NULL when it may still
- * take it. */
-static const char *keep_refusal(struct look *l, const struct ferry_error *err)
+/* What this look could not do, for the next decision to see. */
+static void keep_trouble(struct look *l, struct move_trouble *t, enum move_part part,
+                         const struct ferry_error *err)
 {
-    const char *words = launcher_refused(err);
+    const char *key =
+        l->face == FACE_SOURCE ? ANNOTATION_SOURCE_TROUBLE : ANNOTATION_TARGET_TROUBLE;
 
-    free(l->refusal);
-    l->refusal = words ? ferry_strdup(words) : NULL;
-    if (words) {
-        ferry_warn("the launcher refuses the move", F_STR("vmi", l->vmi->meta->name),
-                   F_STR("move", l->vmi->u.vmi.migration.uid), F_ERR(err));
+    if (!l->memory->trouble_ms) {
+        l->memory->trouble_ms = l->now_ms;
     }
-    return l->refusal;
+    *t = move_trouble_of(part, err, ferry_now_unix_ms() - l->memory->trouble_ms);
+    bool news = !t->fresh && !api_map_get(&l->vmi->meta->annotations, key);
+    FERRY_LOG(news ? FERRY_LOG_WARN : FERRY_LOG_DEBUG, "a step of the move does not work",
+              F_STR("vmi", l->vmi->meta->name), F_STR("move", l->vmi->u.vmi.migration.uid),
+              F_STR("as", face_name(l->face)), F_STR("reason", t->reason),
+              F_STR("class", ferry_class_name(t->cls)), F_ERR(err));
+}
+
+static void keep_silence(struct look *l, struct move_trouble *t)
+{
+    struct ferry_error err;
+
+    if (l->view.reach == LAUNCHER_SILENT && !l->vmi->u.vmi.migration.completed) {
+        ferry_fail(&err, FERRY_RETRY, "the launcher does not answer");
+        keep_trouble(l, t, MOVE_PART_LAUNCHER, &err);
+    }
+}
+
+static void end_trouble(struct look *l, const struct move_trouble *t)
+{
+    if (!t->reason || t->for_good) {
+        l->memory->trouble_ms = 0;
+    }
 }
 
 /* ---- source -----------------------------------------------------------------------------------
@@ -291,7 +311,7 @@ static bool follow_path(struct look *l)
 }
 
 /* Says how large the disks are for which the target may have to make images. */
-static int publish_disks(struct look *l, struct ferry_error *err)
+static int publish_disks(struct look *l, struct move_trouble *trouble, struct ferry_error *err)
 {
     const char *uid = l->vmi->u.vmi.migration.uid;
     http_cleanup_reply struct http_reply reply = {0};
@@ -302,7 +322,8 @@ static int publish_disks(struct look *l, struct ferry_error *err)
     }
     int rc = launcher_disks(l->socket, l->vmi, &reply, err);
     if (rc < 0) {
-        return rc;
+        keep_trouble(l, trouble, MOVE_PART_LAUNCHER, err);
+        return 0;
     }
     ferry_cleanup_free char *value = move_disks_publish(uid, reply.body.data, reply.body.len);
     if (!value) {
@@ -316,20 +337,21 @@ static int publish_disks(struct look *l, struct ferry_error *err)
 
 int look_as_source(struct look *l, struct ferry_error *err)
 {
-    int published = publish_disks(l, err);
+    struct source_input in = {.vmi = &l->vmi->u.vmi,
+                              .undecided_since_ms = l->memory->undecided_since_ms,
+                              .progress_ms = l->memory->progress_ms,
+                              .now_ms = l->now_ms};
+    int published = publish_disks(l, &in.trouble, err);
 
     if (published != 0) {
         l->again_ms = 1;
         return published < 0 ? published : 0;
     }
-    struct source_input in = {.vmi = &l->vmi->u.vmi,
-                              .undecided_since_ms = l->memory->undecided_since_ms,
-                              .progress_ms = l->memory->progress_ms,
-                              .now_ms = l->now_ms};
-
+    keep_silence(l, &in.trouble);
     look_tell_target_state(l);
     in.path_away = follow_path(l);
     for (int i = 0; i < STEPS_MAX; i++) {
+        enum move_part part = MOVE_PART_LAUNCHER;
         int rc = 0;
 
         in.launcher = l->view;
@@ -338,16 +360,16 @@ int look_as_source(struct look *l, struct ferry_error *err)
         struct source_decision d = source_decide(&in);
         switch (d.action) {
         case SOURCE_NOTHING:
+            end_trouble(l, &in.trouble);
             keep_record(l);
             return finish_source(l, &d, err);
         case SOURCE_CONNECT:
             rc = connect_source(l, err);
             in.relay_ready = true;
+            part = MOVE_PART_RELAY;
             break;
         case SOURCE_START:
             rc = start_move(l, err);
-            in.refused = rc < 0 ? keep_refusal(l, err) : NULL;
-            rc = in.refused ? 0 : rc;
             look_refresh(l);
             break;
         case SOURCE_RECOVER:
@@ -361,7 +383,7 @@ int look_as_source(struct look *l, struct ferry_error *err)
             break;
         }
         if (rc < 0) {
-            return rc;
+            keep_trouble(l, &in.trouble, part, err);
         }
     }
     return too_many_steps(l, err);
@@ -408,8 +430,9 @@ static int prepare_target(struct look *l, struct ferry_error *err)
     return rc;
 }
 
+/* `*part` is what did not do its own when it fails. */
 static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struct target_relay *ret,
-                         struct ferry_error *err)
+                         enum move_part *part, struct ferry_error *err)
 {
     const struct api_migration_state *m = &l->vmi->u.vmi.migration;
     const char *key = l->vmi->meta->uid;
@@ -419,12 +442,14 @@ static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struc
     char bind[ADDRESS_SIZE], source[ADDRESS_SIZE];
     int rc = migration_net_address(l->node->network, bind, err);
 
+    *part = MOVE_PART_NETWORK;
     if (rc == 0 && m->config.disable_tls) {
         rc = find_source(l, source, err);
     }
     if (rc < 0) {
         return rc;
     }
+    *part = MOVE_PART_RELAY;
     return relay_put_target(
         l->node->relay_socket,
         &(struct relay_target){.key = key,
@@ -441,7 +466,7 @@ static int listen_target(struct look *l, char address[RELAY_ADDRESS_SIZE], struc
         address, ret, err);
 }
 
-static void tell_target(struct look *l, enum target_event event, const struct target_relay *r)
+static void tell_target(struct look *l, enum target_event event, const struct target_input *in)
 {
     const char *uid = l->vmi->u.vmi.migration.uid, *name = l->vmi->meta->name;
     struct kube_recorder *rec = l->node->recorder;
@@ -451,7 +476,7 @@ static void tell_target(struct look *l, enum target_event event, const struct ta
         return;
     case TARGET_PUBLISHED:
         kube_record(rec, l->vmi, KUBE_EVENT_NORMAL, "PreparingTarget",
-                    "Migration Target is listening at %s", r->address);
+                    "Migration Target is listening at %s", in->relay.address);
         break;
     case TARGET_OWNED:
         kube_record(rec, l->vmi, KUBE_EVENT_NORMAL, "Migrated",
@@ -461,7 +486,8 @@ static void tell_target(struct look *l, enum target_event event, const struct ta
         break;
     case TARGET_REFUSED:
         kube_record(rec, l->vmi, KUBE_EVENT_WARNING, "Migrated",
-                    "VirtualMachineInstance migration uid %s failed. reason: Refused", uid);
+                    "VirtualMachineInstance migration uid %s failed. reason: %s", uid,
+                    in->trouble.reason);
         break;
     case TARGET_FAILED:
         kube_record(rec, l->vmi, KUBE_EVENT_WARNING, "Migrated",
@@ -509,44 +535,48 @@ int look_as_target(struct look *l, struct ferry_error *err)
         l->memory->seen_ms = l->now_ms;
     }
     in.seen_ms = l->memory->seen_ms;
+    keep_silence(l, &in.trouble);
     for (int i = 0; i < STEPS_MAX; i++) {
+        enum move_part part = MOVE_PART_LAUNCHER;
         int rc = 0;
 
         in.launcher = l->view;
         struct target_decision d = target_decide(&in);
         switch (d.action) {
         case TARGET_NOTHING:
+            end_trouble(l, &in.trouble);
             l->again_ms = d.again_ms;
             rc = look_patch(l, d.patch, err);
             if (rc == 0) {
-                tell_target(l, d.event, &in.relay);
+                tell_target(l, d.event, &in);
             }
             return rc;
         case TARGET_PREPARE:
             rc = prepare_target(l, err);
-            in.refused = rc < 0 ? keep_refusal(l, err) : NULL;
-            rc = in.refused ? 0 : rc;
             look_refresh(l);
             break;
         case TARGET_RECOVER:
             rc = launcher_recover(l->socket, uid, "target", err);
-            in.recovered = true;
+            in.recovered = rc == 0;
             break;
         case TARGET_LISTEN:
             /* After a restart what was prepared is asked for again: it is the same. */
             rc = ferry_streq(l->memory->disks_move, uid) ? 0 : prepare_target(l, err);
-            rc = rc < 0 ? rc : listen_target(l, address, &in.relay, err);
+            rc = rc < 0 ? rc : listen_target(l, address, &in.relay, &part, err);
             in.disks = l->memory->disks;
             break;
         case TARGET_FINALIZE:
             rc = launcher_finalize(l->socket, uid, err);
-            in.finalized = true;
+            in.finalized = rc == 0;
             break;
         case TARGET_WITHDRAW:
             in.withdrawn = withdraw_target(l);
             break;
         case TARGET_UNLISTEN:
             rc = relay_delete(l->node->relay_socket, "targets", l->vmi->meta->uid, err);
+            if (rc < 0) {
+                return rc; /* the move is over: nobody waits to be told */
+            }
             in.unlistened = true;
             if (l->view.reach == LAUNCHER_UP) {
                 look_refresh(l); /* what the guest came to before the streams ended */
@@ -554,7 +584,7 @@ int look_as_target(struct look *l, struct ferry_error *err)
             break;
         }
         if (rc < 0) {
-            return rc;
+            keep_trouble(l, &in.trouble, part, err);
         }
     }
     return too_many_steps(l, err);

@@ -15,5 +15,7 @@
 #define ANNOTATION_UNCONFIRMED "ferry.io/unconfirmed"
 #define ANNOTATION_TARGET_DISKS "ferry.io/target-disks"
 #define ANNOTATION_SOURCE_DISKS "ferry.io/source-disks"
+#define ANNOTATION_SOURCE_TROUBLE "ferry.io/source-trouble"
+#define ANNOTATION_TARGET_TROUBLE "ferry.io/target-trouble"
 #define ANNOTATION_PARALLEL "ferry.io/parallel-connections"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

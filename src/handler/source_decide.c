@@ -84,6 +84,9 @@ static struct source_decision fail_move(const struct source_input *in, const cha
     vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
     vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms,
                        m && m->end_ms ? m->end_ms : in->now_ms);
+    if (in->trouble.reason) {
+        move_trouble_say(&e, ANNOTATION_SOURCE_TROUBLE, &in->trouble);
+    }
     return (struct source_decision){.patch = vmi_edit_end(&e), .failed = code};
 }
 
@@ -101,6 +104,26 @@ static struct source_decision undecided(const struct source_input *in, const cha
     return d;
 }
 
+static struct source_decision say_trouble(const struct source_input *in)
+{
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+
+    move_trouble_say(&e, ANNOTATION_SOURCE_TROUBLE, &in->trouble);
+    return (struct source_decision){.patch = vmi_edit_end(&e),
+                                    .again_ms = move_trouble_again_ms(&in->trouble)};
+}
+
+/* Nothing has begun: what will never work ends the move, all else is said and tried again. */
+static struct source_decision decide_trouble(const struct source_input *in)
+{
+    if (in->trouble.for_good && !in->vmi->migration.start_ms) {
+        ferry_cleanup_free char *text = ferry_asprintf("by the source: %s", in->trouble.message);
+
+        return fail_move(in, in->trouble.reason, text, NULL);
+    }
+    return say_trouble(in);
+}
+
 static struct source_decision decide_before_start(const struct source_input *in)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
@@ -114,13 +137,11 @@ static struct source_decision decide_before_start(const struct source_input *in)
     if (!launcher_status_active(in->launcher.status)) {
         return undecided(in, "the guest is not running");
     }
+    if (in->trouble.reason) {
+        return decide_trouble(in);
+    }
     if (ferry_str_empty(ms->target_address) || ms->n_ports == 0) {
         return (struct source_decision){.action = SOURCE_NOTHING}; /* the target's turn */
-    }
-    if (in->refused) {
-        ferry_cleanup_free char *text = ferry_asprintf("by the source: %s", in->refused);
-
-        return fail_move(in, "Refused", text, NULL);
     }
     return (struct source_decision){.action = in->relay_ready ? SOURCE_START : SOURCE_CONNECT};
 }
@@ -186,7 +207,7 @@ static struct source_decision decide_running(const struct source_input *in,
         return (struct source_decision){.action = SOURCE_CANCEL};
     }
     if (broken(in, m)) {
-        return decide_broken(in, m);
+        return in->trouble.reason ? say_trouble(in) : decide_broken(in, m);
     }
     /* The target's relay came back with other ports. */
     if (!in->relay_ready && !ferry_str_empty(ms->target_address) && ms->n_ports > 0) {
@@ -205,6 +226,10 @@ static struct source_decision decide_running(const struct source_input *in,
 
         vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
         d.progress = true;
+    }
+    if (in->trouble.reason) { /* the move is the launcher's by now: it decides how that ends */
+        move_trouble_say(&e, ANNOTATION_SOURCE_TROUBLE, &in->trouble);
+        d.again_ms = move_trouble_again_ms(&in->trouble);
     }
     d.patch = vmi_edit_end(&e);
     return d;
@@ -253,7 +278,7 @@ static struct source_decision decide_succeeded(const struct source_input *in,
         .patch = vmi_edit_end(&e), .progress = true, .again_ms = LOOK_MS};
 }
 
-struct source_decision source_decide(const struct source_input *in)
+static struct source_decision decide(const struct source_input *in)
 {
     const struct launcher_migration *m;
 
@@ -261,8 +286,12 @@ struct source_decision source_decide(const struct source_input *in)
     case LAUNCHER_NO_POD:
     case LAUNCHER_ENDED:
         return undecided(in, "the source pod is gone");
-    case LAUNCHER_STARTING:
     case LAUNCHER_SILENT:
+        if (in->trouble.reason) {
+            return decide_trouble(in);
+        }
+        return (struct source_decision){.again_ms = LOOK_MS};
+    case LAUNCHER_STARTING:
         return (struct source_decision){.again_ms = LOOK_MS};
     case LAUNCHER_UP:
         break;
@@ -283,6 +312,16 @@ struct source_decision source_decide(const struct source_input *in)
         break;
     }
     return decide_running(in, m);
+}
+
+struct source_decision source_decide(const struct source_input *in)
+{
+    struct source_decision d = decide(in);
+
+    if (d.action == SOURCE_NOTHING && !in->trouble.reason && in->launcher.reach == LAUNCHER_UP) {
+        d.patch = move_trouble_forget(in->vmi, ANNOTATION_SOURCE_TROUBLE, d.patch, in->now_ms);
+    }
+    return d;
 }
 
 /* Fields that the launcher reads as they are. Present zeros matter: they switch a limit off. */

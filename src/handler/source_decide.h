@@ -9,19 +9,20 @@
 
 #include "api/object.h"
 #include "handler/launcher_status.h"
+#include "handler/move_trouble.h"
 
 struct source_input {
     const struct api_vmi *vmi; /* face: source */
     struct launcher_view launcher;
-    bool relay_ready;           /* the relay leads to what the target published */
-    const char *refused;        /* why the launcher will never start it; NULL = it did not say so */
-    bool cancelled;             /* a cancel was sent during this look */
-    int64_t undecided_since_ms; /* since when nothing tells where the guest is; 0 = it is known */
-    int64_t recovered;          /* generation that the move went on over, as far as remembered */
-    int64_t recovered_ms;       /* when */
-    bool recover_failed;        /* going on failed during this look */
-    int64_t progress_ms;        /* when progress was written last */
-    bool path_away;             /* the relay waits for the way to the target */
+    bool relay_ready;            /* the relay leads to what the target published */
+    struct move_trouble trouble; /* what this node could not do during this look */
+    bool cancelled;              /* a cancel was sent during this look */
+    int64_t undecided_since_ms;  /* since when nothing tells where the guest is; 0 = it is known */
+    int64_t recovered;           /* generation that the move went on over, as far as remembered */
+    int64_t recovered_ms;        /* when */
+    bool recover_failed;         /* going on failed during this look */
+    int64_t progress_ms;         /* when progress was written last */
+    bool path_away;              /* the relay waits for the way to the target */
     int64_t now_ms;
 };
 

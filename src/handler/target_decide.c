@@ -127,6 +127,30 @@ static struct target_decision decide_given_up(const struct target_input *in,
     return decide_clean_up(in);
 }
 
+/* What will never work ends a move that cannot have begun, all else is said and tried again. */
+static struct target_decision decide_trouble(const struct target_input *in, bool may_end)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    const struct move_trouble *t = &in->trouble;
+
+    if (!t->for_good || !may_end) {
+        struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+
+        move_trouble_say(&e, ANNOTATION_TARGET_TROUBLE, t);
+        return (struct target_decision){.patch = vmi_edit_end(&e),
+                                        .again_ms = move_trouble_again_ms(t)};
+    }
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    ferry_cleanup_free char *text = ferry_asprintf("%s: by the target: %s", t->reason, t->message);
+
+    vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
+    vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
+    vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, in->now_ms);
+    move_trouble_say(&e, ANNOTATION_TARGET_TROUBLE, t);
+    return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_REFUSED};
+}
+
 static struct target_decision complete(const struct target_input *in)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
@@ -135,7 +159,7 @@ static struct target_decision complete(const struct target_input *in)
         return (struct target_decision){.again_ms = LOOK_MS};
     }
     if (!in->finalized) {
-        return step(TARGET_FINALIZE);
+        return in->trouble.reason ? decide_trouble(in, false) : step(TARGET_FINALIZE);
     }
     if (!source_done(in)) {
         return (struct target_decision){.again_ms = LOOK_MS};
@@ -174,20 +198,6 @@ static struct target_decision decide_failed(const struct target_input *in,
                        m->start_ms ? m->start_ms : m->end_ms);
     vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, m->end_ms);
     return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_FAILED};
-}
-
-/* Nothing has begun, and waiting would change nothing. */
-static struct target_decision decide_refused(const struct target_input *in)
-{
-    const struct api_migration_state *ms = &in->vmi->migration;
-    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
-    ferry_cleanup_free char *text = ferry_asprintf("Refused: by the target: %s", in->refused);
-
-    vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
-    vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
-    vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
-    vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, in->now_ms);
-    return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_REFUSED};
 }
 
 static bool ports_equal(const struct api_migration_state *ms, const struct target_relay *r)
@@ -270,7 +280,7 @@ static struct target_decision report(const struct target_input *in)
     return d;
 }
 
-struct target_decision target_decide(const struct target_input *in)
+static struct target_decision decide(const struct target_input *in)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
     const struct launcher_migration *m;
@@ -294,6 +304,9 @@ struct target_decision target_decide(const struct target_input *in)
     if (in->vmi->meta.deleted_ms && !ms->start_ms) {
         return decide_clean_up(in);
     }
+    if (in->launcher.reach == LAUNCHER_SILENT && in->trouble.reason) {
+        return decide_trouble(in, false);
+    }
     if (in->launcher.reach != LAUNCHER_UP) {
         return (struct target_decision){.again_ms = LOOK_MS};
     }
@@ -302,8 +315,8 @@ struct target_decision target_decide(const struct target_input *in)
         if (ms->abort_requested) {
             return (struct target_decision){.action = TARGET_NOTHING};
         }
-        if (in->refused && !ms->start_ms) {
-            return decide_refused(in);
+        if (in->trouble.reason) {
+            return decide_trouble(in, !ms->start_ms);
         }
         return move_disks_awaited(in->vmi) && in->now_ms - in->seen_ms < SOURCE_DISKS_MS
                    ? (struct target_decision){.again_ms = LOOK_RUNNING_MS}
@@ -313,6 +326,9 @@ struct target_decision target_decide(const struct target_input *in)
         return decide_failed(in, m);
     }
     /* With another generation this also ends the old streams, as far as the relay held them. */
+    if (in->trouble.reason) { /* once published, the source may have begun and not have said so */
+        return decide_trouble(in, !ms->start_ms && ferry_str_empty(ms->target_address));
+    }
     if (!in->relay.listening) {
         return step(TARGET_LISTEN);
     }
@@ -320,4 +336,15 @@ struct target_decision target_decide(const struct target_input *in)
         return decide_recovery(in);
     }
     return report(in);
+}
+
+struct target_decision target_decide(const struct target_input *in)
+{
+    struct target_decision d = decide(in);
+
+    if (d.action == TARGET_NOTHING && !in->trouble.reason && !in->vmi->migration.completed &&
+        in->launcher.reach == LAUNCHER_UP) {
+        d.patch = move_trouble_forget(in->vmi, ANNOTATION_TARGET_TROUBLE, d.patch, in->now_ms);
+    }
+    return d;
 }

@@ -7,6 +7,7 @@
 
 #include "api/object.h"
 #include "handler/launcher_status.h"
+#include "handler/move_trouble.h"
 
 enum { TARGET_PORTS_MAX = 4 };
 
@@ -29,11 +30,11 @@ struct target_input {
     const char *node;
     struct launcher_view launcher;
     struct target_relay relay;
-    const char *disks;   /* what of the guest's disks is to be copied, as JSON; NULL = nothing */
-    int64_t seen_ms;     /* since when the move is known here, as far as remembered */
-    int64_t asked_ms;    /* since when fresh streams are asked for, as far as remembered; 0 = not */
-    const char *refused; /* why the launcher will never take the move; NULL = it did not say so */
-    bool recovered;      /* the launcher takes fresh streams: done during this look */
+    const char *disks; /* what of the guest's disks is to be copied, as JSON; NULL = nothing */
+    int64_t seen_ms;   /* since when the move is known here, as far as remembered */
+    int64_t asked_ms;  /* since when fresh streams are asked for, as far as remembered; 0 = not */
+    struct move_trouble trouble;     /* what this node could not do during this look */
+    bool recovered;                  /* the launcher takes fresh streams: done during this look */
     enum target_withdrawn withdrawn; /* what the launcher answered to that during this look */
     bool unlistened;                 /* the relay was told to forget the move during this look */
     bool finalized;                  /* the launcher was finalised during this look */
@@ -56,7 +57,7 @@ enum target_event {
     TARGET_OWNED,     /* the guest lives here now */
     TARGET_COMPLETED,
     TARGET_FAILED,
-    TARGET_REFUSED, /* failed, because the launcher will not take it */
+    TARGET_REFUSED, /* failed, because this node will never take it */
 };
 
 struct target_decision {

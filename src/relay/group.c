@@ -292,6 +292,22 @@ static int listen_unix(struct relay_group *g, const struct relay_channel *channe
     return rc < 0 ? rc : ferry_take_fd(&fd);
 }
 
+/* Where a target will dial. What is not there yet may come; a directory that this user may not pass
+ * would end every stream, and nobody would know why. */
+static int check_way(const char *path, struct ferry_error *err)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+
+    if (!slash || slash == path) {
+        return 0;
+    }
+    ferry_cleanup_free char *dir = ferry_strndup(path, (size_t)(slash - path));
+    if (access(dir, X_OK) < 0 && errno == EACCES) {
+        return ferry_fail_errno(err, EACCES, "uid %u cannot pass to %s", getuid(), dir);
+    }
+    return 0;
+}
+
 static int listen_all(struct relay_group *g, struct ferry_error *err)
 {
     const struct relay_spec *s = g->spec;
@@ -299,7 +315,15 @@ static int listen_all(struct relay_group *g, struct ferry_error *err)
     if (s->role == RELAY_SOURCE && s->dir) {
         g->dirfd = open(s->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (g->dirfd < 0) {
-            return ferry_fail_errno(err, errno, "opening directory %s", s->dir);
+            return ferry_fail_errno(err, errno, "uid %u cannot open directory %s", getuid(),
+                                    s->dir);
+        }
+    }
+    for (size_t i = 0; s->role == RELAY_TARGET && i < s->n_channels; i++) {
+        int rc = check_way(s->channels[i].unix_path, err);
+
+        if (rc < 0) {
+            return rc;
         }
     }
     for (size_t i = 0; i < s->n_channels; i++) {

@@ -239,6 +239,59 @@ def check_broken_links(site):
     site.ferry("watch", name)
 
 
+def node_trouble(site, name):
+    """(reason, message) of the migration's condition, or None."""
+    m = site.api.migration(name) or {}
+    return next(((c["reason"], c["message"]) for c in m.get("status", {}).get("conditions", [])
+                 if c["type"] == "migrationNodeTrouble" and c["status"] == "True"), None)
+
+
+def check_node_troubles(site):
+    """What a node cannot do is on the object: it ends a move that waiting would not help, else the move goes on."""
+    source = site.node_of("vm")
+    other = "node2" if source == "node1" else "node1"
+    beats = site.monitor()
+    # The relay's user may not pass any more. The controller would wait two minutes for either node.
+    for side, node in (("source", source), ("target", other)):
+        way = os.path.join(site.root, node)
+        mode = os.stat(way).st_mode & 0o777
+        os.chmod(way, 0o700)
+        try:
+            name = move(site, "vm")
+            wait_for(f"the move to fail by its {side}", lambda: site.api.migration(name)["status"].get("phase") == "Failed", 60)
+        finally:
+            os.chmod(way, mode)
+        reason = site.api.migration(name)["status"]["migrationState"]["failureReason"]
+        assert reason.startswith(f"RelayTrouble: by the {side}: uid 61200 cannot "), reason
+        assert "Permission denied" in reason and f"/{node}/" in reason, reason
+        code, message = node_trouble(site, name)
+        assert code == "RelayTrouble" and message.startswith(f"the {side} node {node}: uid 61200 cannot "), (code, message)
+        assert "uid 61200 cannot" in broken(site, name, "sockets")
+        vmi = site.api.vmi("vm")
+        assert vmi["status"]["nodeName"] == source and vmi["status"]["phase"] == "Running", vmi["status"]
+        wait_for("the target pod to be gone", lambda: len(site.pod_dirs()) == 1)
+    beats.wait_beats(2, mark=beats.mark())
+    assert not beats.bad_pages() and not beats.broken_sequence()
+    beats.stop()
+
+    # One that does not answer for now may be back.
+    relay = site.pid(f"{source}-relay")
+    os.kill(relay, signal.SIGSTOP)
+    try:
+        name = move(site, "vm")
+        reason, message = wait_for("the condition to name the relay", lambda: node_trouble(site, name), 60)
+        assert reason == "RelayTrouble" and message.startswith(f"the source node {source}: no answer at "), (reason, message)
+        said = json.loads(site.api.vmi("vm")["metadata"]["annotations"]["ferry.io/source-trouble"])
+        assert said["class"] == "retry" and said["uid"] == site.api.migration(name)["metadata"]["uid"], said
+        assert "RelayTrouble: no answer at " in broken(site, name, "sockets")
+        assert site.api.migration(name)["status"]["phase"] == "TargetReady"
+    finally:
+        os.kill(relay, signal.SIGCONT)
+    site.ferry("watch", name)
+    assert site.node_of("vm") == other and node_trouble(site, name) is None
+    assert "ferry.io/source-trouble" not in site.api.vmi("vm")["metadata"]["annotations"]
+
+
 def check_drain(site):
     site.ferry("vm", "create", "second", "--memory", "64Mi", "--wait")
     node = site.node_of("vm")
@@ -360,8 +413,8 @@ def check_completion(site):
 def test_verbs(bin_dir):
     with Site(bin_dir) as site:
         site.ferry("vm", "create", "vm", "--memory", "128Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
-        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_drain, check_low_terminal, check_cancelled,
-                      check_given_up, check_policies, check_completion):
+        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_node_troubles, check_drain, check_low_terminal,
+                      check_cancelled, check_given_up, check_policies, check_completion):
             check(site)
             print(f"ok     {check.__name__}", flush=True)
 

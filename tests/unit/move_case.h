@@ -45,6 +45,13 @@ static const char __attribute__((unused)) TARGET[] =
 #define STATE(more)                                                                                \
     "{'status':{'migrationState':{'migrationUid':'mig-1','sourceNode':'a','targetNode':'b'," more  \
     "}}}"
+#define TROUBLED(side, uid, reason, more)                                                          \
+    "{'metadata':{'annotations':{'ferry.io/" side "-trouble':'{\\'uid\\':\\'" uid                  \
+    "\\',\\'reason\\':\\'" reason "\\',\\'class\\':\\'denied\\',\\'message\\':\\'no way\\'}'}},"   \
+    "'status':{'migrationState':{'migrationUid':'mig-1','sourceNode':'a','targetNode':'b'," more   \
+    "}}}"
+#define TROUBLE_CONDITION                                                                          \
+    "'conditions':[{'type':'migrationNodeTrouble','status':'True','reason':'RelayTrouble'}]"
 #define OTHER_STATE(more) "{'status':{'migrationState':{'migrationUid':'mig-0'" more "}}}"
 #define HOMELESS                                                                                   \
     "{'spec':{'nodeName':null},'status':{'phase':'Pending','containerStatuses':null,'conditions':" \

@@ -26,6 +26,11 @@
 #define STATE(uid, more)                                                                           \
     ",\"migrationState\":{\"migrationUid\":\"" uid                                                 \
     "\",\"sourceNode\":\"node1\",\"targetNode\":\"node2\"" more "}"
+#define TROUBLED(side, uid, reason, status)                                                        \
+    "{\"metadata\":{\"name\":\"demo\",\"namespace\":\"default\",\"uid\":\"v1\",\"annotations\":{"  \
+    "\"ferry.io/" side "-trouble\":\"{\\\"uid\\\":\\\"" uid "\\\",\\\"reason\\\":\\\"" reason      \
+    "\\\",\\\"message\\\":\\\"no way\\\"}\"}},\"status\":{\"phase\":\"Running\",\"nodeName\":"     \
+    "\"node1\"" status "}}"
 #define ADDRESS ",\"targetNodeAddress\":\"10.0.0.2\""
 #define PORTS ",\"targetDirectMigrationNodePorts\":{\"40001\":0,\"40002\":49152}"
 #define STARTED ",\"startTimestamp\":\"" AT("10") "\""
@@ -386,6 +391,44 @@ static void before_the_transfer(void **state)
          .link = "connected",
          .state = WHY_BROKEN,
          .advice = "ferry-handler on node1"},
+        /* what a node says itself, at once */
+        {.migration = MIGRATION("PreparingTarget", "", SINCE("PreparingTarget", "45")),
+         .vmi = TROUBLED("target", "u1", "RelayTrouble", STATE("u1", "")),
+         .pod = POD_OK,
+         .link = "target-prepared",
+         .state = WHY_BROKEN,
+         .says = "the target node node2 cannot begin: RelayTrouble: no way",
+         .advice = "see to what is named on node2"},
+        {.migration = MIGRATION("PreparingTarget", "", SINCE("PreparingTarget", "45")),
+         .vmi = TROUBLED("target", "u0", "RelayTrouble", STATE("u1", "")),
+         .pod = POD_OK,
+         .link = "target-prepared",
+         .state = WHY_WAITS},
+        {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "45")),
+         .vmi = TROUBLED("target", "u1", "RelayTrouble", STATE("u1", ADDRESS PORTS)),
+         .pod = POD_OK,
+         .link = "listeners",
+         .state = WHY_BROKEN,
+         .says = "RelayTrouble: no way"},
+        {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "45")),
+         .vmi = TROUBLED("source", "u1", "RelayTrouble", STATE("u1", ADDRESS PORTS)),
+         .pod = POD_OK,
+         .link = "sockets",
+         .state = WHY_BROKEN,
+         .says = "the source node node1 cannot begin: RelayTrouble: no way",
+         .advice = "see to what is named on node1"},
+        {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "45")),
+         .vmi = TROUBLED("source", "u1", "LauncherTrouble", STATE("u1", ADDRESS PORTS)),
+         .pod = POD_OK,
+         .link = "connected",
+         .state = WHY_BROKEN,
+         .says = "LauncherTrouble: no way"},
+        {.migration = RUNNING,
+         .vmi = TROUBLED("source", "u1", "RelayTrouble", STATE("u1", ADDRESS PORTS STARTED)),
+         .pod = POD_OK,
+         .link = "sockets",
+         .state = WHY_BROKEN,
+         .says = "the source node node1 cannot go on: RelayTrouble: no way"},
     };
 
     (void)state;
@@ -707,6 +750,7 @@ static void afterwards(void **state)
         {FAILED("PrepareTimeout: x"), "target-prepared"},
         {FAILED("ConnectTimeout: x"), "connected"},
         {FAILED("Refused: x"), "target-prepared"},
+        {FAILED("RelayTrouble: x"), "sockets"},
         {FAILED("TLSFailed: x"), "tls"},
         {FAILED("Stuck: x"), "transfer"},
         {FAILED("NotConverging: x"), "transfer"},

@@ -92,13 +92,13 @@ static void times_follow_the_clock(void **state)
 
         look_memory_follow_clock(&m, day - mono);
         m.told_ms = m.progress_ms = m.undecided_since_ms = m.gone_since_ms = day;
-        m.recovered_ms = m.asked_ms = m.seen_ms = m.patched_ms = day;
+        m.recovered_ms = m.asked_ms = m.seen_ms = m.patched_ms = m.trouble_ms = day;
         mono += AGO;
         day += AGO + steps[i];
         look_memory_follow_clock(&m, day - mono);
         const int64_t times[] = {m.told_ms,       m.progress_ms,  m.undecided_since_ms,
                                  m.gone_since_ms, m.recovered_ms, m.asked_ms,
-                                 m.seen_ms,       m.patched_ms};
+                                 m.seen_ms,       m.patched_ms,   m.trouble_ms};
         for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
             assert_int_equal(day - times[k], AGO);
         }

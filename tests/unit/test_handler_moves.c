@@ -614,55 +614,250 @@ static void disks_of_the_source(void **state)
     }
 }
 
-/* A launcher that will never take a move ends it at once, as long as nothing has begun. */
-static void refused(void **state)
+/* What a node cannot do for its side of a move: said, and ended where waiting would change nothing
+ * and nothing can have begun. */
+#define TROUBLE(side, uid)                                                                         \
+    ",\"annotations\":{\"ferry.io/" side "-trouble\":\"{\\\"uid\\\":\\\"" uid                      \
+    "\\\",\\\"reason\\\":\\\"RelayTrouble\\\",\\\"class\\\":\\\"retry\\\",\\\"message\\\":"        \
+    "\\\"away\\\"}\"}"
+#define NO_WORD_OF_AN_END "!/failed|!/completed|!failureReason|!endTimestamp"
+static const struct move_trouble refuses = {
+    .reason = "Refused", .cls = FERRY_NOT_FOUND, .for_good = true, .message = "no kernel"};
+static const struct move_trouble denies = {
+    .reason = "RelayTrouble", .cls = FERRY_DENIED, .for_good = true, .message = "not passable"};
+static const struct move_trouble away = {
+    .reason = "RelayTrouble", .cls = FERRY_RETRY, .message = "away"};
+static const struct move_trouble blip = {
+    .reason = "RelayTrouble", .cls = FERRY_RETRY, .fresh = true, .message = "away"};
+
+static void troubles_of_the_source(void **state)
 {
     static const struct {
-        const char *name, *status, *launcher;
-        enum target_action target;
-        const char *target_patch;
-        enum source_action source;
-        const char *source_patch;
+        const char *name, *meta, *status, *launcher;
+        const struct move_trouble *trouble; /* NULL = none */
+        enum source_action action;
+        const char *patch, *failed;
+        bool again;
     } cases[] = {
-        {"by both", VMI(PUBLISHED), DOMAIN("running", "booted"), TARGET_NOTHING,
-         "Refused: by the target: no kernel|/failed\",\"value\":true|/completed\",\"value\":true|"
-         "endTimestamp|resourceVersion|!startTimestamp|!abortStatus",
+        {"the launcher refuses", COMING, VMI(PUBLISHED), DOMAIN("running", "booted"), &refuses,
          SOURCE_NOTHING,
          "Refused: by the source: no kernel|/failed\",\"value\":true|/completed\",\"value\":true|"
-         "endTimestamp|resourceVersion|!startTimestamp|!abortStatus"},
-        {"before the target is published", VMI(""), DOMAIN("running", "booted"), TARGET_NOTHING,
-         "Refused: ", SOURCE_NOTHING, NULL},
-        {"a cancel is answered as such", VMI(PUBLISHED ABORT), DOMAIN("running", "booted"),
-         TARGET_NOTHING, NULL, SOURCE_NOTHING, "Aborted"},
-        {"it has begun: what is said now is of no account", VMI(PUBLISHED STARTED), RUN(""),
-         TARGET_PREPARE, NULL, SOURCE_NOTHING, "mode"},
+         "endTimestamp|resourceVersion|!startTimestamp|!abortStatus|ferry.io~1source-trouble|"
+         "\\\"class\\\":\\\"not-found\\\"",
+         "Refused", false},
+        {"its disks cannot be told", COMING, VMI(""), DOMAIN("running", "booted"), &refuses,
+         SOURCE_NOTHING, "Refused: by the source: no kernel", "Refused", false},
+        {"the relay will never", COMING, VMI(PUBLISHED), DOMAIN("running", "booted"), &denies,
+         SOURCE_NOTHING,
+         "RelayTrouble: by the source: not passable|/failed|/completed|ferry.io~1source-trouble|"
+         "\\\"uid\\\":\\\"move\\\"|\\\"reason\\\":\\\"RelayTrouble\\\"|"
+         "\\\"class\\\":\\\"denied\\\"|!target-trouble",
+         "RelayTrouble", false},
+        {"the relay is away", COMING, VMI(PUBLISHED), DOMAIN("running", "booted"), &away,
+         SOURCE_NOTHING,
+         "ferry.io~1source-trouble|\\\"class\\\":\\\"retry\\\"|!/failed|!/completed|!failureReason",
+         NULL, true},
+        {"it was away a moment ago", COMING, VMI(PUBLISHED), DOMAIN("running", "booted"), &blip,
+         SOURCE_NOTHING, NULL, NULL, true},
+        {"it is said already", COMING TROUBLE("source", "move"), VMI(PUBLISHED),
+         DOMAIN("running", "booted"), &away, SOURCE_NOTHING, NULL, NULL, true},
+        {"said of an older move", COMING TROUBLE("source", "old"), VMI(PUBLISHED),
+         DOMAIN("running", "booted"), &away, SOURCE_NOTHING,
+         "\\\"uid\\\":\\\"move\\\"|" NO_WORD_OF_AN_END, NULL, true},
+        {"the launcher is silent", COMING, VMI(PUBLISHED), "silent", &away, SOURCE_NOTHING,
+         "ferry.io~1source-trouble", NULL, true},
+        {"a cancel is answered as such", COMING, VMI(PUBLISHED ABORT), DOMAIN("running", "booted"),
+         &refuses, SOURCE_NOTHING, "Aborted|!Refused: ", "Aborted", false},
+        {"it has begun: how that ends is not for this to say", COMING, VMI(PUBLISHED STARTED),
+         RUN(""), &denies, SOURCE_NOTHING, "ferry.io~1source-trouble|mode|!/failed|!/completed",
+         NULL, true},
+        {"in post-copy nothing is tried without its sockets",
+         COMING ",\"annotations\":{\"ferry.io/recover\":\"move/1\",\"ferry.io/ports-generation\":"
+                "\"move/1\"}",
+         VMI(PUBLISHED STARTED ",\"mode\":\"PostCopy\""),
+         MIGRATION("paused", "postcopy-failed", "source", "running", ",\"mode\":\"PostCopy\""),
+         &denies, SOURCE_NOTHING, "ferry.io~1source-trouble|" NO_WORD_OF_AN_END, NULL, true},
+        {"over: it works again", COMING TROUBLE("source", "move"),
+         VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""), RUN(""), NULL, SOURCE_NOTHING,
+         "\"remove\",\"path\":\"/metadata/annotations/ferry.io~1source-trouble|" NO_WORD_OF_AN_END,
+         NULL, true},
+        {"over, with news", COMING TROUBLE("source", "move"), VMI(PUBLISHED), RUN(""), NULL,
+         SOURCE_NOTHING,
+         "startTimestamp|\"remove\",\"path\":\"/metadata/annotations/ferry.io~1source-trouble",
+         NULL, true},
+        {"of the other side it says nothing", COMING TROUBLE("target", "move"),
+         VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""), RUN(""), NULL, SOURCE_NOTHING, NULL, NULL,
+         true},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        api_cleanup_object struct api_object *o = case_vmi(COMING, NULL, cases[i].status);
+        api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
         launcher_cleanup_status struct launcher_status s = {0};
-        struct launcher_view launcher = case_launcher(cases[i].launcher, &s);
-        struct target_decision t = target_decide(&(struct target_input){.vmi = &o->u.vmi,
-                                                                        .node = "b",
-                                                                        .launcher = launcher,
-                                                                        .refused = "no kernel",
-                                                                        .now_ms = NOW});
-        struct source_decision d = source_decide(&(struct source_input){.vmi = &o->u.vmi,
-                                                                        .launcher = launcher,
-                                                                        .relay_ready = true,
-                                                                        .refused = "no kernel",
-                                                                        .now_ms = NOW});
-        ferry_cleanup_free char *target = case_patch(t.patch);
-        ferry_cleanup_free char *source = case_patch(d.patch);
+        struct source_input in = {.vmi = &o->u.vmi,
+                                  .launcher = case_launcher(cases[i].launcher, &s),
+                                  .relay_ready = true,
+                                  .now_ms = NOW};
 
         print_message("  %s\n", cases[i].name);
-        assert_int_equal(t.action, cases[i].target);
-        case_check_words(cases[i].name, target, cases[i].target_patch);
-        assert_int_equal(d.action, cases[i].source);
-        case_check_words(cases[i].name, source, cases[i].source_patch);
-        assert_int_equal(t.event == TARGET_REFUSED, cases[i].target_patch != NULL);
+        if (cases[i].trouble) {
+            in.trouble = *cases[i].trouble;
+        }
+        struct source_decision d = source_decide(&in);
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+        assert_int_equal(d.action, cases[i].action);
+        case_check_words(cases[i].name, patch, cases[i].patch);
+        assert_true(ferry_streq(d.failed, cases[i].failed));
+        assert_int_equal(d.again_ms > 0, cases[i].again);
     }
+}
+
+static void troubles_of_the_target(void **state)
+{
+    static const struct {
+        const char *name, *meta, *status, *launcher;
+        const struct move_trouble *trouble; /* NULL = none */
+        const char *patch;
+        enum target_event event;
+    } cases[] = {
+        {"the launcher refuses", COMING, VMI(""), DOMAIN("none", ""), &refuses,
+         "Refused: by the target: no kernel|/failed\",\"value\":true|/completed\",\"value\":true|"
+         "endTimestamp|resourceVersion|!startTimestamp|!abortStatus|ferry.io~1target-trouble",
+         TARGET_REFUSED},
+        {"a launcher that knows nothing of a published move", COMING, VMI(PUBLISHED),
+         DOMAIN("none", ""), &refuses, "Refused: by the target", TARGET_REFUSED},
+        {"a cancel is answered by the source", COMING, VMI(ABORT), DOMAIN("none", ""), &refuses,
+         NULL, TARGET_NO_EVENT},
+        {"the relay will never", COMING, VMI(""), PREPARED, &denies,
+         "RelayTrouble: by the target: not passable|/failed|ferry.io~1target-trouble|"
+         "\\\"class\\\":\\\"denied\\\"|!source-trouble",
+         TARGET_REFUSED},
+        {"nor when the source may have begun", COMING, VMI(PUBLISHED), PREPARED, &denies,
+         "ferry.io~1target-trouble|" NO_WORD_OF_AN_END, TARGET_NO_EVENT},
+        {"the relay is away", COMING, VMI(""), PREPARED, &away,
+         "ferry.io~1target-trouble|" NO_WORD_OF_AN_END, TARGET_NO_EVENT},
+        {"it was away a moment ago", COMING, VMI(""), PREPARED, &blip, NULL, TARGET_NO_EVENT},
+        {"the launcher is silent", COMING, VMI(""), "silent", &away, "ferry.io~1target-trouble",
+         TARGET_NO_EVENT},
+        {"it has begun", COMING, VMI(PUBLISHED STARTED), DOMAIN("none", ""), &refuses,
+         "ferry.io~1target-trouble|" NO_WORD_OF_AN_END, TARGET_NO_EVENT},
+        {"the guest is here, its launcher does not take it in", COMING, ARRIVED_NOW,
+         TARGET("running", "migrated", "succeeded", ""), &denies,
+         "ferry.io~1target-trouble|" NO_WORD_OF_AN_END, TARGET_NO_EVENT},
+        {"the guest came: that is the end of it", COMING, VMI(PUBLISHED STARTED),
+         TARGET("running", "migrated", "succeeded", ""), &denies, "kubevirt.io~1nodeName",
+         TARGET_OWNED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
+        launcher_cleanup_status struct launcher_status s = {0};
+        struct target_decision d =
+            target_decide(&(struct target_input){.vmi = &o->u.vmi,
+                                                 .node = "b",
+                                                 .launcher = case_launcher(cases[i].launcher, &s),
+                                                 .trouble = *cases[i].trouble,
+                                                 .now_ms = NOW});
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(d.action, TARGET_NOTHING);
+        case_check_words(cases[i].name, patch, cases[i].patch);
+        assert_int_equal(d.event, cases[i].event);
+    }
+}
+
+/* What it said of its trouble goes with what works again, and only its own. */
+static void troubles_pass(void **state)
+{
+    static const struct target_relay relay = {
+        .listening = true,
+        .address = "10.1.1.2",
+        .ports = {{.port = 4000, .logical = 0}, {.port = 4001, .logical = 49152}},
+        .n_ports = 2};
+    static const struct {
+        const char *name, *meta, *status, *patch;
+    } cases[] = {
+        {"with the ports", COMING TROUBLE("target", "move"), VMI(""),
+         "targetNodeAddress|\"remove\",\"path\":\"/metadata/annotations/ferry.io~1target-trouble"},
+        {"by itself", COMING TROUBLE("target", "old"), VMI(PUBLISHED),
+         "\"remove\",\"path\":\"/metadata/annotations/ferry.io~1target-trouble|!targetNodeAddress"},
+        {"not the source's", COMING TROUBLE("source", "move"), VMI(PUBLISHED), NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
+        launcher_cleanup_status struct launcher_status s = {0};
+        struct target_decision d =
+            target_decide(&(struct target_input){.vmi = &o->u.vmi,
+                                                 .node = "b",
+                                                 .launcher = case_launcher(PREPARED, &s),
+                                                 .relay = relay,
+                                                 .now_ms = NOW});
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        case_check_words(cases[i].name, patch, cases[i].patch);
+    }
+}
+
+static void errors_as_troubles(void **state)
+{
+    static const struct {
+        const char *name;
+        enum move_part part;
+        enum ferry_class cls;
+        int http;
+        int64_t since_ms;
+        const char *text, *reason, *message;
+        bool for_good, fresh;
+    } cases[] = {
+        {"the relay may not", MOVE_PART_RELAY, FERRY_DENIED, 403, 0,
+         "relay: PUT /v1/sources/k: uid 7 cannot open directory /m: Permission denied",
+         "RelayTrouble", "uid 7 cannot open directory /m: Permission denied", true, false},
+        {"the relay cannot ever", MOVE_PART_RELAY, FERRY_INVALID, 400, 0,
+         "relay: PUT /v1/sources/k: no port", "RelayTrouble", "no port", true, false},
+        {"its directory is gone", MOVE_PART_RELAY, FERRY_NOT_FOUND, 404, 5000,
+         "relay: PUT /v1/sources/k: gone", "RelayTrouble", "gone", false, false},
+        {"nobody answers", MOVE_PART_RELAY, FERRY_RETRY, 0, 1000,
+         "relay: PUT /v1/targets/k: no answer at /r", "RelayTrouble", "no answer at /r", false,
+         false},
+        {"not its answer", MOVE_PART_RELAY, FERRY_DENIED, 0, 1000, "x", "RelayTrouble", "x", false,
+         false},
+        {"for a moment", MOVE_PART_RELAY, FERRY_RETRY, 0, 999, "x", "RelayTrouble", "x", false,
+         true},
+        {"a launcher refuses", MOVE_PART_LAUNCHER, FERRY_NOT_FOUND, 404, 0,
+         "PUT /v1/target/move: no kernel", "Refused", "no kernel", true, false},
+        {"a launcher is busy", MOVE_PART_LAUNCHER, FERRY_CONFLICT, 409, 1500,
+         "PUT /v1/target/move: busy", "LauncherTrouble", "busy", false, false},
+        {"no address", MOVE_PART_NETWORK, FERRY_INVALID, 0, 1500, "no address", "NetworkTrouble",
+         "no address", false, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ferry_error err;
+
+        ferry_fail(&err, cases[i].cls, "%s", cases[i].text);
+        err.http = cases[i].http;
+        struct move_trouble t = move_trouble_of(cases[i].part, &err, cases[i].since_ms);
+        print_message("  %s\n", cases[i].name);
+        assert_string_equal(t.reason, cases[i].reason);
+        assert_string_equal(t.message, cases[i].message);
+        assert_int_equal(t.cls, cases[i].cls);
+        assert_int_equal(t.for_good, cases[i].for_good);
+        assert_int_equal(t.fresh, cases[i].fresh);
+        assert_true(move_trouble_again_ms(&t) > 0);
+    }
+    /* Long words end where a character does. */
+    struct ferry_error err;
+    char text[400];
+    memset(text, 'x', 255);
+    snprintf(text + 255, sizeof(text) - 255, "\xc3\xa9 and more");
+    ferry_fail(&err, FERRY_RETRY, "%s", text);
+    struct move_trouble t = move_trouble_of(MOVE_PART_RELAY, &err, 0);
+    assert_int_equal(strlen(t.message), 255);
 }
 
 static void refusals(void **state)
@@ -697,7 +892,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaving),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(troubles_of_the_source),
+        cmocka_unit_test(troubles_of_the_target),
+        cmocka_unit_test(troubles_pass),
+        cmocka_unit_test(errors_as_troubles),
         cmocka_unit_test(refusals),
         cmocka_unit_test(coming),
         cmocka_unit_test(options),
