@@ -189,3 +189,13 @@ size_t ferry_utf8_len(const char *text)
     bool good = n > 0 && code >= lowest[n] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
     return good ? n : 0;
 }
+
+size_t ferry_utf8_fit(const char *text, size_t max)
+{
+    size_t n = 0, step;
+
+    while (text[n] && (step = ferry_utf8_len(text + n)) > 0 && n + step <= max) {
+        n += step;
+    }
+    return n;
+}

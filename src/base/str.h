@@ -27,6 +27,8 @@ bool ferry_str_starts(const char *s, const char *prefix);
 bool ferry_str_ends(const char *s, const char *suffix);
 /* Bytes of the UTF-8 character at `text`, or 0 when there is none that is whole. */
 size_t ferry_utf8_len(const char *text);
+/* How much of `text` fits into `max` bytes and is whole characters. */
+size_t ferry_utf8_fit(const char *text, size_t max);
 
 /* Whole of `s` as a number in [min, max]. */
 int ferry_parse_int(const char *s, long long min, long long max, long long *ret,

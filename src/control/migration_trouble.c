@@ -41,19 +41,15 @@ static bool read_side(const struct migration_case *d, const char *key, const cha
                              ? known_reason(api_json_str(root, "/reason"))
                              : NULL;
     const char *message = root ? api_json_str(root, "/message") : NULL;
-    size_t n = 0, step;
 
     if (!reason) {
         return false;
     }
     message = message ? message : "";
-    while (message[n] && (step = ferry_utf8_len(message + n)) > 0 && n + step <= MESSAGE_MAX) {
-        n += step;
-    }
     ret->reason = reason;
     ret->node = ferry_str_empty(node) ? side : node;
     snprintf(ret->text, sizeof(ret->text), "the %s node %.128s: %.*s", side,
-             ferry_str_empty(node) ? "" : node, (int)n, message);
+             ferry_str_empty(node) ? "" : node, (int)ferry_utf8_fit(message, MESSAGE_MAX), message);
     return true;
 }
 

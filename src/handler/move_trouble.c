@@ -36,17 +36,6 @@ static const char *words_of(const struct ferry_error *err)
     return words ? words + 2 : err->msg;
 }
 
-/* Cut where a character ends: half of one would be refused. */
-static void copy_words(char ret[MOVE_TROUBLE_TEXT], const char *words)
-{
-    size_t n = 0, step;
-
-    while (words[n] && (step = ferry_utf8_len(words + n)) > 0 && n + step < MOVE_TROUBLE_TEXT) {
-        n += step;
-    }
-    snprintf(ret, MOVE_TROUBLE_TEXT, "%.*s", (int)n, words);
-}
-
 struct move_trouble move_trouble_of(enum move_part part, const struct ferry_error *err,
                                     int64_t since_ms)
 {
@@ -60,7 +49,10 @@ struct move_trouble move_trouble_of(enum move_part part, const struct ferry_erro
         t.reason = "Refused";
     }
     t.fresh = !t.for_good && since_ms < FRESH_MS;
-    copy_words(t.message, words_of(err));
+    /* Half a character would make the whole of it unreadable. */
+    const char *words = words_of(err);
+    snprintf(t.message, sizeof(t.message), "%.*s",
+             (int)ferry_utf8_fit(words, sizeof(t.message) - 1), words);
     return t;
 }
 

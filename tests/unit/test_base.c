@@ -182,6 +182,10 @@ static void characters(void **state)
             fail_msg("case %zu: %zu", i, ferry_utf8_len(cases[i].text));
         }
     }
+    assert_int_equal(ferry_utf8_fit("a\xc3\xa9", 3), 3);
+    assert_int_equal(ferry_utf8_fit("a\xc3\xa9", 2), 1);
+    assert_int_equal(ferry_utf8_fit("a\xff", 9), 1);
+    assert_int_equal(ferry_utf8_fit("", 9), 0);
 }
 
 int main(void)
