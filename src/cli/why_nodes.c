@@ -89,8 +89,11 @@ void why_link_sockets(const struct why_view *v, struct why_link *l)
 {
     const char *node = why_state_of(v)->source_node;
 
-    if (why_node_cannot(v, "source", "RelayTrouble", l)) {
-        return;
+    struct why_link other = {0};
+
+    if (why_node_cannot(v, "source", "RelayTrouble", l) ||
+        (!why_state_of(v)->start_ms && why_node_cannot(v, "source", NULL, &other))) {
+        return; /* it does not come to its sockets; the link "connected" has its word */
     }
     if (!v->source || !agents_answer(v, v->source, node, l)) {
         return;

@@ -26,6 +26,7 @@
 #define STATE(uid, more)                                                                           \
     ",\"migrationState\":{\"migrationUid\":\"" uid                                                 \
     "\",\"sourceNode\":\"node1\",\"targetNode\":\"node2\"" more "}"
+#define CHECK(name, ok, message) "{'name':'" name "','ok':" ok ",'message':'" message "'}"
 #define TROUBLED(side, uid, reason, status)                                                        \
     "{\"metadata\":{\"name\":\"demo\",\"namespace\":\"default\",\"uid\":\"v1\",\"annotations\":{"  \
     "\"ferry.io/" side "-trouble\":\"{\\\"uid\\\":\\\"" uid "\\\",\\\"reason\\\":\\\"" reason      \
@@ -423,6 +424,13 @@ static void before_the_transfer(void **state)
          .link = "connected",
          .state = WHY_BROKEN,
          .says = "LauncherTrouble: no way"},
+        {.migration = MIGRATION("TargetReady", "", SINCE("TargetReady", "05")),
+         .vmi = TROUBLED("source", "u1", "LauncherTrouble", STATE("u1", ADDRESS PORTS)),
+         .pod = POD_OK,
+         .source = CHECK("relay", "true", "answers") "," CHECK("sockets", "false", "no source"),
+         .link = "connected",
+         .state = WHY_BROKEN,
+         .says = "LauncherTrouble: no way"},
         {.migration = RUNNING,
          .vmi = TROUBLED("source", "u1", "RelayTrouble", STATE("u1", ADDRESS PORTS STARTED)),
          .pod = POD_OK,
@@ -437,7 +445,6 @@ static void before_the_transfer(void **state)
     }
 }
 
-#define CHECK(name, ok, message) "{'name':'" name "','ok':" ok ",'message':'" message "'}"
 #define ON(name, channel, ok, message)                                                             \
     "{'name':'" name "','channel':" channel ",'ok':" ok ",'message':'" message "'}"
 #define RELAY CHECK("relay", "true", "answers") ","
