@@ -410,13 +410,20 @@ def check_completion(site):
     assert words("policy", "create", "--allow-p") == ["--allow-post-copy"]
 
 
-def test_verbs(bin_dir):
+def run(bin_dir, checks):
     with Site(bin_dir) as site:
         site.ferry("vm", "create", "vm", "--memory", "128Mi", "--dirty-rate", "1", "--working-set", "16", "--wait")
-        for check in (check_before_a_move, check_plan, check_console, check_running, check_broken_links, check_node_troubles, check_drain, check_low_terminal,
-                      check_cancelled, check_given_up, check_policies, check_completion):
+        for check in checks:
             check(site)
             print(f"ok     {check.__name__}", flush=True)
+
+
+def test_moves_that_are_looked_at(bin_dir):
+    run(bin_dir, (check_before_a_move, check_plan, check_console, check_running, check_low_terminal, check_policies, check_completion))
+
+
+def test_moves_that_are_stopped(bin_dir):
+    run(bin_dir, (check_broken_links, check_node_troubles, check_drain, check_cancelled, check_given_up))
 
 
 scenario.need_root()
