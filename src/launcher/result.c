@@ -158,15 +158,15 @@ static void lost(struct result *r, const struct result_input *in)
         in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
 }
 
-/* In post-copy other versions say "failed" as well when only the last acknowledgement is missing.
- */
-enum { POSTCOPY_FAILED_SINCE = 10000000, POSTCOPY_FAILED_UNTIL = 10002000 };
+/* In post-copy other versions say "failed" as well when all was sent, and only then the stream
+ * broke: 10.2, and of 10.0 stable releases up to 10.0.13 (10.0.2 does not yet). */
+enum { POSTCOPY_FAILED_SINCE = 10000000, POSTCOPY_FAILED_LAST = 10000002 };
 
 bool result_never_sent(const char *status, bool postcopy, unsigned long version)
 {
     bool failed = ferry_streq(status, "none") || ferry_streq(status, "failed") ||
                   ferry_streq(status, "cancelled");
-    bool plain = version >= POSTCOPY_FAILED_SINCE && version < POSTCOPY_FAILED_UNTIL;
+    bool plain = version >= POSTCOPY_FAILED_SINCE && version <= POSTCOPY_FAILED_LAST;
 
     return failed && (!postcopy || plain);
 }
