@@ -13,6 +13,7 @@
 struct request {
     struct http_exchange *x;
     struct store *store;
+    int bookmark_s; /* how often a watcher is told how far it is */
     struct route route;
     struct auth_who who;
     enum auth_answer auth;

@@ -41,6 +41,7 @@ struct apiserver {
     struct node_proxy *proxy;
     char *cert_pem, *key_pem, *ca_pem;
     const struct pki_ca *ca;
+    int bookmark_s;
     struct http_server *listeners[MAX_LISTENERS];
     size_t n_listeners;
 };
@@ -263,7 +264,7 @@ static int serve(struct request *r, const struct apiserver *s)
 static void handle(struct http_exchange *x, void *ctx)
 {
     struct apiserver *s = ctx;
-    struct request r = {.x = x, .store = s->store};
+    struct request r = {.x = x, .store = s->store, .bookmark_s = s->bookmark_s};
     const char *method = http_method(x);
     int64_t begin = ferry_now_ns();
 
@@ -321,6 +322,7 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
     s->key_pem = ferry_strdup(cfg->key_pem);
     s->ca_pem = ferry_strdup(cfg->ca_pem);
     s->ca = cfg->ca;
+    s->bookmark_s = cfg->bookmark_s;
     s->collector = collector_start(s->store);
     s->proxy = s->ca ? node_proxy_new(s->ca) : NULL;
     *ret = s;

@@ -12,6 +12,7 @@ struct apiserver_config {
     const char *database;                    /* path of the SQLite file */
     const char *cert_pem, *key_pem, *ca_pem; /* serving certificate; CA of the clients */
     const struct pki_ca *ca; /* signs for nodes that join; must outlive the server */
+    int bookmark_s;          /* how often a watcher that wants it is told how far it is */
 };
 
 /* Opens the store, makes what every site has (namespaces), starts the collector. */

@@ -16,7 +16,6 @@
 enum {
     DEFAULT_TIMEOUT_S = 1800,
     MAX_TIMEOUT_S = 24 * 3600,
-    BOOKMARK_EVERY_S = 30,
     WAIT_MS = 500,
     OUT_SOFT_MAX = 256 << 10,
 };
@@ -33,7 +32,7 @@ struct watch {
     uint64_t seen;
     struct entry_list initial; /* sent first */
     size_t initial_sent;
-    int64_t end_ns, bookmark_ns;
+    int64_t end_ns, bookmark_ns, bookmark_every_ns;
     struct ferry_buf out;
     size_t out_sent;
     bool over; /* nothing follows what is in `out` */
@@ -84,7 +83,7 @@ static void put_bookmark(struct watch *w, bool initial_end)
                                      : "");
     }
     ferry_buf_puts(&w->out, "}\n");
-    w->bookmark_ns = ferry_now_ns() + BOOKMARK_EVERY_S * FERRY_NS_PER_S;
+    w->bookmark_ns = ferry_now_ns() + w->bookmark_every_ns;
 }
 
 static void put_expired(struct watch *w)
@@ -263,7 +262,8 @@ int watch_serve(struct request *r)
     }
     w->table = request_wants_table(r, &w->include);
     w->bookmarks = request_flag(r, "allowWatchBookmarks");
-    w->bookmark_ns = ferry_now_ns() + BOOKMARK_EVERY_S * FERRY_NS_PER_S;
+    w->bookmark_every_ns = r->bookmark_s * FERRY_NS_PER_S;
+    w->bookmark_ns = ferry_now_ns() + w->bookmark_every_ns;
     w->send_initial = http_query(r->x, "sendInitialEvents");
     if (w->send_initial && !ferry_streq(http_query(r->x, "resourceVersionMatch"), "NotOlderThan")) {
         rc = status_fail(&r->st, 422,

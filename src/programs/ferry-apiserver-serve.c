@@ -16,13 +16,13 @@
 #include "base/str.h"
 #include "programs/ferry-apiserver.h"
 
-enum { CERTIFICATE_LIFE_S = 30 * 86400 };
+enum { CERTIFICATE_LIFE_S = 30 * 86400, BOOKMARK_S = 30, BOOKMARK_MAX_S = 3600 };
 
 struct serve_options {
     struct site_options site;
     const char *crds;
     struct ferry_option_list listen, san;
-    int life_s;
+    int life_s, bookmark_s;
 };
 
 /* A server that runs. */
@@ -94,7 +94,8 @@ static int start_server(struct serving *s, struct ferry_error *err)
                                                                .cert_pem = cert,
                                                                .key_pem = key,
                                                                .ca_pem = pki_ca_pem(s->ca),
-                                                               .ca = s->ca},
+                                                               .ca = s->ca,
+                                                               .bookmark_s = s->o->bookmark_s},
                                     &s->server, err);
 }
 
@@ -194,7 +195,7 @@ static int serve(const struct serve_options *o, struct ferry_error *err)
 
 int verb_serve(int argc, char **argv)
 {
-    struct serve_options o = {.life_s = CERTIFICATE_LIFE_S};
+    struct serve_options o = {.life_s = CERTIFICATE_LIFE_S, .bookmark_s = BOOKMARK_S};
     struct ferry_error err;
     const struct ferry_option rows[] = {
         SITE_OPTION_ROWS(&o.site, "database, CA, admin.kubeconfig"),
@@ -208,6 +209,8 @@ int verb_serve(int argc, char **argv)
          "of the certificates that it makes for itself, the admin and the controller beside it; "
          "renewed at two thirds "
          "(default 30 days)"},
+        {"bookmark-interval", 0, FERRY_OPTION_INT, &o.bookmark_s, "SECONDS",
+         "how often a watch that asks for bookmarks is told how far it is (default 30)"},
         {.name = NULL},
     };
     const struct ferry_command command = {
@@ -231,6 +234,11 @@ int verb_serve(int argc, char **argv)
     }
     if (o.life_s < 3) {
         ferry_fail(&err, FERRY_INVALID, "--certificate-life: %d is less than 3", o.life_s);
+        return verb_misused(&err);
+    }
+    if (o.bookmark_s < 1 || o.bookmark_s > BOOKMARK_MAX_S) {
+        ferry_fail(&err, FERRY_INVALID, "--bookmark-interval: %d is not from 1 to %d", o.bookmark_s,
+                   BOOKMARK_MAX_S);
         return verb_misused(&err);
     }
     ferry_signals_block();

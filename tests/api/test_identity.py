@@ -207,7 +207,7 @@ class Identity(unittest.TestCase):
         self.addCleanup(controller.wait)
         self.addCleanup(controller.kill)
         wait_for("the controller to lead", beat)
-        for _ in range(3):  # the certificate that it began with is over then
+        for _ in range(2):  # the certificate that it began with is over then
             last = text()
             wait_for("another certificate", lambda seen=last: text() != seen)
         restart()  # and no connection is left that was made with it
