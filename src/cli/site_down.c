@@ -175,7 +175,10 @@ int site_down(const char *root, bool keep_data, struct site_removed *ret, struct
     struct site_removed r = {0};
 
     /* What cannot be read does not say that the directory may go. */
-    bool made = site_state_read(file, &state, NULL) == 0 && state->made_root;
+    struct site_made made = {0};
+    if (site_state_read(file, &state, NULL) == 0) {
+        made = state->made;
+    }
 
     count_processes(root, &r);
     int rc = end_supervisor(root, err);
@@ -183,14 +186,14 @@ int site_down(const char *root, bool keep_data, struct site_removed *ret, struct
         rc = end_leftovers(root, err);
     }
     if (rc == 0) {
-        rc = r.namespaces = site_net_remove(root, err);
+        rc = r.namespaces = site_net_remove(root, made.netns, err);
     }
     if (rc < 0) {
         return rc;
     }
     if (has_state && !keep_data) {
         rc = r.mounts = remove_mounts(root, err);
-        rc = rc < 0 ? rc : remove_directory(root, made, &r.stays, err);
+        rc = rc < 0 ? rc : remove_directory(root, made.root, &r.stays, err);
         if (rc < 0) {
             return rc;
         }

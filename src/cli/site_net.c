@@ -3,8 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mntent.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -13,6 +15,8 @@
 #include "base/fd.h"
 #include "base/proc.h"
 #include "base/str.h"
+
+#define NETNS_DIR "/run/netns"
 
 enum { COMMAND_WORDS = 24, BACKLOG = 128 };
 
@@ -53,7 +57,21 @@ static int remove_one(const char *name, struct ferry_error *err)
     return rc < 0 ? rc : 1;
 }
 
-int site_net_remove(const char *root, struct ferry_error *err)
+bool site_net_is_mounted(void)
+{
+    FILE *f = setmntent("/proc/self/mounts", "re");
+    bool found = false;
+
+    for (struct mntent *m; f && !found && (m = getmntent(f));) {
+        found = ferry_streq(m->mnt_dir, NETNS_DIR);
+    }
+    if (f) {
+        endmntent(f);
+    }
+    return found;
+}
+
+int site_net_remove(const char *root, bool unmount, struct ferry_error *err)
 {
     int removed = 0, rc;
 
@@ -67,10 +85,10 @@ int site_net_remove(const char *root, struct ferry_error *err)
         }
         removed += rc;
     }
-    /* `ip netns add` mounts /run/netns over itself, and nobody takes that away again. While another
-     * namespace has its name there, this fails and all stays as it is. */
-    if (removed && umount2("/run/netns", UMOUNT_NOFOLLOW) == 0) {
-        rmdir("/run/netns");
+    /* While another namespace has its name there, this fails and all stays as it is. The directory
+     * stays: to remove it would take away what others, in mounts of their own, have there. */
+    if (removed && unmount) {
+        umount2(NETNS_DIR, UMOUNT_NOFOLLOW);
     }
     return removed;
 }

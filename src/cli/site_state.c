@@ -55,7 +55,8 @@ char *site_state_encode(const struct site_state *s)
     yyjson_mut_obj_add_int(doc, root, "port", s->port);
     yyjson_mut_obj_add_str(doc, root, "binDir", s->bin_dir);
     yyjson_mut_obj_add_str(doc, root, "guestDir", s->guest_dir);
-    yyjson_mut_obj_add_bool(doc, root, "madeRoot", s->made_root);
+    yyjson_mut_obj_add_bool(doc, root, "madeRoot", s->made.root);
+    yyjson_mut_obj_add_bool(doc, root, "madeNetns", s->made.netns);
     yyjson_mut_obj_add_val(doc, root, "supervisor", encode_process(doc, &s->supervisor));
     for (size_t i = 0; i < s->n_daemons; i++) {
         yyjson_mut_arr_append(list, encode_process(doc, &s->daemons[i]));
@@ -100,7 +101,8 @@ static int decode_root(yyjson_val *root, struct site_state *s, struct ferry_erro
     s->guest_dir = ferry_strdup(guest);
     s->nodes = yyjson_get_int(yyjson_obj_get(root, "nodes"));
     s->port = yyjson_get_int(yyjson_obj_get(root, "port"));
-    s->made_root = yyjson_get_bool(yyjson_obj_get(root, "madeRoot"));
+    s->made.root = yyjson_get_bool(yyjson_obj_get(root, "madeRoot"));
+    s->made.netns = yyjson_get_bool(yyjson_obj_get(root, "madeNetns"));
     if (decode_process(yyjson_obj_get(root, "supervisor"), &s->supervisor, err) < 0) {
         return -(int)FERRY_INVALID;
     }

@@ -23,10 +23,16 @@ struct site_process {
     int last_exit; /* code of its last end, 128 + signal; -1 = never ended */
 };
 
+/* What was not there before the site, and may go with it. */
+struct site_made {
+    bool root;  /* its directory */
+    bool netns; /* the mount at /run/netns, which `ip netns add` makes for all */
+};
+
 struct site_state {
     char *bin_dir, *guest_dir;
     int nodes, port;
-    bool made_root; /* the site's directory was not there before it */
+    struct site_made made;
     struct site_process supervisor;
     struct site_process *daemons;
     size_t n_daemons;

@@ -127,14 +127,15 @@ static struct site_settings with_defaults(struct site_settings s)
     return s;
 }
 
-static int write_first_state(const struct site_plan *p, bool made_root, struct ferry_error *err)
+static int write_first_state(const struct site_plan *p, struct site_made made,
+                             struct ferry_error *err)
 {
     struct site_state s = {
         .bin_dir = p->bin_dir,
         .guest_dir = p->guest_dir,
         .nodes = (int)p->n_nodes,
         .port = p->port,
-        .made_root = made_root,
+        .made = made,
         .supervisor = {.name = "supervisor"},
     };
 
@@ -276,8 +277,8 @@ static void take_back(const struct site_plan *p, bool keep_data, struct ferry_er
     }
 }
 
-static int bring_up(const struct site_plan *p, const struct site_state *state, bool made_root,
-                    struct ferry_error *err)
+static int bring_up(const struct site_plan *p, const struct site_state *state,
+                    struct site_made made, struct ferry_error *err)
 {
     bool daemons_live = state && any_daemon_lives(state);
     struct site_removed removed;
@@ -293,7 +294,7 @@ static int bring_up(const struct site_plan *p, const struct site_state *state, b
             rc = make_directories(p, err);
         }
         if (rc == 0) {
-            rc = write_first_state(p, made_root, err);
+            rc = write_first_state(p, made, err);
         }
     }
     if (rc < 0) {
@@ -350,7 +351,9 @@ int site_up(const struct site_settings *settings, struct site_plan **ret_plan,
         return SITE_UP_WAS_RUNNING;
     }
     if (rc == 0) {
-        rc = bring_up(p, state, state ? state->made_root : !existed, err);
+        struct site_made made = {.root = !existed, .netns = !site_net_is_mounted()};
+
+        rc = bring_up(p, state, state ? state->made : made, err);
     }
     if (rc < 0) {
         site_state_drop_lock(settings->root);

@@ -142,15 +142,22 @@ def test_cancel(bin_dir):
             monitor.stop()
 
 
-def test_controller_and_handlers_die(bin_dir):
+def test_controller_and_all_die(bin_dir):
     """559: whoever dies in the middle of a move is started again, and the move goes on or fails; the next one succeeds"""
+    check_deaths(bin_dir, lambda start: (["controller"], ["controller", "node1-handler", "node2-handler", "api"]))
+
+
+def test_handlers_die(bin_dir):
+    check_deaths(bin_dir, lambda start: ([f"{start}-handler"], [f"{other_node(start)}-handler"]))
+
+
+def check_deaths(bin_dir, victims_of):
     with Site(bin_dir) as site:
         monitor, start = create(site, "vm", memory=256, dirty_rate=2)
         try:
             mark = monitor.mark()
             shape(site, 200)
-            for victims in (["controller"], [f"{start}-handler"], [f"{other_node(start)}-handler"],
-                            ["controller", "node1-handler", "node2-handler", "api"]):
+            for victims in victims_of(start):
                 source = site.node_of("vm")
                 name = migrate(site, "vm")
                 wait_copying(site, "vm")

@@ -11,6 +11,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import scenario
 from ferrysite import Site, leftovers, namespace_names, wait_for
 
+NETNS = "/run/netns"
+
+
+def netns_mounted():
+    """Also when it is mounted over itself, as `ip netns add` does."""
+    with open("/proc/self/mountinfo") as f:
+        return any(line.split()[4] == NETNS for line in f)
+
 
 def host_links():
     return subprocess.run(["ip", "-o", "link"], stdout=subprocess.PIPE, text=True, check=True).stdout.count("\n")
@@ -156,6 +164,7 @@ def test_down_leaves_what_up_did_not_make(bin_dir):
         os.mkdir(site.root, 0o755)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", site.root], check=True)
         mount = os.stat(site.root)
+        mounted = netns_mounted()
         site.up()
         other = os.path.join(site.base, "other")
         os.makedirs(os.path.join(other, "kept"))
@@ -181,6 +190,11 @@ def test_down_leaves_what_up_did_not_make(bin_dir):
         assert os.stat(site.root).st_dev == mount.st_dev, "the root was unmounted"
         assert os.listdir(site.root) == ["mine"] and os.path.ismount(beside), os.listdir(site.root)
         assert os.listdir(other) == ["kept"], "what was mounted in the site lost its files"
+        # The place of all network namespaces is as it was, and stays when somebody else made it.
+        assert netns_mounted() == mounted and os.path.isdir(NETNS)
+        for verb in ("add", "delete"):
+            subprocess.run(["ip", "netns", verb, f"other-{os.getpid()}"], check=True)
+        assert netns_mounted()
         subprocess.run(["umount", beside], check=True)
         os.rmdir(beside)
         subprocess.run(["umount", site.root], check=True)
@@ -191,6 +205,7 @@ def test_down_leaves_what_up_did_not_make(bin_dir):
         down = site.down()
         assert down.returncode == 0 and "stays" in down.stdout, (down.stdout, down.stderr)
         assert os.listdir(site.root) == [] and os.stat(site.root).st_mode & 0o777 == 0o751
+        assert netns_mounted(), "what others need for their namespaces was unmounted"
         # Where there is no site nothing is left, either.
         assert site.down().returncode == 0 and os.listdir(site.root) == []
         open(os.path.join(site.root, "a file"), "w").close()

@@ -214,7 +214,7 @@ static void state_survives_a_round(void **state)
                            .guest_dir = (char[]){"/g \"quoted\""},
                            .nodes = 3,
                            .port = 7000,
-                           .made_root = true,
+                           .made = {.root = true, .netns = true},
                            .supervisor = {.name = "supervisor", .pid = 40, .start_time = 5},
                            .daemons = rows,
                            .n_daemons = 2};
@@ -227,7 +227,7 @@ static void state_survives_a_round(void **state)
     assert_string_equal(back->guest_dir, s.guest_dir);
     assert_int_equal(back->nodes, 3);
     assert_int_equal(back->port, 7000);
-    assert_true(back->made_root);
+    assert_true(back->made.root && back->made.netns);
     assert_int_equal(back->supervisor.pid, 40);
     assert_int_equal(back->n_daemons, 2);
     assert_string_equal(back->daemons[0].name, "api");
