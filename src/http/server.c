@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server_peer.h"
+#include "http/server_strangers.h"
 
 enum {
     DEFAULT_MAX_BODY = 1 << 20,
@@ -55,12 +56,14 @@ struct http_server {
     void (*refuse)(struct http_exchange *x, int status, const struct ferry_error *err);
     void *ctx;
     atomic_bool stopping;
+    struct strangers *strangers; /* NULL without TLS: who comes is known by other means */
     atomic_int unserved; /* connections that wait for their first answer, or for another one */
 };
 
 struct connection_state {
     bool known;
     bool unserved;
+    struct stranger stranger;
     struct http_peer peer;
 };
 
@@ -106,6 +109,30 @@ static void set_patience(const struct http_server *s, struct MHD_Connection *c,
                               (unsigned)(stranger ? STRANGER_TIMEOUT_S : IDLE_TIMEOUT_S));
 }
 
+static void list_stranger(struct http_server *s, struct MHD_Connection *c,
+                          struct connection_state *state)
+{
+    int fd = server_peer_info(c, MHD_CONNECTION_INFO_CONNECTION_FD).connect_fd;
+
+    if (s->strangers && fd > 0) {
+        strangers_add(s->strangers, &state->stranger, fd);
+    }
+}
+
+static void set_busy(struct http_server *s, struct connection_state *state, bool busy)
+{
+    if (s->strangers && state) {
+        strangers_set_busy(s->strangers, &state->stranger, busy);
+    }
+}
+
+static void forget_stranger(struct http_server *s, struct connection_state *state)
+{
+    if (s->strangers && state) {
+        strangers_remove(s->strangers, &state->stranger);
+    }
+}
+
 static void on_connection(void *cls, struct MHD_Connection *c, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -114,8 +141,10 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **socket_con
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *socket_context = ferry_xcalloc(1, sizeof(struct connection_state));
         set_patience(s, c, NULL);
+        list_stranger(s, c, *socket_context);
         set_unserved(s, *socket_context, true);
     } else {
+        forget_stranger(s, *socket_context);
         set_unserved(s, *socket_context, false);
         free(*socket_context);
         *socket_context = NULL;
@@ -134,7 +163,11 @@ static void load_peer(struct http_exchange *x)
         server_peer_find(x->connection, x->server->tls, &state->peer);
         state->known = true;
         set_patience(x->server, x->connection, state);
+        if (state->peer.certificate) {
+            forget_stranger(x->server, state);
+        }
     }
+    set_busy(x->server, state, true);
     x->peer = state->peer;
 }
 
@@ -468,6 +501,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **request_sta
 {
     (void)code;
     set_unserved(cls, state_of(c), false);
+    set_busy(cls, state_of(c), false);
     set_patience(cls, c, state_of(c)); /* also after a stream, which had no limit */
     if (*request_state) {
         exchange_free(*request_state);
@@ -563,10 +597,12 @@ int http_server_start(const struct http_server_config *cfg, struct http_server *
     s->ca_pem = ferry_strdup(cfg->ca_pem);
     s->max_connections =
         cfg->max_connections ? cfg->max_connections : (unsigned)DEFAULT_MAX_CONNECTIONS;
+    s->strangers = s->tls ? strangers_new(STRANGER_TIMEOUT_S) : NULL;
     s->daemon = start_daemon(s, s->listen_fd, cfg->cert_pem, cfg->key_pem);
     if (!s->daemon) {
         int saved = errno;
 
+        strangers_free(s->strangers);
         close(s->listen_fd);
         ferry_fail(err, FERRY_FATAL, "starting the HTTP server '%s': %s", s->name,
                    s->tls ? "the certificate, key or CA cannot be used" : strerror(saved));
@@ -649,6 +685,7 @@ void http_server_stop(struct http_server *s)
     while (s->n_retired > 0) {
         end_retired(s, 0);
     }
+    strangers_free(s->strangers);
     free(s->name);
     free(s->ca_pem);
     free(s);
