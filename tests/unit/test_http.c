@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "http/client.h"
 #include "http/server.h"
+#include "http/server_strangers.h"
 #include "tls/pki.h"
 
 struct fixture {
@@ -442,6 +443,44 @@ static void escapes(void **state)
     assert_string_equal(s, "a%20b%2Fc%3Dd~e");
 }
 
+/* Whether the other end was shut down within that time. */
+static bool is_ended(int fd, int ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char byte;
+
+    return poll(&p, 1, ms) == 1 && read(fd, &byte, 1) == 0;
+}
+
+/* Who asks for nothing goes; who is served, or has shown who it is, stays. */
+static void idle_strangers_go(void **state)
+{
+    enum { IDLE, BUSY, KNOWN, KINDS, DEADLINE_MS = 20000, NOT_YET_MS = 100 };
+    struct strangers *s = strangers_new(1);
+    struct stranger them[KINDS] = {0};
+    int pairs[KINDS][2];
+
+    (void)state;
+    for (int i = 0; i < KINDS; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]), 0);
+        strangers_add(s, &them[i], pairs[i][0]);
+    }
+    strangers_set_busy(s, &them[BUSY], true);
+    strangers_remove(s, &them[KNOWN]);
+    strangers_remove(s, &them[KNOWN]);
+    assert_true(is_ended(pairs[IDLE][1], DEADLINE_MS));
+    assert_false(is_ended(pairs[BUSY][1], NOT_YET_MS));
+    assert_false(is_ended(pairs[KNOWN][1], NOT_YET_MS));
+    strangers_set_busy(s, &them[BUSY], false); /* served; and then nothing more */
+    assert_true(is_ended(pairs[BUSY][1], DEADLINE_MS));
+    for (int i = 0; i < KINDS; i++) {
+        strangers_remove(s, &them[i]);
+        close(pairs[i][0]);
+        close(pairs[i][1]);
+    }
+    strangers_free(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -455,6 +494,7 @@ int main(void)
         cmocka_unit_test(slow_bodies_are_cut_off),
         cmocka_unit_test(certificates_are_renewed),
         cmocka_unit_test(escapes),
+        cmocka_unit_test(idle_strangers_go),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);
