@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "control/migration_decide.h"
+#include "control/migration/migration_decide.h"
 
 enum { NODES = 1000, ROUNDS = 20000, BEST_OF = 5 };
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/site_plan.h"
+#include "cli/site/site_plan.h"
 
 char *session_pick(const struct session_places *places, bool (*exists)(const char *path),
                    struct ferry_error *err)

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "launcher/disk_image.h"
-#include "launcher/domain_devices.h"
-#include "launcher/status.h"
+#include "launcher/control/status.h"
+#include "launcher/domain/disk_image.h"
+#include "launcher/domain/domain_devices.h"
 
 void context_publish_migration(const struct context *c, const struct sample *sample)
 {

@@ -4,10 +4,10 @@
 
 #include <stdatomic.h>
 
-#include "launcher/domain_xml.h"
-#include "launcher/events.h"
+#include "launcher/control/events.h"
+#include "launcher/domain/domain_xml.h"
+#include "launcher/libvirt/virt.h"
 #include "launcher/state.h"
-#include "launcher/virt.h"
 
 struct gate;
 struct kept;

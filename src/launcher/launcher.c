@@ -22,13 +22,13 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
-#include "launcher/control.h"
-#include "launcher/gate.h"
-#include "launcher/kept.h"
-#include "launcher/libvirt_uri.h"
-#include "launcher/libvirtd.h"
-#include "launcher/migrate_call.h"
-#include "launcher/unplug.h"
+#include "launcher/control/control.h"
+#include "launcher/libvirt/gate.h"
+#include "launcher/libvirt/kept.h"
+#include "launcher/libvirt/libvirt_uri.h"
+#include "launcher/libvirt/libvirtd.h"
+#include "launcher/move/migrate_call.h"
+#include "launcher/move/unplug.h"
 
 enum {
     TICK_MS = 250,

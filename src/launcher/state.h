@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "launcher/migrate_options.h"
-#include "launcher/strategy.h"
+#include "launcher/strategy/migrate_options.h"
+#include "launcher/strategy/strategy.h"
 
 enum { STATE_UID_SIZE = 64, STATE_PAST_MAX = 32 };
 

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "apiserver/backup.h"
-#include "apiserver/store.h"
+#include "apiserver/store/backup.h"
+#include "apiserver/store/store.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "http/client.h"

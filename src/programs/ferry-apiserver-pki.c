@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "apiserver/site.h"
+#include "apiserver/access/site.h"
 #include "base/str.h"
 #include "programs/ferry-apiserver.h"
 

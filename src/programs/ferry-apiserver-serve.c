@@ -6,10 +6,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "apiserver/crds.h"
-#include "apiserver/server.h"
-#include "apiserver/site.h"
-#include "apiserver/sockets.h"
+#include "apiserver/access/site.h"
+#include "apiserver/kinds/crds.h"
+#include "apiserver/serve/server.h"
+#include "apiserver/serve/sockets.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"

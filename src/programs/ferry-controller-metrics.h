@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "control/controller.h"
+#include "control/loops/controller.h"
 
 struct metrics_server;
 /* `where`: a port of 127.0.0.1, or an absolute path. */

@@ -19,8 +19,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/loops/review.h"
 #include "control/names.h"
-#include "control/review.h"
 #include "http/server.h"
 #include "kube/client.h"
 

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
-#include "control/controller.h"
+#include "control/loops/controller.h"
 #include "kube/lease.h"
 #include "programs/ferry-controller-metrics.h"
 #include "programs/ferry-controller-webhook.h"

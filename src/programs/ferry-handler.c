@@ -15,7 +15,7 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "handler/handler.h"
-#include "handler/renewal.h"
+#include "handler/node/renewal.h"
 #include "kube/client.h"
 
 #define PROGRAM "ferry-handler"

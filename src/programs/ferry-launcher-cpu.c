@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "base/options.h"
 #include "base/str.h"
-#include "launcher/cpu_ask.h"
+#include "launcher/libvirt/cpu_ask.h"
 
 enum { NOBODY = 65534 };
 

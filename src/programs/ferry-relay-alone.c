@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
-#include "relay/alone.h"
-#include "relay/endpoint.h"
-#include "relay/protocol.h"
+#include "relay/manager/alone.h"
+#include "relay/protocol/protocol.h"
+#include "relay/stream/endpoint.h"
 
 static const char program[] = "ferry-relay";
 

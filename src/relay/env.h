@@ -3,11 +3,11 @@
 
 #include <stdint.h>
 
-#include "relay/frame.h"
 #include "relay/hush.h"
 #include "relay/memory.h"
 #include "relay/metrics.h"
 #include "relay/paths.h"
+#include "relay/protocol/frame.h"
 #include "relay/rate.h"
 #include "tls/credentials.h"
 

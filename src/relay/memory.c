@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/str.h"
-#include "relay/protocol.h"
+#include "relay/protocol/protocol.h"
 
 enum { PAGE = 4096, BLOCK_LEAST = 4 * PAGE, BLOCKS_PER_SHARE = 4 };
 

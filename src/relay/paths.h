@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "relay/state.h"
+#include "relay/handover/state.h"
 
 struct relay_paths;
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "relay/protocol.h"
+#include "relay/protocol/protocol.h"
 
 enum {
     NAME_MAX_BYTES = 253, /* of a node */

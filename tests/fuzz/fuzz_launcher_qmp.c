@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "launcher/qmp.h"
+#include "launcher/libvirt/qmp.h"
 
 enum { ROOM = 1 << 16 };
 

@@ -5,10 +5,10 @@
 #include <libxml/parser.h>
 
 #include "api/object.h"
-#include "launcher/disks.h"
-#include "launcher/domain_xml.h"
-#include "launcher/hostdevs.h"
-#include "launcher/migrate_options.h"
+#include "launcher/domain/disks.h"
+#include "launcher/domain/domain_xml.h"
+#include "launcher/domain/hostdevs.h"
+#include "launcher/strategy/migrate_options.h"
 
 static const char *const environment[] = {"PCI_RESOURCE_X=0000:81:01.0",
                                           "KUBEVIRT_RESOURCE_NAME_net=a/b",

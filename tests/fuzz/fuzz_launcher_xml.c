@@ -2,10 +2,10 @@
  * files after an accident. */
 #include "fuzz.h"
 
-#include "launcher/cpu_report.h"
-#include "launcher/disks.h"
-#include "launcher/hostdevs.h"
-#include "launcher/preflight.h"
+#include "launcher/domain/cpu_report.h"
+#include "launcher/domain/disks.h"
+#include "launcher/domain/hostdevs.h"
+#include "launcher/move/preflight.h"
 #include "launcher/state.h"
 
 static void devices(const char *text)

@@ -2,7 +2,7 @@
  * resourceVersionMatch. An empty line stands for "not given". */
 #include "fuzz.h"
 
-#include "apiserver/page.h"
+#include "apiserver/message/page.h"
 
 static const char *given(const char *line)
 {

@@ -3,7 +3,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
-#include "apiserver/protobuf.h"
+#include "apiserver/message/protobuf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

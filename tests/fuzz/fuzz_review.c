@@ -5,7 +5,7 @@
 #include "api/json.h"
 #include "api/object.h"
 #include "base/str.h"
-#include "control/review.h"
+#include "control/loops/review.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

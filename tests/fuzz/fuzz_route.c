@@ -1,7 +1,7 @@
 /* "METHOD PATH" of a call to the API server from anybody. */
 #include "fuzz.h"
 
-#include "apiserver/route.h"
+#include "apiserver/message/route.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

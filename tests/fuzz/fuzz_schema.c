@@ -4,10 +4,10 @@
 #include "fuzz.h"
 
 #include "api/json.h"
-#include "apiserver/crds.h"
-#include "apiserver/prepare.h"
-#include "apiserver/schema.h"
-#include "apiserver/status.h"
+#include "apiserver/kinds/crds.h"
+#include "apiserver/kinds/schema.h"
+#include "apiserver/message/status.h"
+#include "apiserver/object/prepare.h"
 
 static const enum api_kind kinds[] = {API_KIND_VMI, API_KIND_MIGRATION, API_KIND_VM,
                                       API_KIND_KUBEVIRT, API_KIND_POLICY};

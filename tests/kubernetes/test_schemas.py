@@ -1,4 +1,4 @@
-"""The types of core kinds (src/apiserver/core_types.c) are those of Kubernetes: nothing more, nothing less, but for what the
+"""The types of core kinds (src/apiserver/kinds/core_types.c) are those of Kubernetes: nothing more, nothing less, but for what the
 table says it does not look into."""
 import cases
 import engine

@@ -282,7 +282,7 @@ def processes():
 
 
 def namespace_names(root):
-    """Names of the network namespaces of the site at `root` that exist; named as src/cli/site_plan.c names them."""
+    """Names of the network namespaces of the site at `root` that exist; named as src/cli/site/site_plan.c names them."""
     number = 2166136261
     for byte in root.encode():
         number = (number ^ byte) * 16777619 % (1 << 32)

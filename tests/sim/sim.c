@@ -17,10 +17,10 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "control/facts.h"
-#include "control/migration_decide.h"
+#include "control/migration/migration_decide.h"
 #include "control/names.h"
-#include "control/schedule_pick.h"
-#include "control/vmi_decide.h"
+#include "control/schedule/schedule_pick.h"
+#include "control/vm/vmi_decide.h"
 #include "kube/queue.h"
 #include "sim/world.h"
 

@@ -5,7 +5,7 @@
 
 #include "api/object.h"
 #include "base/str.h"
-#include "handler/launcher_status.h"
+#include "handler/local/launcher_status.h"
 
 /* 2023-11-14T22:13:20Z */
 #define NOW 1700000000000LL

@@ -5,7 +5,7 @@
 #include "lib/objects.h"
 
 #include "base/clock.h"
-#include "control/migration_decide.h"
+#include "control/migration/migration_decide.h"
 #include "control/names.h"
 
 /* 2026-01-01T00:00:00Z; objects are made a minute earlier. */

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "api/json.h"
-#include "apiserver/core_schema.h"
-#include "apiserver/core_types.h"
-#include "apiserver/schema.h"
+#include "apiserver/kinds/core_schema.h"
+#include "apiserver/kinds/core_types.h"
+#include "apiserver/kinds/schema.h"
 
 /* "PodSpec" or "PodSpec.nodeName" is something that the tables have. */
 static bool exists(const char *what)

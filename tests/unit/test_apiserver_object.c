@@ -2,9 +2,9 @@
 #include "lib/unit.h"
 
 #include "api/json.h"
-#include "apiserver/admission.h"
-#include "apiserver/prepare.h"
-#include "apiserver/table.h"
+#include "apiserver/message/table.h"
+#include "apiserver/object/admission.h"
+#include "apiserver/object/prepare.h"
 #include "base/str.h"
 
 static yyjson_mut_doc *document(const char *json)

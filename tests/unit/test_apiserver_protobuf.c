@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "api/json.h"
-#include "apiserver/protobuf.h"
+#include "apiserver/message/protobuf.h"
 #include "base/str.h"
 
 #define BODY(s) s, sizeof(s) - 1

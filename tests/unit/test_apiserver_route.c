@@ -2,10 +2,10 @@
 #include "lib/unit.h"
 
 #include "api/json.h"
-#include "apiserver/auth.h"
-#include "apiserver/discovery.h"
-#include "apiserver/proxy_plan.h"
-#include "apiserver/route.h"
+#include "apiserver/access/auth.h"
+#include "apiserver/action/proxy_plan.h"
+#include "apiserver/kinds/discovery.h"
+#include "apiserver/message/route.h"
 #include "base/str.h"
 
 #define KV "/apis/kubevirt.io/v1"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/json.h"
-#include "apiserver/spec_check.h"
+#include "apiserver/object/spec_check.h"
 
 #define HARD(what, amount) "{\"spec\":{\"hard\":{\"" what "\":" amount "}}}"
 #define RESOURCES(list, map, amount)                                                               \

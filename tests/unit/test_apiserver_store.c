@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "api/json.h"
-#include "apiserver/hub.h"
-#include "apiserver/store.h"
+#include "apiserver/store/hub.h"
+#include "apiserver/store/store.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"

@@ -2,9 +2,9 @@
 #include "lib/unit.h"
 
 #include "api/object.h"
-#include "cli/flight.h"
-#include "cli/plan_text.h"
-#include "cli/plot.h"
+#include "cli/views/flight.h"
+#include "cli/views/plan_text.h"
+#include "cli/views/plot.h"
 
 static const char record[] =
     "{\"time\":\"2026-11-15T15:00:00.000000Z\",\"type\":\"start\",\"guestBytes\":100663296,"

@@ -6,13 +6,13 @@
 
 #include "base/proc.h"
 #include "base/str.h"
-#include "cli/join_plan.h"
-#include "cli/site_down.h"
-#include "cli/site_plan.h"
-#include "cli/site_state.h"
-#include "cli/site_sweep.h"
-#include "cli/site_way.h"
-#include "cli/supervise.h"
+#include "cli/site/site_down.h"
+#include "cli/site/site_plan.h"
+#include "cli/site/site_state.h"
+#include "cli/site/site_sweep.h"
+#include "cli/site/site_way.h"
+#include "cli/site/supervise.h"
+#include "cli/verbs/join_plan.h"
 
 static struct site_plan *plan(const char *root, int nodes, int port)
 {

@@ -5,9 +5,9 @@
 #include "base/str.h"
 #include "base/suggest.h"
 #include "cli/cli.h"
-#include "cli/manifest.h"
-#include "cli/progress.h"
-#include "cli/table.h"
+#include "cli/verbs/manifest.h"
+#include "cli/views/progress.h"
+#include "cli/views/table.h"
 
 #define MIB (INT64_C(1) << 20)
 

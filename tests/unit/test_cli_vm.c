@@ -1,11 +1,11 @@
 /* Starting and stopping under every run strategy; how lists are shown. */
 #include "lib/objects.h"
 
-#include "cli/events.h"
-#include "cli/listing.h"
-#include "cli/manifest.h"
-#include "cli/moves.h"
-#include "cli/power.h"
+#include "cli/verbs/manifest.h"
+#include "cli/verbs/power.h"
+#include "cli/views/listing.h"
+#include "cli/watch/events.h"
+#include "cli/watch/moves.h"
 
 #define VM                                                                                         \
     "{'apiVersion':'kubevirt.io/v1','kind':'VirtualMachine','metadata':{'name':'web',"             \

@@ -3,7 +3,7 @@
 
 #include "api/object.h"
 #include "base/str.h"
-#include "cli/why.h"
+#include "cli/why/why.h"
 
 /* All times are seconds of one minute; "now" is 12:00:50. */
 #define AT(s) "2026-01-01T12:00:" s "Z"

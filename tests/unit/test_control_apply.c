@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "control/plan_apply.h"
+#include "control/loops/plan_apply.h"
 #include "http/server.h"
 
 /* ---- server ----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /* Table: whether another node has the CPU that a moving VM needs. */
 #include "lib/objects.h"
 
-#include "control/cpu_fit.h"
+#include "control/migration/cpu_fit.h"
 
 #define MIGRATION "cpu-model-migration.node.kubevirt.io/"
 #define FEATURE "cpu-feature.node.kubevirt.io/"

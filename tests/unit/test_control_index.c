@@ -2,10 +2,10 @@
 #include "lib/objects.h"
 
 #include "base/clock.h"
-#include "control/label_index.h"
-#include "control/schedule_index.h"
-#include "control/schedule_match.h"
-#include "control/written.h"
+#include "control/loops/written.h"
+#include "control/schedule/label_index.h"
+#include "control/schedule/schedule_index.h"
+#include "control/schedule/schedule_match.h"
 
 /* ---- labels ----------------------------------------------------------------------------------
  */

@@ -1,8 +1,8 @@
 /* Which moves may start, and when a node counts as lost. */
 #include "lib/objects.h"
 
-#include "control/migration_limits.h"
-#include "control/node_decide.h"
+#include "control/loops/node_decide.h"
+#include "control/migration/migration_limits.h"
 #include "kube/queue.h"
 
 /* ---- limits ----------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 #include "lib/objects.h"
 
 #include "api/machine_type.h"
-#include "control/machine_pick.h"
+#include "control/pod/machine_pick.h"
 
 static void names(void **state)
 {

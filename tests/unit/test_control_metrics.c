@@ -1,6 +1,6 @@
 #include "lib/objects.h"
 
-#include "control/control_metrics.h"
+#include "control/loops/control_metrics.h"
 
 /* Numbers in names are those of the checklist of KubeVirt's behaviours (docs/conformance.md). */
 

@@ -1,7 +1,7 @@
 #include "lib/objects.h"
 
-#include "control/pending_reason.h"
-#include "control/plan_apply.h"
+#include "control/loops/plan_apply.h"
+#include "control/migration/pending_reason.h"
 
 static const char MOVE[] = "{'metadata':{'name':'move','namespace':'ns','uid':'mig-1',"
                            "'resourceVersion':'7'},'spec':{'vmiName':'web'}}";

@@ -1,6 +1,6 @@
 #include "lib/objects.h"
 
-#include "control/pod_render.h"
+#include "control/pod/pod_render.h"
 
 static const char VMI[] =
     "{'metadata':{'name':'web','namespace':'ns','uid':'vmi-1','resourceVersion':'5'},'spec':{"

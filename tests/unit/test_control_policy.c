@@ -2,7 +2,7 @@
 
 #include "api/json.h"
 #include "api/policy.h"
-#include "control/limits_settings.h"
+#include "control/migration/limits_settings.h"
 
 /* Numbers in names are those of the checklist of KubeVirt's behaviours (docs/conformance.md). */
 

@@ -5,7 +5,7 @@
 
 #include "api/json.h"
 #include "base/str.h"
-#include "control/review.h"
+#include "control/loops/review.h"
 
 #define REVIEW(request)                                                                            \
     "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":" request "}"

@@ -1,7 +1,7 @@
 #include "lib/objects.h"
 
-#include "control/pod_render.h"
-#include "control/schedule_pick.h"
+#include "control/pod/pod_render.h"
+#include "control/schedule/schedule_pick.h"
 
 /* ---- schedule_pick ---------------------------------------------------------------------------
  */

@@ -1,7 +1,7 @@
 #include "lib/objects.h"
 
 #include "control/storage.h"
-#include "control/vmi_decide.h"
+#include "control/vm/vmi_decide.h"
 
 #define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 

@@ -1,7 +1,7 @@
 #include "lib/objects.h"
 
 #include "api/json.h"
-#include "control/update_decide.h"
+#include "control/evacuate/update_decide.h"
 
 /* Numbers in names are those of the checklist of KubeVirt's behaviours (docs/conformance.md). */
 

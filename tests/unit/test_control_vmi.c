@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "control/facts.h"
-#include "control/pod_render.h"
-#include "control/vmi_decide.h"
+#include "control/pod/pod_render.h"
+#include "control/vm/vmi_decide.h"
 
 #define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 

@@ -1,8 +1,8 @@
 #include "lib/objects.h"
 
 #include "control/names.h"
-#include "control/vm_decide.h"
-#include "control/volume_decide.h"
+#include "control/vm/vm_decide.h"
+#include "control/vm/volume_decide.h"
 
 #define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */
 

@@ -2,7 +2,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "control/watches.h"
+#include "control/loops/watches.h"
 
 /* The table of the documentation says what the code does, in its words. */
 static void test_documented(void **state)

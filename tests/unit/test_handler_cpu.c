@@ -2,8 +2,8 @@
 #include "handler_case.h"
 
 #include "base/fd.h"
-#include "handler/node_cpu.h"
-#include "handler/node_report.h"
+#include "handler/node/node_cpu.h"
+#include "handler/node/node_report.h"
 
 /* Reports of test_launcher_cpu, and the labels that they come to. */
 static void golden_labels(void **state)

@@ -2,13 +2,13 @@
  * and the hand-shake of a post-copy recovery. */
 #include "handler_case.h"
 
-#include "handler/address.h"
-#include "handler/face.h"
-#include "handler/follow.h"
-#include "handler/recovery.h"
-#include "handler/renewal.h"
-#include "handler/source_decide.h"
-#include "handler/target_decide.h"
+#include "handler/local/follow.h"
+#include "handler/move/face.h"
+#include "handler/move/recovery.h"
+#include "handler/network/address.h"
+#include "handler/node/renewal.h"
+#include "handler/source/source_decide.h"
+#include "handler/target/target_decide.h"
 
 #define VMI(more)                                                                                  \
     "\"phase\":\"Running\",\"nodeName\":\"a\",\"migrationState\":{\"migrationUid\":\"move\","      \

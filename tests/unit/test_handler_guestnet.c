@@ -2,7 +2,7 @@
 #include "handler_case.h"
 
 #include "api/guest_nic.h"
-#include "handler/guest_interfaces.h"
+#include "handler/owner/guest_interfaces.h"
 
 #define ONE "{\"name\":\"lan\",\"bridge\":{},\"macAddress\":\"02:00:00:00:00:01\"}"
 #define SPEC                                                                                       \

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "handler/memories.h"
+#include "handler/move/memories.h"
 
 static bool is(void *ctx, const char *uid)
 {

@@ -1,9 +1,9 @@
 /* Whether a VMI can be moved, how, and why not: the table, with KubeVirt's items by number. */
 #include "handler_case.h"
 
-#include "handler/face.h"
-#include "handler/migratable.h"
-#include "handler/owner_decide.h"
+#include "handler/move/face.h"
+#include "handler/owner/migratable.h"
+#include "handler/owner/owner_decide.h"
 
 #define NIC(binding, network)                                                                      \
     "\"domain\":{\"devices\":{\"interfaces\":[{\"name\":\"n\"," binding                            \

@@ -1,10 +1,10 @@
 /* Both ends of a move: the tables. */
 #include "handler_case.h"
 
-#include "handler/launcher_client.h"
-#include "handler/move_disks.h"
-#include "handler/source_decide.h"
-#include "handler/target_decide.h"
+#include "handler/local/launcher_client.h"
+#include "handler/move/move_disks.h"
+#include "handler/source/source_decide.h"
+#include "handler/target/target_decide.h"
 
 #define DELETING "\"deletionTimestamp\":\"2023-11-14T22:13:00Z\""
 #define VMI(more)                                                                                  \

@@ -7,11 +7,11 @@
 
 #include "api/json.h"
 #include "base/fd.h"
-#include "handler/node_api.h"
-#include "handler/node_check_move.h"
-#include "handler/node_checks.h"
-#include "handler/node_metrics.h"
-#include "handler/records.h"
+#include "handler/local/records.h"
+#include "handler/serve/node_api.h"
+#include "handler/serve/node_check_move.h"
+#include "handler/serve/node_checks.h"
+#include "handler/serve/node_metrics.h"
 
 static void callers(void **state)
 {

@@ -1,7 +1,7 @@
 /* Ordinary life of a VM: the table. */
 #include "handler_case.h"
 
-#include "handler/owner_decide.h"
+#include "handler/owner/owner_decide.h"
 
 #define DELETING "\"deletionTimestamp\":\"2023-11-14T22:13:00Z\""
 #define SCHEDULED "\"phase\":\"Scheduled\",\"nodeName\":\"a\""

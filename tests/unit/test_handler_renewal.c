@@ -8,8 +8,8 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "handler/cert_files.h"
-#include "handler/renewal.h"
+#include "handler/node/cert_files.h"
+#include "handler/node/renewal.h"
 
 struct place {
     char dir[64], pki[80], kubeconfig[96];

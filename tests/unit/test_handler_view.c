@@ -1,8 +1,8 @@
 /* Tables: faces, launchers' words, what can be moved, what a node says about itself. */
 #include "handler_case.h"
 
-#include "handler/face.h"
-#include "handler/node_report.h"
+#include "handler/move/face.h"
+#include "handler/node/node_report.h"
 
 #define MOVE(more)                                                                                 \
     "\"migrationState\":{\"migrationUid\":\"move\",\"sourceNode\":\"a\",\"targetNode\":\"b\"" more \

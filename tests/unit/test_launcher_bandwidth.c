@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "launcher/strategy.h"
+#include "launcher/strategy/strategy.h"
 
 #define MIB (INT64_C(1) << 20)
 

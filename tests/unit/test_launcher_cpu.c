@@ -4,7 +4,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "launcher/cpu_report.h"
+#include "launcher/domain/cpu_report.h"
 
 static char *read_golden(const char *name, const char *ending, bool needed)
 {

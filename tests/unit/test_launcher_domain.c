@@ -8,9 +8,9 @@
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "launcher/disk_image.h"
-#include "launcher/disks.h"
-#include "launcher/domain_xml.h"
+#include "launcher/domain/disk_image.h"
+#include "launcher/domain/disks.h"
+#include "launcher/domain/domain_xml.h"
 
 static const char *const environment[] = {
     "PATH=/bin",

@@ -3,8 +3,8 @@
 #include "lib/unit.h"
 
 #include "base/str.h"
-#include "launcher/hostdevs.h"
-#include "launcher/preflight.h"
+#include "launcher/domain/hostdevs.h"
+#include "launcher/move/preflight.h"
 
 #define DOMAIN(devices) "<domain type='kvm'><name>x</name><devices>" devices "</devices></domain>"
 #define HOSTDEV(alias)                                                                             \

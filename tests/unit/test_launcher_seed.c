@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "launcher/seed.h"
+#include "launcher/domain/seed.h"
 
 static char dir[] = "/tmp/ferry-seed-XXXXXX";
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <yyjson.h>
 
-#include "launcher/strategy.h"
+#include "launcher/strategy/strategy.h"
 
 #define MIB (INT64_C(1) << 20)
 

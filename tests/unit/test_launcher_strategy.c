@@ -7,9 +7,9 @@
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "launcher/plan.h"
-#include "launcher/smaps.h"
-#include "launcher/strategy.h"
+#include "launcher/domain/smaps.h"
+#include "launcher/strategy/plan.h"
+#include "launcher/strategy/strategy.h"
 
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)

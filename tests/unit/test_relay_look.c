@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "relay/look.h"
+#include "relay/stream/look.h"
 
 enum { US = 1000 };
 

@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "relay/memory.h"
-#include "relay/protocol.h"
+#include "relay/protocol/protocol.h"
 
 static void shares(void **state)
 {

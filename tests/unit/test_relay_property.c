@@ -11,7 +11,7 @@
 
 #include <inttypes.h>
 
-#include "relay/protocol.h"
+#include "relay/protocol/protocol.h"
 
 enum { SOURCE, TARGET, CONNS = 64 };
 enum {

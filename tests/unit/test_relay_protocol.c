@@ -2,9 +2,9 @@
  * strings are the examples of docs/stream-protocol.md. */
 #include "lib/unit.h"
 
-#include "relay/protocol.h"
-#include "relay/segments.h"
-#include "relay/window.h"
+#include "relay/protocol/protocol.h"
+#include "relay/protocol/segments.h"
+#include "relay/protocol/window.h"
 
 #define S FERRY_NS_PER_S
 #define MS FERRY_NS_PER_MS

@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "base/clock.h"
-#include "relay/window.h"
+#include "relay/protocol/window.h"
 
 enum { KIB = 1024, MIB = 1024 * KIB };
 

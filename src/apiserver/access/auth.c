@@ -1,0 +1,251 @@
+#include "apiserver/access/auth.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/address_name.h"
+#include "api/json.h"
+#include "base/str.h"
+
+static const char *const role_names[] = {
+    [AUTH_ANONYMOUS] = "anonymous", [AUTH_NOBODY] = "nobody",         [AUTH_VIEWER] = "viewer",
+    [AUTH_NODE] = "node",           [AUTH_CONTROLLER] = "controller", [AUTH_ADMIN] = "admin",
+};
+_Static_assert(sizeof(role_names) / sizeof(role_names[0]) == AUTH_ROLE_COUNT, "one name per role");
+
+const char *auth_role_name(enum auth_role role)
+{
+    return role_names[role];
+}
+
+static bool in_group(const struct http_peer *peer, const char *group)
+{
+    for (size_t i = 0; i < peer->n_groups; i++) {
+        if (ferry_streq(peer->groups[i], group)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void auth_identify(const struct http_peer *peer, struct auth_who *ret)
+{
+    static const char node_prefix[] = "system:node:";
+    const char *name = peer->common_name;
+
+    *ret = (struct auth_who){.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
+    if (!peer->certificate) {
+        return;
+    }
+    memcpy(ret->user, name, sizeof(ret->user));
+    if (in_group(peer, "ferry:admins")) {
+        ret->role = AUTH_ADMIN;
+    } else if (ferry_streq(name, "system:ferry-controller")) {
+        ret->role = AUTH_CONTROLLER;
+    } else if (ferry_str_starts(name, node_prefix) && name[strlen(node_prefix)] &&
+               in_group(peer, "system:nodes")) {
+        ret->role = AUTH_NODE;
+        snprintf(ret->node, sizeof(ret->node), "%s", name + strlen(node_prefix));
+    } else if (in_group(peer, "ferry:viewers")) {
+        ret->role = AUTH_VIEWER;
+    } else {
+        ret->role = AUTH_NOBODY;
+    }
+}
+
+/* ---- rules -------------------------------------------------------------------------------------
+ */
+
+enum {
+    READ = AUTH_READ,
+    CREATE = AUTH_CREATE,
+    CHANGE = AUTH_CHANGE,
+    DELETE = AUTH_DELETE,
+    ALL_WRITES = CREATE | CHANGE | DELETE
+};
+
+static unsigned bit_of(enum route_verb verb)
+{
+    switch (verb) {
+    case ROUTE_GET:
+    case ROUTE_LIST:
+    case ROUTE_WATCH:
+        return READ;
+    case ROUTE_CREATE:
+        return CREATE;
+    case ROUTE_UPDATE:
+    case ROUTE_PATCH:
+        return CHANGE;
+    case ROUTE_DELETE:
+    case ROUTE_DELETE_COLLECTION:
+        return DELETE;
+    case ROUTE_VERB_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static const struct auth_rule rules[] = {
+    {"*", "*", AUTH_CONTROLLER, READ, AUTH_YES, false},
+    {"virtualmachineinstances", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"virtualmachineinstancemigrations", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"virtualmachines", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
+    {"persistentvolumes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
+    {"pods", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"kubevirts", "status", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
+    {"events", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"leases", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"nodes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
+
+    {"configmaps", "*", AUTH_NODE, READ, AUTH_IF_OWN, false},
+    {"secrets", "*", AUTH_NODE, READ, AUTH_IF_OWN, false},
+    {"*", "*", AUTH_NODE, READ, AUTH_YES, false},
+    {"nodes", "*", AUTH_NODE, CREATE, AUTH_YES, true},
+    {"nodes", "*", AUTH_NODE, CHANGE, AUTH_IF_OWN, true},
+    {"leases", "", AUTH_NODE, CREATE | DELETE, AUTH_IF_OWN, .claims = true},
+    {"leases", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, true},
+    {"pods", "", AUTH_NODE, DELETE, AUTH_IF_OWN, false},
+    {"pods", "status", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
+    {"virtualmachineinstances", "", AUTH_NODE, CHANGE, AUTH_IF_OWN, false},
+    {"events", "", AUTH_NODE, CREATE | CHANGE, AUTH_YES, false},
+
+    {"*", "*", AUTH_VIEWER, READ, AUTH_YES, false},
+};
+
+const struct auth_rule *auth_rules(size_t *ret_n)
+{
+    *ret_n = sizeof(rules) / sizeof(rules[0]);
+    return rules;
+}
+
+/* A new one has its name in the body: until that is read it may be one. */
+static bool is_claim(const struct route *route)
+{
+    bool unnamed = route->verb == ROUTE_CREATE && !*route->name;
+    struct api_ip ip;
+
+    return ferry_streq(route->resource->plural, "leases") &&
+           ferry_streq(route->ns, API_ADDRESS_NAMESPACE) &&
+           (unnamed || api_address_of_name(route->name, &ip));
+}
+
+/* What bears a node's name elsewhere is not the node's: another lease of that name may be what a
+ * leader holds. */
+static bool is_at_home(const struct auth_rule *rule, const struct route *route)
+{
+    return !rule->named_as_node || !route->resource->namespaced ||
+           ferry_streq(route->ns, "kube-node-lease");
+}
+
+static bool rule_fits(const struct auth_rule *rule, const struct auth_who *who,
+                      const struct route *route)
+{
+    const char *plural = route->resource->plural;
+    bool any = ferry_streq(rule->plural, "*") && !ferry_streq(plural, "secrets");
+
+    return rule->role == who->role && (any || ferry_streq(rule->plural, plural)) &&
+           (!rule->claims || is_claim(route)) && is_at_home(rule, route) &&
+           (ferry_streq(rule->subresource, "*") ||
+            ferry_streq(rule->subresource, route->subresource)) &&
+           (rule->verbs & bit_of(route->verb));
+}
+
+static bool is_of_many(enum route_verb verb)
+{
+    return verb == ROUTE_LIST || verb == ROUTE_WATCH || verb == ROUTE_DELETE_COLLECTION;
+}
+
+enum auth_answer auth_check(const struct auth_who *who, const struct route *route)
+{
+    if (who->role == AUTH_ADMIN) {
+        return AUTH_YES;
+    }
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (!rule_fits(&rules[i], who, route)) {
+            continue;
+        }
+        if (rules[i].answer == AUTH_IF_OWN && is_of_many(route->verb)) {
+            return AUTH_NO; /* what is one's own is seen object by object */
+        }
+        /* A create has its name in the body: route.name is filled in from there by the caller. */
+        return rules[i].named_as_node && !ferry_streq(route->name, who->node) ? AUTH_NO
+                                                                              : rules[i].answer;
+    }
+    return AUTH_NO;
+}
+
+static bool at_is(const yyjson_val *v, const char *pointer, const char *node)
+{
+    return ferry_streq(api_json_str(v, pointer), node);
+}
+
+bool auth_owns(const struct auth_who *who, const struct api_resource *r, const yyjson_val *stored)
+{
+    if (!stored || !*who->node) {
+        return false;
+    }
+    if (r->kind == API_KIND_POD) {
+        return at_is(stored, "/spec/nodeName", who->node);
+    }
+    if (r->kind == API_KIND_NODE) {
+        return at_is(stored, "/metadata/name", who->node);
+    }
+    if (r->kind == API_KIND_VMI) {
+        return at_is(stored, "/status/nodeName", who->node) ||
+               at_is(stored, "/status/migrationState/targetNode", who->node) ||
+               (at_is(stored, "/status/migrationState/sourceNode", who->node) &&
+                !api_json_bool(stored, "/status/migrationState/completed", false));
+    }
+    if (r->kind == API_KIND_LEASE) {
+        struct api_ip ip;
+
+        return api_address_of_name(api_json_str(stored, "/metadata/name"), &ip) &&
+               at_is(stored, "/spec/holderIdentity", who->node);
+    }
+    return false;
+}
+
+bool auth_needs(const struct auth_who *who, const struct api_resource *r, const char *name,
+                const yyjson_val *pod)
+{
+    const char *phase = api_json_str(pod, "/status/phase");
+    const char *pointer = r->kind == API_KIND_SECRET ? "/secret/secretName" : "/configMap/name";
+    yyjson_arr_iter it =
+        yyjson_arr_iter_with(yyjson_ptr_get((yyjson_val *)(uintptr_t)pod, "/spec/volumes"));
+
+    if (!*who->node || !at_is(pod, "/spec/nodeName", who->node) ||
+        ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed")) {
+        return false;
+    }
+    for (yyjson_val *v; (v = yyjson_arr_iter_next(&it));) {
+        if (at_is(v, pointer, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *auth_overstepped(const struct api_resource *r, const yyjson_val *stored,
+                             const yyjson_val *changed)
+{
+    static const struct {
+        const char *pointer, *what;
+        bool pods_alone;
+    } kept[] = {
+        {"/spec", "the spec", false},
+        {"/metadata/finalizers", "the finalizers", false},
+        {"/metadata/ownerReferences", "the owners", false},
+        {"/metadata/labels", "the labels", true}, /* by which a pod is known as some VMI's */
+    };
+
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        yyjson_val *a = yyjson_ptr_get((yyjson_val *)stored, kept[i].pointer);
+        yyjson_val *b = yyjson_ptr_get((yyjson_val *)changed, kept[i].pointer);
+        bool same = a && b ? yyjson_equals(a, b) : yyjson_get_len(a) + yyjson_get_len(b) == 0;
+
+        if (!same && (!kept[i].pods_alone || r->kind == API_KIND_POD)) {
+            return kept[i].what;
+        }
+    }
+    return NULL;
+}

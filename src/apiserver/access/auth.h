@@ -1,0 +1,62 @@
+/* Who may do what (docs/contracts.md, Identity and roles). Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <yyjson.h>
+
+#include "apiserver/message/route.h"
+#include "http/server.h"
+
+enum auth_role {
+    AUTH_ANONYMOUS,
+    AUTH_NOBODY, /* a good certificate that gives no role here: a relay's */
+    AUTH_VIEWER,
+    AUTH_NODE,
+    AUTH_CONTROLLER,
+    AUTH_ADMIN,
+    AUTH_ROLE_COUNT
+};
+const char *auth_role_name(enum auth_role role);
+
+struct auth_who {
+    enum auth_role role;
+    char user[HTTP_NAME_MAX]; /* "system:node:n1"; "system:anonymous" */
+    char node[HTTP_NAME_MAX]; /* of a node, or "" */
+};
+
+void auth_identify(const struct http_peer *peer, struct auth_who *ret);
+
+enum auth_answer {
+    AUTH_NO,
+    AUTH_YES,
+    AUTH_IF_OWN, /* ask auth_owns() with the object as stored, auth_overstepped() with the new;
+                  * to read it, auth_needs() with the pods of its namespace */
+};
+/* One row of the table of roles. */
+enum auth_verbs { AUTH_READ = 1, AUTH_CREATE = 2, AUTH_CHANGE = 4, AUTH_DELETE = 8 };
+struct auth_rule {
+    const char *plural;      /* "*" = all but secrets */
+    const char *subresource; /* "*" = any, also none */
+    enum auth_role role;
+    unsigned verbs; /* of enum auth_verbs */
+    enum auth_answer answer;
+    bool named_as_node; /* the object must bear the node's name; a lease: in kube-node-lease */
+    bool claims;        /* only of leases that are claims to addresses */
+};
+/* The first row that fits decides; no row is a no. The admin, who may do everything, has none. */
+const struct auth_rule *auth_rules(size_t *ret_n);
+
+/* By role, verb and address alone. */
+enum auth_answer auth_check(const struct auth_who *who, const struct route *route);
+/* The stored object belongs to the node: its Node; a pod bound to it; a VMI that runs there or
+ * moves from or to it; a claim to an address that it holds. */
+bool auth_owns(const struct auth_who *who, const struct api_resource *r, const yyjson_val *stored);
+/* The node must see this ConfigMap or Secret, because `pod`, of the same namespace, is bound to it,
+ * not over, and has it as a volume. */
+bool auth_needs(const struct auth_who *who, const struct api_resource *r, const char *name,
+                const yyjson_val *pod);
+/* A node reports; it changes neither what was asked for nor what an object hangs on. What of that
+ * it would change, or NULL. */
+const char *auth_overstepped(const struct api_resource *r, const yyjson_val *stored,
+                             const yyjson_val *changed);

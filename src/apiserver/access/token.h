@@ -1,0 +1,15 @@
+/* Bearer tokens: "ferry.ID.SECRET". What a token is for stands in the secret
+ * kube-system/ferry-token.ID, with a hash of SECRET, never SECRET itself. A token for joining is
+ * used up by its first use. kube/token.h makes them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "apiserver/access/auth.h"
+#include "apiserver/store/store.h"
+
+/* Who calls with "Authorization: Bearer ..."; false when the token is not good. */
+bool token_identify(struct store *store, const char *authorization, struct auth_who *ret);
+/* Uses up a joining token: true when it is good for `node`, and never again. */
+bool token_join(struct store *store, const char *authorization, const char *node);

@@ -1,0 +1,20 @@
+/* The way to what only a node knows: GET of /api/v1/nodes/NAME/proxy/... is asked of that node's
+ * handler (docs/contracts.md, Node API) and its answer passed on as it comes. */
+#pragma once
+
+#include "apiserver/serve/request.h"
+#include "tls/pki.h"
+
+struct node_proxy;
+
+/* `ca`, which must outlive it, gives the certificate with which nodes are called. */
+struct node_proxy *node_proxy_new(const struct pki_ca *ca);
+/* When no call is under way. Takes NULL. */
+void node_proxy_free(struct node_proxy *p);
+
+/* Any thread. */
+int node_proxy_serve(struct request *r, struct node_proxy *p);
+
+/* POST of `rest`, without a body, to a node, for a call that was allowed already. 0 when the node
+ * did it; else -1, and r->st says what the node said. Any thread. */
+int node_proxy_tell(struct request *r, struct node_proxy *p, const char *node, const char *rest);

@@ -1,0 +1,227 @@
+#include "apiserver/message/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "base/str.h"
+
+static const struct {
+    int code;
+    const char *reason;
+} reasons[] = {
+    {400, "BadRequest"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "NotFound"},
+    {405, "MethodNotAllowed"},
+    {406, "NotAcceptable"},
+    {409, "Conflict"},
+    {410, "Expired"},
+    {413, "RequestEntityTooLarge"},
+    {415, "UnsupportedMediaType"},
+    {422, "Invalid"},
+    {429, "TooManyRequests"},
+    {500, "InternalError"},
+    {502, "BadGateway"},
+    {503, "ServiceUnavailable"},
+    {504, "Timeout"},
+    {507, "InsufficientStorage"},
+};
+
+const char *status_reason(int code)
+{
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (reasons[i].code == code) {
+            return reasons[i].reason;
+        }
+    }
+    return "";
+}
+
+__attribute__((format(printf, 3, 0))) static void set(struct status *st, int code, const char *fmt,
+                                                      va_list ap)
+{
+    *st = (struct status){.code = code, .reason = status_reason(code)};
+    vsnprintf(st->message, sizeof(st->message), fmt, ap);
+}
+
+static void about(struct status *st, const struct api_resource *r, const char *name)
+{
+    st->resource = r;
+    snprintf(st->name, sizeof(st->name), "%s", name ? name : "");
+}
+
+int status_fail(struct status *st, int code, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    set(st, code, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+void status_resource_name(const struct api_resource *r, char *buf, size_t size)
+{
+    snprintf(buf, size, "%s%s%s", r->plural, *r->group ? "." : "", r->group);
+}
+
+int status_not_found(struct status *st, const struct api_resource *r, const char *name)
+{
+    char what[256];
+
+    status_resource_name(r, what, sizeof(what));
+    status_fail(st, 404, "%s \"%s\" not found", what, name);
+    about(st, r, name);
+    return -1;
+}
+
+int status_exists(struct status *st, const struct api_resource *r, const char *name)
+{
+    char what[256];
+
+    status_resource_name(r, what, sizeof(what));
+    status_fail(st, 409, "%s \"%s\" already exists", what, name);
+    st->reason = "AlreadyExists";
+    about(st, r, name);
+    return -1;
+}
+
+int status_conflict(struct status *st, const struct api_resource *r, const char *name,
+                    const char *why)
+{
+    char what[256];
+
+    status_resource_name(r, what, sizeof(what));
+    status_fail(st, 409, "Operation cannot be fulfilled on %s \"%s\": %s", what, name, why);
+    about(st, r, name);
+    return -1;
+}
+
+int status_invalid(struct status *st, const struct api_resource *r, const char *name,
+                   const char *field, const char *fmt, ...)
+{
+    char why[FERRY_ERROR_TEXT];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    status_fail(st, 422, "%s%s%s \"%s\" is invalid: %s%s%s", r->kind_name, *r->group ? "." : "",
+                r->group, name ? name : "", field, *field ? ": " : "", why);
+    about(st, r, name);
+    snprintf(st->field, sizeof(st->field), "%s", field);
+    snprintf(st->why, sizeof(st->why), "%s", why);
+    return -1;
+}
+
+int status_forbidden(struct status *st, const struct api_resource *r, const char *name,
+                     const char *fmt, ...)
+{
+    char why[FERRY_ERROR_TEXT], what[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    status_resource_name(r, what, sizeof(what));
+    status_fail(st, 403, "%s \"%s\" is forbidden: %s", what, name ? name : "", why);
+    about(st, r, name);
+    return -1;
+}
+
+int status_of_error(struct status *st, const struct ferry_error *err)
+{
+    static const int codes[FERRY_CLASS_COUNT] = {
+        [FERRY_RETRY] = 503,   [FERRY_CONFLICT] = 409, [FERRY_NOT_FOUND] = 404,
+        [FERRY_INVALID] = 400, [FERRY_DENIED] = 403,   [FERRY_CANCELLED] = 503,
+        [FERRY_PEER] = 400,    [FERRY_FATAL] = 500,
+    };
+    int code = err->cls < FERRY_CLASS_COUNT ? codes[err->cls] : 500;
+
+    return status_fail(st, code ? code : 500, "%s", err->msg);
+}
+
+/* The word for what is wrong with a field, from the way it is said. */
+static const char *cause_of(const char *why)
+{
+    static const struct {
+        const char *begins, *reason;
+    } causes[] = {
+        {"Required value", "FieldValueRequired"},
+        {"Unsupported value", "FieldValueNotSupported"},
+        {"Duplicate value", "FieldValueDuplicate"},
+        {"Forbidden", "FieldValueForbidden"},
+    };
+
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+        if (ferry_str_starts(why, causes[i].begins)) {
+            return causes[i].reason;
+        }
+    }
+    return "FieldValueInvalid";
+}
+
+/* Names come from addresses, which may hold any bytes, and long ones are cut, maybe inside a
+ * character: what is left over is a question mark. */
+static yyjson_mut_val *text(yyjson_mut_doc *doc, const char *s)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    while (*s) {
+        size_t n = ferry_utf8_len(s);
+
+        ferry_buf_append(&b, n ? s : "?", n ? n : 1);
+        s += n ? n : 1;
+    }
+    return yyjson_mut_strcpy(doc, b.data ? b.data : "");
+}
+
+static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *obj, const char *key, const char *s)
+{
+    yyjson_mut_obj_add_val(doc, obj, key, text(doc, s));
+}
+
+char *status_json(const struct status *st)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "kind", "Status");
+    yyjson_mut_obj_add_str(doc, root, "apiVersion", "v1");
+    yyjson_mut_obj_add_obj(doc, root, "metadata");
+    yyjson_mut_obj_add_str(doc, root, "status", st->code < 300 ? "Success" : "Failure");
+    if (*st->message) {
+        add_text(doc, root, "message", st->message);
+    }
+    if (st->reason && *st->reason) {
+        yyjson_mut_obj_add_str(doc, root, "reason", st->reason);
+    }
+    if (st->resource) {
+        yyjson_mut_val *d = yyjson_mut_obj_add_obj(doc, root, "details");
+
+        add_text(doc, d, "name", st->name);
+        yyjson_mut_obj_add_str(doc, d, "group", st->resource->group);
+        /* as Kubernetes has it: what is invalid is an object, what is not found is of a resource */
+        yyjson_mut_obj_add_str(doc, d, "kind",
+                               st->code == 422 ? st->resource->kind_name : st->resource->plural);
+        if (*st->why) { /* kubectl shows this instead of the message */
+            yyjson_mut_val *c =
+                yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
+
+            yyjson_mut_obj_add_str(doc, c, "reason", cause_of(st->why));
+            add_text(doc, c, "message", st->why);
+            add_text(doc, c, "field", st->field);
+        }
+    }
+    yyjson_mut_obj_add_int(doc, root, "code", st->code);
+    char *json = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, NULL);
+    if (!json) {
+        abort();
+    }
+    return json;
+}

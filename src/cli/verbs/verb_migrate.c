@@ -1,0 +1,293 @@
+/* Verbs for moves: migrate, list, cancel. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/object.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/output.h"
+#include "cli/session.h"
+#include "cli/verbs/manifest.h"
+#include "cli/verbs/preflight.h"
+#include "cli/watch/moves.h"
+#include "cli/watch/watch.h"
+#include "http/client.h"
+
+/* ---- migrate ------------------------------------------------------------------------------- */
+
+/* What can be known before the object is created is said now, in one sentence, rather than by a
+ * move that waits for something that never comes. */
+static int check_first(struct session *s, const char *vm, const char *to, struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *o = NULL;
+    kube_cleanup_list struct kube_list nodes = {0};
+    int rc = cli_get_vm(s, vm, &o, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    rc = kube_client_list(s->client, kube_ref(API_KIND_NODE, NULL, NULL), NULL, &nodes, err);
+    if (rc < 0 && rc != -(int)FERRY_DENIED) {
+        return session_explain(err);
+    }
+    /* Who may not see nodes may still move what is on them. */
+    return preflight_check(&o->u.vmi, rc < 0 ? NULL : nodes.items, nodes.n, to, err);
+}
+
+/* KubeVirt's words for a second move are kept; what to do about it is said with them. */
+static int explain_refusal(const char *vm, struct ferry_error *err)
+{
+    struct ferry_error was = *err;
+
+    if (!strstr(was.msg, "in-flight migration detected")) {
+        return session_explain(err);
+    }
+    ferry_fail(err, was.cls, "%s; 'ferry watch %s' shows it, 'ferry cancel %s' stops it", was.msg,
+               vm, vm);
+    err->http = was.http;
+    return -(int)err->cls;
+}
+
+/* The API server checks the object as if it were to be created, and forgets it. */
+static int ask_dry(struct session *s, const char *vm, const char *json, enum output_format format,
+                   struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *would = NULL;
+
+    const struct api_resource *r = api_resource_of_kind(API_KIND_MIGRATION);
+    ferry_cleanup_free char *path = api_path(r, s->ns, NULL, NULL);
+    ferry_cleanup_free char *dry = ferry_asprintf("%s?dryRun=All", path);
+    http_cleanup_reply struct http_reply reply = {0};
+    int rc = http_client_call(kube_client_http(s->client),
+                              &(struct http_call){.method = "POST",
+                                                  .path = dry,
+                                                  .content_type = "application/json",
+                                                  .accept = "application/json",
+                                                  .body = json,
+                                                  .body_len = strlen(json)},
+                              &reply, err);
+
+    if (rc < 0) {
+        return session_explain(err);
+    }
+    if (reply.status < 200 || reply.status > 299) {
+        kube_status_error(reply.status, reply.body.data, reply.body.len, "trying a migration", err);
+        return explain_refusal(vm, err);
+    }
+    if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {
+        rc = api_object_parse(API_KIND_MIGRATION, reply.body.data, reply.body.len, &would, err);
+        if (rc == 0) {
+            output_print(would, format);
+        }
+        return rc;
+    }
+    printf(
+        "%s can be moved: it runs, there is a node for it, and the API server takes the request; "
+        "nothing was changed\n",
+        vm);
+    return FERRY_EXIT_OK;
+}
+
+struct wish {
+    const char *to; /* NULL = any other node */
+    bool watch, dry_run;
+    enum output_format format;
+};
+
+static int migrate(struct session *s, const char *vm, const struct wish *w, struct ferry_error *err)
+{
+    ferry_cleanup_free char *json = manifest_migration(vm, w->to);
+    api_cleanup_object struct api_object *made = NULL;
+    enum outcome outcome = OUTCOME_GOING;
+    int rc = check_first(s, vm, w->to, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (w->dry_run) {
+        return ask_dry(s, vm, json, w->format, err);
+    }
+    if (kube_client_create(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), json, &made, err) <
+        0) {
+        return explain_refusal(vm, err);
+    }
+    if (w->format == OUTPUT_TABLE || w->format == OUTPUT_WIDE) {
+        printf("migration %s created\n", made->meta->name);
+    } else {
+        output_print(made, w->format);
+    }
+    fflush(stdout);
+    if (!w->watch) {
+        return FERRY_EXIT_OK;
+    }
+    rc = watch_migration(s, made->meta->name, (struct watch_options){0}, &outcome, err);
+    return rc < 0 ? rc : cli_outcome_code(outcome);
+}
+
+int verb_migrate(int argc, char **argv, struct ferry_error *err)
+{
+    struct session_options so = {0};
+    struct wish w = {0};
+    const char *output = NULL;
+    const struct ferry_option options[] = {
+        {"to", 0, FERRY_OPTION_STRING, &w.to, "NODE", "move it there (any other node)"},
+        {"watch", 'w', FERRY_OPTION_FLAG, &w.watch, NULL, "show progress until it is over"},
+        {"dry-run", 0, FERRY_OPTION_FLAG, &w.dry_run, NULL, "only say whether it could be moved"},
+        OUTPUT_OPTION_ROW(&output),
+        SESSION_OPTION_ROWS(&so),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry migrate",
+        .usage = "[OPTION]... VM",
+        .summary = "Moves a running virtual machine to another node.",
+        .options = options,
+        .epilogue = "Exit codes with --watch: 0 it moved, 1 it did not, 3 the move was cancelled,\n"
+                    "130 the watching was interrupted (the move goes on).",
+    };
+    const char *name = NULL;
+    int rc = cli_one_name(&cmd, argc, argv, "the name of a virtual machine", &name, err);
+    session_cleanup struct session s = {0};
+
+    if (rc < 0 || (rc = output_parse(output, &w.format, err)) < 0) {
+        return rc;
+    }
+    if (w.watch && (w.dry_run || output)) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--watch shows progress for people: it does not go "
+                          "with --dry-run or --output");
+    }
+    if ((rc = session_open(&so, &s, err)) < 0) {
+        return rc;
+    }
+    ferry_signals_block();
+    return migrate(&s, name, &w, err);
+}
+
+/* ---- list ---------------------------------------------------------------------------------- */
+
+int verb_list(int argc, char **argv, struct ferry_error *err)
+{
+    return listing_verb(&moves_listing, argc, argv, err);
+}
+
+/* ---- cancel -------------------------------------------------------------------------------- */
+
+static bool is_final(const struct api_migration *m)
+{
+    return ferry_streq(m->phase, "Succeeded") || ferry_streq(m->phase, "Failed");
+}
+
+/* The move that `word` names: itself, or the VM it moves. */
+static int find_move(struct session *s, const char *word, struct api_object **ret,
+                     struct ferry_error *err)
+{
+    kube_cleanup_list struct kube_list list = {0};
+    int rc = kube_client_get(s->client, kube_ref(API_KIND_MIGRATION, s->ns, word), ret, err);
+
+    if (rc == 0) {
+        return is_final(&(*ret)->u.migration)
+                   ? ferry_fail(err, FERRY_CONFLICT, "the move %s is over already: %s", word,
+                                (*ret)->u.migration.phase)
+                   : 0;
+    }
+    if (rc != -(int)FERRY_NOT_FOUND ||
+        kube_client_list(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), NULL, &list, err) <
+            0) {
+        return session_explain(err);
+    }
+    for (size_t i = 0; i < list.n; i++) {
+        const struct api_migration *m = &list.items[i]->u.migration;
+
+        if (ferry_streq(m->vmi_name, word) && !is_final(m)) {
+            *ret = api_object_ref(list.items[i]);
+            return 0;
+        }
+    }
+    return ferry_fail(err, FERRY_NOT_FOUND,
+                      "there is no running move called '%s' nor of a virtual machine of that name "
+                      "in namespace '%s'; 'ferry list' shows moves",
+                      word, s->ns);
+}
+
+/* In post-copy each node has a part of the guest: there is nothing to go back to. */
+static int check_cancellable(struct session *s, const struct api_migration *m,
+                             struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *o = NULL;
+
+    if (kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, m->vmi_name), &o, NULL) < 0) {
+        return 0; /* the API server will say */
+    }
+    const struct api_migration_state *now = &o->u.vmi.migration;
+    if (now->present && ferry_streq(now->uid, m->meta.uid) && !now->completed &&
+        ferry_streq(now->mode, "PostCopy")) {
+        return ferry_fail(err, FERRY_CONFLICT,
+                          "the move %s cannot be cancelled any more: in post-copy each node has a "
+                          "part of the guest, and it must finish; 'ferry watch %s' shows how it "
+                          "goes",
+                          m->meta.name, m->meta.name);
+    }
+    return 0;
+}
+
+static int cancel(struct session *s, const char *word, bool wait, struct ferry_error *err)
+{
+    api_cleanup_object struct api_object *o = NULL;
+    enum outcome outcome = OUTCOME_GOING;
+    int rc = find_move(s, word, &o, err);
+
+    if (rc < 0 || (rc = check_cancellable(s, &o->u.migration, err)) < 0) {
+        return rc;
+    }
+    rc = kube_client_delete(s->client, kube_ref_of(o),
+                            &(struct kube_delete_options){.uid = o->meta->uid}, err);
+    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+        return session_explain(err);
+    }
+    if (!wait) {
+        printf("the move %s is being cancelled\n", o->meta->name);
+        return FERRY_EXIT_OK;
+    }
+    rc = watch_migration(s, o->meta->name, (struct watch_options){.quiet = true}, &outcome, err);
+    if (rc == -(int)FERRY_NOT_FOUND) { /* it went at once, and with it what it could tell */
+        printf("The move %s was cancelled\n", o->meta->name);
+        return FERRY_EXIT_OK;
+    }
+    if (rc < 0) {
+        return rc;
+    }
+    /* A move that was past its switch-over, or failed by itself, was not cancelled. */
+    return outcome == OUTCOME_CANCELLED ? FERRY_EXIT_OK : FERRY_EXIT_FAILED;
+}
+
+int verb_cancel(int argc, char **argv, struct ferry_error *err)
+{
+    struct session_options so = {0};
+    bool wait = false;
+    const struct ferry_option options[] = {
+        {"wait", 0, FERRY_OPTION_FLAG, &wait, NULL, "return when the move is over"},
+        SESSION_OPTION_ROWS(&so),
+        {0},
+    };
+    const struct ferry_command cmd = {
+        .name = "ferry cancel",
+        .usage = "[OPTION]... MIGRATION|VM",
+        .summary = "Cancels a move: the virtual machine stays where it is.",
+        .options = options,
+        .epilogue = "Exit codes with --wait: 0 it was cancelled, 1 it ended otherwise.",
+    };
+    const char *name = NULL;
+    int rc =
+        cli_one_name(&cmd, argc, argv, "the name of a move or of a virtual machine", &name, err);
+    session_cleanup struct session s = {0};
+
+    if (rc < 0) {
+        return rc;
+    }
+    if ((rc = session_open(&so, &s, err)) < 0) {
+        return rc;
+    }
+    ferry_signals_block();
+    return cancel(&s, name, wait, err);
+}

@@ -1,0 +1,332 @@
+#include "cli/views/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <yyjson.h>
+
+enum { BAR = 20, FULL_LINE = 150 };
+
+static int64_t number(yyjson_val *root, const char *key, int64_t absent)
+{
+    yyjson_val *v = yyjson_obj_get(root, key);
+
+    if (yyjson_is_int(v)) {
+        return yyjson_get_sint(v);
+    }
+    return yyjson_is_real(v) ? (int64_t)yyjson_get_real(v) : absent;
+}
+
+static int64_t natural(yyjson_val *root, const char *key)
+{
+    int64_t n = number(root, key, 0);
+
+    return n < 0 ? 0 : n;
+}
+
+static yyjson_doc *parse_object(const char *json, size_t len, struct ferry_error *err)
+{
+    yyjson_doc *doc = yyjson_read(json, len, 0);
+
+    if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
+        ferry_fail(err, FERRY_INVALID, "the report of a move is not a JSON object");
+        yyjson_doc_free(doc);
+        return NULL;
+    }
+    return doc;
+}
+
+int progress_parse(const char *json, size_t len, struct progress_sample *ret,
+                   struct ferry_error *err)
+{
+    yyjson_doc *doc = parse_object(json, len, err);
+
+    if (!doc) {
+        return -(int)FERRY_INVALID;
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *mode = yyjson_get_str(yyjson_obj_get(root, "mode"));
+    const char *uid = yyjson_get_str(yyjson_obj_get(root, "uid"));
+
+    *ret = (struct progress_sample){
+        .elapsed_ms = natural(root, "elapsedMs"),
+        .total_bytes = natural(root, "totalBytes"),
+        .processed_bytes = natural(root, "processedBytes"),
+        .remaining_bytes = natural(root, "remainingBytes"),
+        .bytes_per_s = natural(root, "bytesPerS"),
+        .dirty_bytes_per_s = natural(root, "dirtyBytesPerS"),
+        .iteration = natural(root, "iteration"),
+        .expected_downtime_ms = natural(root, "expectedDowntimeMs"),
+        .throttle_percent = natural(root, "throttlePercent"),
+        .path_away = ferry_streq(yyjson_get_str(yyjson_obj_get(root, "path")), "away"),
+    };
+    snprintf(ret->uid, sizeof(ret->uid), "%s", uid ? uid : "");
+    snprintf(ret->mode, sizeof(ret->mode), "%s", mode ? mode : "");
+    yyjson_doc_free(doc);
+    return 0;
+}
+
+int progress_parse_result(const char *json, size_t len, struct progress_result *ret,
+                          struct ferry_error *err)
+{
+    yyjson_doc *doc = parse_object(json, len, err);
+
+    if (!doc) {
+        return -(int)FERRY_INVALID;
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    *ret = (struct progress_result){
+        .downtime_ms = number(root, "downtimeMs", -1),
+        .total_ms = number(root, "totalMs", -1),
+        .transferred_bytes = number(root, "transferredBytes", -1),
+    };
+    yyjson_doc_free(doc);
+    return 0;
+}
+
+struct progress_band progress_eta(const struct progress_sample *s)
+{
+    if (s->remaining_bytes == 0) {
+        return (struct progress_band){0, 0};
+    }
+    if (s->bytes_per_s == 0) {
+        return (struct progress_band){PROGRESS_ETA_UNKNOWN, PROGRESS_ETA_UNKNOWN};
+    }
+    /* What the guest dirties waits for the next round, and what it dirties meanwhile for the one
+     * after: a geometric series, whose sum is the rest over the difference of the rates. In the
+     * other modes nothing is sent twice. */
+    bool again = ferry_str_empty(s->mode) || ferry_streq(s->mode, "PreCopy");
+    int64_t net = again ? s->bytes_per_s - s->dirty_bytes_per_s : s->bytes_per_s;
+    int64_t low = (s->remaining_bytes + s->bytes_per_s - 1) / s->bytes_per_s;
+
+    return (struct progress_band){low, net <= 0 ? PROGRESS_ETA_NEVER
+                                                : (s->remaining_bytes + net - 1) / net};
+}
+
+/* ---- words --------------------------------------------------------------------------------- */
+
+char *progress_bytes(int64_t bytes, char buf[PROGRESS_TEXT])
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+    double v = (double)bytes / 1024;
+    size_t u = 0;
+
+    if (bytes < 1024) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 " B", bytes);
+        return buf;
+    }
+    while (v >= 1023.95 && u + 1 < sizeof(units) / sizeof(units[0])) {
+        v /= 1024;
+        u++;
+    }
+    snprintf(buf, PROGRESS_TEXT, "%.1f %s", v, units[u]);
+    return buf;
+}
+
+char *progress_duration(int64_t ms, char buf[PROGRESS_TEXT])
+{
+    int64_t s = ms / 1000;
+
+    if (ms < 1000) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 " ms", ms < 0 ? 0 : ms);
+    } else if (ms < 60000) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 ".%" PRId64 " s", s, ms % 1000 / 100);
+    } else {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 " min %02" PRId64 " s", s / 60, s % 60);
+    }
+    return buf;
+}
+
+char *progress_seconds(int64_t s, char buf[PROGRESS_TEXT])
+{
+    if (s >= 60) {
+        return progress_duration(s * 1000, buf);
+    }
+    snprintf(buf, PROGRESS_TEXT, "%" PRId64 " s", s);
+    return buf;
+}
+
+char *progress_age(int64_t ms, char buf[PROGRESS_TEXT])
+{
+    int64_t s = ms < 0 ? 0 : ms / 1000;
+
+    if (s < 120) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "s", s);
+    } else if (s < 120 * 60) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "m", s / 60);
+    } else if (s < 48 * 3600) {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "h", s / 3600);
+    } else {
+        snprintf(buf, PROGRESS_TEXT, "%" PRId64 "d", s / 86400);
+    }
+    return buf;
+}
+
+/* ---- the line ------------------------------------------------------------------------------ */
+
+static void put_bar(const struct progress_sample *s, struct ferry_buf *out)
+{
+    int64_t total = s->total_bytes > s->remaining_bytes ? s->total_bytes : s->remaining_bytes;
+    int64_t done = total ? (total - s->remaining_bytes) * BAR / total : 0;
+
+    ferry_buf_puts(out, "  [");
+    for (int64_t i = 0; i < BAR; i++) {
+        ferry_buf_puts(out, i < done ? "=" : i == done ? ">" : " ");
+    }
+    ferry_buf_puts(out, "]");
+}
+
+static void put_seconds(int64_t s, struct ferry_buf *out)
+{
+    char text[PROGRESS_TEXT];
+
+    ferry_buf_puts(out, progress_seconds(s, text));
+}
+
+static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
+{
+    struct progress_band eta = progress_eta(s);
+
+    if (s->path_away) {
+        ferry_buf_puts(out, "path away: goes on when it is back");
+    } else if (eta.low_s == PROGRESS_ETA_UNKNOWN) {
+        ferry_buf_puts(out, "ETA ...");
+    } else if (eta.high_s == PROGRESS_ETA_NEVER && s->iteration > 1) {
+        ferry_buf_puts(out, "ETA none at this rate");
+    } else if (eta.high_s == PROGRESS_ETA_NEVER) {
+        ferry_buf_puts(out, "ETA over ");
+        put_seconds(eta.low_s, out);
+    } else if (eta.low_s == eta.high_s) {
+        ferry_buf_puts(out, "ETA ");
+        put_seconds(eta.low_s, out);
+    } else {
+        ferry_buf_puts(out, "ETA ");
+        put_seconds(eta.low_s, out);
+        ferry_buf_puts(out, " to ");
+        put_seconds(eta.high_s, out);
+    }
+}
+
+static void put_remaining(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "remaining %s of %s", progress_bytes(s->remaining_bytes, a),
+                     progress_bytes(s->total_bytes, b));
+}
+
+static void put_left(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "%s left", progress_bytes(s->remaining_bytes, a));
+}
+
+static void put_rate(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "rate %s/s", progress_bytes(s->bytes_per_s, a));
+}
+
+static void put_dirty(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    ferry_buf_printf(out, "dirty %s/s", progress_bytes(s->dirty_bytes_per_s, a));
+}
+
+static void put_round(const struct progress_sample *s, struct ferry_buf *out)
+{
+    if (s->iteration) {
+        ferry_buf_printf(out, "round %" PRId64, s->iteration);
+    }
+}
+
+static void put_downtime(const struct progress_sample *s, struct ferry_buf *out)
+{
+    char a[PROGRESS_TEXT];
+
+    if (s->expected_downtime_ms) {
+        ferry_buf_printf(out, "downtime %s", progress_duration(s->expected_downtime_ms, a));
+    }
+}
+
+static void put_throttle(const struct progress_sample *s, struct ferry_buf *out)
+{
+    if (s->throttle_percent) {
+        ferry_buf_printf(out, "throttled %" PRId64 "%%", s->throttle_percent);
+    }
+}
+
+static void put_mode(const struct progress_sample *s, struct ferry_buf *out)
+{
+    if (!ferry_str_empty(s->mode) && !ferry_streq(s->mode, "PreCopy")) {
+        ferry_buf_puts(out, s->mode);
+    }
+}
+
+struct item {
+    void (*put)(const struct progress_sample *s, struct ferry_buf *out); /* nothing = not told */
+};
+
+/* One after the other, two blanks between; with `room` > 0 up to the first that does not fit. */
+static void put_items(const struct progress_sample *s, const struct item *items, size_t room,
+                      struct ferry_buf *out)
+{
+    size_t begin = out->len;
+
+    for (size_t i = 0; items[i].put; i++) {
+        ferry_cleanup_buf struct ferry_buf text = {0};
+
+        items[i].put(s, &text);
+        if (text.len == 0) {
+            continue;
+        }
+        if (room > 0 && out->len - begin + 2 + text.len > room) {
+            return;
+        }
+        ferry_buf_printf(out, "  %s", text.data);
+    }
+}
+
+static void cut(struct ferry_buf *out, size_t begin, int width)
+{
+    while (out->len > begin && out->data[out->len - 1] == ' ') {
+        out->data[--out->len] = '\0';
+    }
+    if (width > 0 && out->len - begin > (size_t)width) {
+        out->len = begin + (size_t)width;
+        out->data[out->len] = '\0';
+    }
+}
+
+void progress_line(const char *phase, const struct progress_sample *s, int width,
+                   struct ferry_buf *out)
+{
+    static const struct item all[] = {{put_remaining}, {put_eta},   {put_rate},
+                                      {put_dirty},     {put_round}, {put_downtime},
+                                      {put_throttle},  {put_mode},  {0}};
+    /* What matters most, and what is not as usual, comes first. */
+    static const struct item most[] = {{put_left},  {put_eta},      {put_rate},
+                                       {put_mode},  {put_throttle}, {put_dirty},
+                                       {put_round}, {put_downtime}, {0}};
+    const char *word = ferry_str_empty(phase) ? "Pending" : phase;
+    size_t begin = out->len;
+
+    ferry_buf_printf(out, "%-15s", word);
+    if (s && width >= FULL_LINE) {
+        put_bar(s, out);
+    }
+    if (s) {
+        put_items(s, all, 0, out);
+    }
+    if (s && width > 0 && out->len - begin > (size_t)width) {
+        size_t used = strlen(word);
+
+        out->len = begin;
+        ferry_buf_puts(out, word);
+        put_items(s, most, (size_t)width > used ? (size_t)width - used : 1, out);
+    }
+    cut(out, begin, width);
+}

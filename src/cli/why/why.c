@@ -1,0 +1,359 @@
+#include "cli/why/why.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "api/messages.h"
+#include "api/object.h"
+#include "cli/why/why_case.h"
+
+enum { ADMIT_MS = 10000, POD_START_MS = 60000, LEASE_GRACE_MS = 15000 };
+
+/* ---- links --------------------------------------------------------------------------------- */
+
+static void link_vm(const struct why_view *v, struct why_link *l)
+{
+    const struct api_vmi *vm = v->vmi;
+
+    if (!vm) {
+        why_say(l, WHY_BROKEN, "there is no virtual machine '%s'",
+                why_text_or(v->migration->vmi_name, "?"));
+        why_remedy(l, "'ferry vm list' shows those that there are");
+    } else if (vm->meta.deleted_ms) {
+        why_say(l, WHY_BROKEN, "%s is being deleted", vm->meta.name);
+    } else if (!ferry_streq(vm->phase, "Running")) {
+        why_say(l, WHY_BROKEN, "%s is %s; only a running virtual machine can be moved",
+                vm->meta.name, why_text_or(vm->phase, "Pending"));
+        why_remedy(l, "'ferry events %s' tells what became of it", vm->meta.name);
+    } else {
+        why_say(l, WHY_OK, "%s runs on %s", vm->meta.name, why_text_or(vm->node_name, "?"));
+    }
+}
+
+static void link_migratable(const struct why_view *v, struct why_link *l)
+{
+    const struct api_condition *c = api_condition_find(&v->vmi->conditions, "LiveMigratable");
+
+    if (c && ferry_streq(c->status, "False")) {
+        why_say(l, WHY_BROKEN, "%s: %.300s", why_text_or(c->reason, "not migratable"),
+                why_text_or(c->message, "no more is known"));
+        why_remedy(l, "change what is named, or shut the VM down to move it");
+    }
+}
+
+static void link_object(const struct why_view *v, struct why_link *l)
+{
+    char age[PROGRESS_TEXT];
+
+    if (v->migration) {
+        why_say(l, WHY_OK, "%s was created %s ago", v->migration->meta.name,
+                progress_age(v->now_ms - v->migration->meta.created_ms, age));
+        return;
+    }
+    why_say(l, WHY_BROKEN, "no move of %s is under way or remembered", v->vmi->meta.name);
+    why_remedy(l, "'ferry migrate %s' asks for one", v->vmi->meta.name);
+}
+
+static void link_controller(const struct why_view *v, struct why_link *l)
+{
+    char age[PROGRESS_TEXT];
+
+    if (!v->lease_known || why_rank_of(v) == WHY_OVER) {
+        return;
+    }
+    if (!v->lease || ferry_str_empty(v->lease->holder)) {
+        why_say(l, WHY_BROKEN, "no controller is at work: nobody holds its lease");
+        why_remedy(l, "start ferry-controller, or look at its log");
+        return;
+    }
+    int64_t silent = v->now_ms - v->lease->renew_ms;
+    if (silent > v->lease->duration_s * 1000 + LEASE_GRACE_MS) {
+        why_say(l, WHY_BROKEN, "the controller %s was last heard of %s ago", v->lease->holder,
+                progress_duration(silent, age));
+        why_remedy(l, "start ferry-controller, or look at its log");
+    }
+}
+
+static void link_admitted(const struct why_view *v, struct why_link *l)
+{
+    char age[PROGRESS_TEXT];
+
+    /* What waits in the queue has no phase yet, but was looked at. */
+    if (why_rank_of(v) != WHY_NEW ||
+        api_map_get(&v->migration->meta.annotations, "ferry.io/queue")) {
+        return;
+    }
+    bool late = why_phase_age_ms(v) > ADMIT_MS;
+    why_say(l, late ? WHY_BROKEN : WHY_WAITS, "the controller has not looked at it for %s",
+            progress_duration(why_phase_age_ms(v), age));
+    if (late) {
+        why_remedy(l, "look at the log of ferry-controller");
+    }
+}
+
+static void pod_pending(const struct why_view *v, struct why_link *l)
+{
+    const struct api_pod *pod = v->target_pod;
+    const struct api_condition *c = api_condition_find(&pod->conditions, "PodScheduled");
+    const char *trouble = why_node_trouble(v, pod->node_name);
+    int64_t age_ms = v->now_ms - pod->meta.created_ms;
+    char age[PROGRESS_TEXT];
+
+    ferry_cleanup_free char *cpu = why_cpu_trouble(v);
+    if (c && ferry_streq(c->status, "False") && cpu) {
+        why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name, cpu);
+        why_remedy(l, "%s",
+                   ferry_str_starts(cpu, API_NO_NODE_WITH_MACHINE)
+                       ? "add a node whose QEMU has that machine type; a VM that starts anew gets "
+                         "one that all nodes have"
+                       : "add a node with that CPU; a VM with a named CPU model can go to more "
+                         "nodes");
+    } else if (c && ferry_streq(c->status, "False")) {
+        why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name,
+                why_text_or(c->message, "no more is known"));
+        why_remedy(l, "make room on a node, or uncordon one ('ferry node list')");
+    } else if (trouble) {
+        why_say(l, WHY_BROKEN, "%s is to start on %s, which %s", pod->meta.name, pod->node_name,
+                trouble);
+        why_remedy(l, "bring %s back, or cancel the move and try again", pod->node_name);
+    } else {
+        bool late = age_ms > POD_START_MS;
+
+        why_say(l, late ? WHY_BROKEN : WHY_WAITS, "%s has been starting%s%s for %s%s%s",
+                pod->meta.name, ferry_str_empty(pod->node_name) ? "" : " on ",
+                why_text_or(pod->node_name, ""), progress_duration(age_ms, age),
+                ferry_str_empty(pod->message) ? "" : ": ", why_text_or(pod->message, ""));
+        if (late) {
+            why_remedy(l, "look at the log of %s%s",
+                       ferry_str_empty(pod->node_name) ? "ferry-controller" : "ferry-pods on ",
+                       why_text_or(pod->node_name, ""));
+        }
+    }
+}
+
+static void link_target_pod(const struct why_view *v, struct why_link *l)
+{
+    const struct api_pod *pod = v->target_pod;
+
+    if (pod && (ferry_str_empty(pod->phase) || ferry_streq(pod->phase, "Pending"))) {
+        pod_pending(v, l);
+    } else if (pod && (ferry_streq(pod->phase, "Failed") || ferry_streq(pod->phase, "Succeeded"))) {
+        why_say(l, WHY_BROKEN, "%s ended%s%.300s", pod->meta.name,
+                ferry_str_empty(pod->message) ? "" : ": ", why_text_or(pod->message, ""));
+        why_remedy(l, "look at the log of ferry-pods on %s; then move again",
+                   why_text_or(pod->node_name, "its node"));
+    } else if (pod) {
+        why_say(l, WHY_OK, "%s runs on %s", pod->meta.name, why_text_or(pod->node_name, "?"));
+    } else if (why_queued_at(v, "target-pod", l)) {
+        return;
+    } else if (why_rank_of(v) >= WHY_SCHEDULING) {
+        why_say(l, WHY_BROKEN, "the target pod is gone");
+        why_remedy(l, "the move fails by itself; then 'ferry migrate %s' tries again",
+                   why_text_or(v->migration->vmi_name, "VM"));
+    } else {
+        why_say(l, WHY_WAITS, "the target pod is not created yet");
+    }
+}
+
+static void link_hand_over(const struct why_view *v, struct why_link *l)
+{
+    if (why_state_of(v)) {
+        return;
+    }
+    bool late = why_phase_age_ms(v) > WHY_STEP_MS;
+    why_say(l, late ? WHY_BROKEN : WHY_WAITS,
+            "the target pod runs, but the VM was not handed over");
+    if (late) {
+        why_remedy(l,
+                   "is another move of this VM under way ('ferry list')? else look at the log of "
+                   "ferry-controller");
+    }
+}
+
+static void link_target_prepared(const struct why_view *v, struct why_link *l)
+{
+    const struct api_migration_state *s = why_state_of(v);
+
+    const char *trouble = why_node_says(v, s->target_node, "ferry.io/migration-network-trouble");
+
+    if (!ferry_str_empty(s->target_address)) {
+        return;
+    }
+    if (!trouble && why_node_cannot(v, "target", NULL, l)) {
+        return;
+    }
+    if (trouble) {
+        why_say(l, WHY_BROKEN, "node %s is not on the migration network: %.250s", s->target_node,
+                trouble);
+        why_remedy(l, "see to what is named (docs/migration-network.md); the move goes on by "
+                      "itself");
+        return;
+    }
+    why_node_step(v, l, s->target_node, "the target node prepares itself");
+    /* Its own word says what it waits for. */
+    static const char *const steps[] = {"pod", "launcher", "relay", "network"};
+    for (size_t i = 0; v->target && i < sizeof(steps) / sizeof(steps[0]); i++) {
+        const struct why_check *fault = why_report_fault(v->target, steps[i]);
+        size_t n = strlen(l->text);
+
+        if (fault) {
+            snprintf(l->text + n, sizeof(l->text) - n, "; %s: %s", fault->name, fault->message);
+            return;
+        }
+    }
+}
+
+static void link_ports(const struct why_view *v, struct why_link *l)
+{
+    const struct api_migration_state *s = why_state_of(v);
+    bool control = false, memory = false;
+
+    for (size_t i = 0; i < s->n_ports; i++) {
+        control = control || s->ports[i].logical == 0;
+        memory = memory || s->ports[i].logical == WHY_CHANNEL_MEMORY;
+    }
+    if (control && memory) {
+        const char *network = why_node_says(v, s->target_node, "ferry.io/migration-network");
+        const char *address = why_node_says(v, s->target_node, "ferry.io/migration-address");
+
+        if (network && address && !s->start_ms && !ferry_streq(address, s->target_address)) {
+            why_say(l, WHY_WAITS, "%s published %s, but its address on %s is %s", s->target_node,
+                    s->target_address, network, address);
+            return;
+        }
+        why_say(l, WHY_OK, "%zu ports at %s%s%s", s->n_ports, s->target_address,
+                network ? " on network " : "", why_text_or(network, ""));
+        return;
+    }
+    why_say(l, WHY_BROKEN, "%s published no port for the %s channel",
+            why_text_or(s->target_node, "?"), control ? "memory" : "control");
+    why_remedy(l, "is ferry-relay running on %s? see its log and that of ferry-handler",
+               why_text_or(s->target_node, "the target node"));
+}
+
+static void link_connected(const struct why_view *v, struct why_link *l)
+{
+    const struct api_migration_state *s = why_state_of(v);
+
+    if (!s->start_ms && !why_node_cannot(v, "source", NULL, l)) {
+        why_node_step(v, l, s->source_node, "the source node has not begun");
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*check)(const struct why_view *v, struct why_link *l);
+} chain[] = {
+    {"vm", link_vm},
+    {"migratable", link_migratable},
+    {"object", link_object},
+    {"controller", link_controller},
+    {"admitted", link_admitted},
+    {"turn", why_link_turn},
+    {"policy", why_link_policy},
+    {"limits", why_link_limits},
+    {"quota", why_link_quota},
+    {"volumes", why_link_volumes},
+    {"target-pod", link_target_pod},
+    {"hand-over", link_hand_over},
+    {"target-prepared", link_target_prepared},
+    {"ports", link_ports},
+    {"listeners", why_link_listeners},
+    {"sockets", why_link_sockets},
+    {"port-map", why_link_port_map},
+    {"network", why_link_network},
+    {"reach", why_link_reach},
+    {"mtu", why_link_mtu},
+    {"certificates", why_link_certificates},
+    {"tls", why_link_tls},
+    {"connected", link_connected},
+    {"path", why_link_path},
+    {"transfer", why_link_transfer},
+    {"mode", why_link_mode},
+    {"post-copy", why_link_post_copy},
+    {"cancel", why_link_cancel},
+    {"end", why_link_end},
+};
+_Static_assert(sizeof(chain) / sizeof(chain[0]) <= WHY_LINKS, "the answer has room for the chain");
+
+/* ---- moves that are over ------------------------------------------------------------------- */
+
+static const struct {
+    const char *code, *link, *remedy;
+} failures[] = {
+    {"UnschedulableTimeout", "target-pod", "make room on a node, or uncordon one, and move again"},
+    {"Unschedulable", "target-pod", "move it to another node with --to"},
+    {"PendingTimeout", "target-pod", "look at the log of ferry-pods on the target node"},
+    {"PrepareTimeout", "target-prepared", "look at the log of ferry-handler on the target node"},
+    {"Refused", "target-prepared", "see to what is named, and move again"},
+    {"RelayTrouble", "sockets", "see to what is named on that node, and move again"},
+    {"ConnectTimeout", "connected", "look at the log of ferry-handler on the source node"},
+    {"TLSFailed", "tls", "look at the dates and names of both relays' certificates"},
+    {"Stuck", "transfer", "see to the network between the two nodes"},
+    {"NotConverging", "transfer",
+     "allow post-copy or auto-converge by a policy ('ferry policy create --help')"},
+    {"Aborted", "cancel", ""},
+    {"DestinationTooSmall", "volumes", "make the destination as large as the source"},
+    {"CPUIncompatible", "migratable", "move to a node with the same CPU, or set a CPU model"},
+    {"DeviceNotMigratable", "migratable", "change what is named, or shut the VM down to move it"},
+    {"TargetLost", "path", "look at the target node, then move again"},
+    {"SourceLost", "vm", "look at the source node"},
+    {"SourceBusy", "turn", "move again when the other move is over"},
+    {"LibvirtError", "transfer", "look at the log of the source's launcher"},
+};
+
+static void walk_failed(const struct why_view *v, struct why_answer *ret)
+{
+    const struct api_migration_state *s = why_state_of(v);
+    const char *reason =
+        why_text_or(v->migration->state.failure_reason,
+                    why_text_or(s ? s->failure_reason : NULL, "no reason was given"));
+    const char *link = "end", *advice = "'ferry show' has its events";
+
+    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+        size_t n = strlen(failures[i].code);
+
+        if (strncmp(reason, failures[i].code, n) == 0 && reason[n] == ':') {
+            link = failures[i].link;
+            advice = failures[i].remedy;
+            break;
+        }
+    }
+    for (size_t i = 0; i < sizeof(chain) / sizeof(chain[0]); i++) {
+        struct why_link *l = &ret->links[ret->n++];
+
+        l->name = chain[i].name;
+        if (ferry_streq(chain[i].name, link)) {
+            why_say(l, WHY_BROKEN, "the move failed: %.380s", reason);
+            why_remedy(l, "%s", advice);
+            return;
+        }
+    }
+}
+
+void why_walk(const struct why_view *view, struct why_answer *ret)
+{
+    *ret = (struct why_answer){0};
+    if (view->migration && ferry_streq(view->migration->phase, "Failed")) {
+        walk_failed(view, ret);
+        return;
+    }
+    if (view->migration && ferry_streq(view->migration->phase, "Succeeded")) {
+        ret->links[ret->n++] = (struct why_link){.name = "end", .text = "the VM has moved"};
+        return;
+    }
+    for (size_t i = 0; i < sizeof(chain) / sizeof(chain[0]); i++) {
+        struct why_link *l = &ret->links[ret->n++];
+
+        l->name = chain[i].name;
+        chain[i].check(view, l);
+        if (l->state != WHY_OK) {
+            return;
+        }
+    }
+}
+
+const struct why_link *why_first(const struct why_answer *a)
+{
+    return a->n > 0 && a->links[a->n - 1].state != WHY_OK ? &a->links[a->n - 1] : NULL;
+}

@@ -1,0 +1,67 @@
+/* What the links of the chain share; of src/cli/why*.c alone. */
+#pragma once
+
+#include "cli/why/why.h"
+
+/* How long a step may take before it counts as broken; the controller gives up much later. */
+enum { WHY_STEP_MS = 20000, WHY_CHANNEL_MEMORY = 49152, WHY_CHANNEL_DISKS = 49153 };
+
+enum why_rank {
+    WHY_NEW,
+    WHY_PENDING,
+    WHY_SCHEDULING,
+    WHY_SCHEDULED,
+    WHY_PREPARING,
+    WHY_READY,
+    WHY_RUNNING,
+    WHY_OVER
+};
+enum why_rank why_rank_of(const struct why_view *v);
+
+void why_say(struct why_link *l, enum why_state state, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void why_remedy(struct why_link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+const char *why_text_or(const char *s, const char *other);
+
+/* How long the move has been in its phase. */
+int64_t why_phase_age_ms(const struct why_view *v);
+/* The VM's account of this very move, or NULL. */
+const struct api_migration_state *why_state_of(const struct why_view *v);
+/* What is wrong with a node; NULL when it is well or nothing is known about it. */
+const char *why_node_trouble(const struct why_view *v, const char *name);
+/* What the node says of itself in an annotation; NULL when it says nothing. */
+const char *why_node_says(const struct why_view *v, const char *name, const char *key);
+/* Whether a node says of its side ("source", "target") of this move that it cannot do its part, for
+ * this reason (NULL = any; docs/contracts.md); then `l` says it, too. */
+bool why_node_cannot(const struct why_view *v, const char *side, const char *reason,
+                     struct why_link *l);
+/* A step that a node has to take: broken when the node is away or takes too long. */
+void why_node_step(const struct why_view *v, struct why_link *l, const char *node,
+                   const char *what);
+/* Whether the controller says that the move waits at this link; then `l` says it, too. */
+bool why_queued_at(const struct why_view *v, const char *link, struct why_link *l);
+/* What the controller says of a CPU, or a machine type, that no other node has; NULL when that is
+ * not it. The caller's.
+ */
+char *why_cpu_trouble(const struct why_view *v);
+
+/* Links, in their files. */
+void why_link_turn(const struct why_view *v, struct why_link *l);
+void why_link_policy(const struct why_view *v, struct why_link *l);
+void why_link_limits(const struct why_view *v, struct why_link *l);
+void why_link_quota(const struct why_view *v, struct why_link *l);
+void why_link_volumes(const struct why_view *v, struct why_link *l);
+void why_link_listeners(const struct why_view *v, struct why_link *l);
+void why_link_sockets(const struct why_view *v, struct why_link *l);
+void why_link_port_map(const struct why_view *v, struct why_link *l);
+void why_link_network(const struct why_view *v, struct why_link *l);
+void why_link_reach(const struct why_view *v, struct why_link *l);
+void why_link_mtu(const struct why_view *v, struct why_link *l);
+void why_link_certificates(const struct why_view *v, struct why_link *l);
+void why_link_tls(const struct why_view *v, struct why_link *l);
+void why_link_path(const struct why_view *v, struct why_link *l);
+void why_link_transfer(const struct why_view *v, struct why_link *l);
+void why_link_mode(const struct why_view *v, struct why_link *l);
+void why_link_post_copy(const struct why_view *v, struct why_link *l);
+void why_link_cancel(const struct why_view *v, struct why_link *l);
+void why_link_end(const struct why_view *v, struct why_link *l);

@@ -1,0 +1,323 @@
+#include "control/loops/control_metrics.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/admit.h"
+#include "api/json.h"
+#include "control/facts.h"
+#include "control/names.h"
+
+static const double bounds[] = {0.5, 1,  2,   5,   10,  20,  30,   40,   50,
+                                60,  90, 120, 180, 300, 600, 1200, 1800, 3600};
+enum { N_BOUNDS = sizeof(bounds) / sizeof(bounds[0]) };
+
+static const char *const phases[] = {PHASE_PENDING,          PHASE_SCHEDULING,   PHASE_SCHEDULED,
+                                     PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING,
+                                     PHASE_SUCCEEDED,        PHASE_FAILED};
+enum { N_PHASES = sizeof(phases) / sizeof(phases[0]) };
+
+struct histogram {
+    unsigned long long buckets[N_BOUNDS], count;
+    double sum;
+};
+
+struct control_metrics {
+    pthread_mutex_t lock; /* guards all below */
+    struct histogram by_phase[N_PHASES];
+};
+
+struct control_metrics *control_metrics_new(void)
+{
+    struct control_metrics *m = ferry_xcalloc(1, sizeof(*m));
+
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+void control_metrics_free(struct control_metrics *m)
+{
+    if (m) {
+        pthread_mutex_destroy(&m->lock);
+        free(m);
+    }
+}
+
+/* ---- histogram -------------------------------------------------------------------------------
+ */
+
+static void observe_locked(struct control_metrics *m, const char *phase, double seconds)
+{
+    for (size_t i = 0; i < N_PHASES; i++) {
+        struct histogram *h = &m->by_phase[i];
+
+        if (!ferry_streq(phases[i], phase)) {
+            continue;
+        }
+        for (size_t k = 0; k < N_BOUNDS; k++) {
+            h->buckets[k] += seconds <= bounds[k];
+        }
+        h->count++;
+        h->sum += seconds;
+    }
+}
+
+static bool has_phase_time(const struct api_migration *m, const char *phase)
+{
+    for (size_t i = 0; i < m->n_phase_times; i++) {
+        if (ferry_streq(m->phase_times[i].phase, phase)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void control_metrics_seen(struct control_metrics *m, const struct api_object *old,
+                          const struct api_object *now)
+{
+    if (!old || !now) {
+        return;
+    }
+    const struct api_migration *is = &now->u.migration;
+
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < is->n_phase_times; i++) {
+        const struct api_phase_time *t = &is->phase_times[i];
+        int64_t took_ms = t->at_ms - is->meta.created_ms;
+
+        if (!has_phase_time(&old->u.migration, t->phase)) {
+            observe_locked(m, t->phase, (double)(took_ms > 0 ? took_ms : 0) / 1000);
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+static void write_histogram(struct control_metrics *m, struct ferry_buf *out)
+{
+    static const char name[] = "kubevirt_vmi_migration_phase_transition_time_from_creation_seconds";
+
+    ferry_buf_printf(out,
+                     "# HELP %s Time from the creation of a migration to each of its phases.\n"
+                     "# TYPE %s histogram\n",
+                     name, name);
+    pthread_mutex_lock(&m->lock);
+    for (size_t i = 0; i < N_PHASES; i++) {
+        const struct histogram *h = &m->by_phase[i];
+
+        for (size_t k = 0; h->count && k < N_BOUNDS; k++) {
+            ferry_buf_printf(out, "%s_bucket{phase=\"%s\",le=\"%g\"} %llu\n", name, phases[i],
+                             bounds[k], h->buckets[k]);
+        }
+        if (h->count) {
+            ferry_buf_printf(out,
+                             "%s_bucket{phase=\"%s\",le=\"+Inf\"} %llu\n"
+                             "%s_sum{phase=\"%s\"} %g\n%s_count{phase=\"%s\"} %llu\n",
+                             name, phases[i], h->count, name, phases[i], h->sum, name, phases[i],
+                             h->count);
+        }
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- gauges ----------------------------------------------------------------------------------
+ */
+
+static void begin(struct ferry_buf *out, const char *name, const char *help)
+{
+    ferry_buf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+static void write_phases(const struct control_metrics_view *v, struct ferry_buf *out)
+{
+    size_t unset = 0, pending = 0, scheduling = 0, running = 0;
+
+    for (size_t i = 0; i < v->n_migrations; i++) {
+        const struct api_migration *m = &v->migrations[i]->u.migration;
+
+        if (migration_is_final(m)) {
+            continue;
+        }
+        *(!m->phase[0]                              ? &unset
+          : strcmp(m->phase, PHASE_PENDING) == 0    ? &pending
+          : strcmp(m->phase, PHASE_SCHEDULING) == 0 ? &scheduling
+                                                    : &running) += 1;
+    }
+    const struct {
+        const char *name, *help;
+        size_t n;
+    } rows[] = {
+        {"kubevirt_vmi_migrations_in_unset_phase", "Migrations without a phase.", unset},
+        {"kubevirt_vmi_migrations_in_pending_phase", "Migrations that wait.", pending},
+        {"kubevirt_vmi_migrations_in_scheduling_phase", "Migrations whose target pod starts.",
+         scheduling},
+        {"kubevirt_vmi_migrations_in_running_phase",
+         "Migrations from a ready target pod to their end.", running},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        begin(out, rows[i].name, rows[i].help);
+        ferry_buf_printf(out, "%s %zu\n", rows[i].name, rows[i].n);
+    }
+}
+
+static void write_ends(const struct control_metrics_view *v, const char *phase, const char *name,
+                       struct ferry_buf *out)
+{
+    begin(out, name, "1 for each migration that is kept and ended so.");
+    for (size_t i = 0; i < v->n_migrations; i++) {
+        const struct api_migration *m = &v->migrations[i]->u.migration;
+
+        if (strcmp(m->phase, phase) == 0) {
+            ferry_buf_printf(out, "%s{vmi=\"%s\",vmim=\"%s\",namespace=\"%s\"} 1\n", name,
+                             m->vmi_name ? m->vmi_name : "", m->meta.name, m->meta.namespace_);
+        }
+    }
+}
+
+/* Which of the closed set an annotation says; what anybody may have written is not passed on. */
+static int reason_of(const struct api_migration *m, const char *const *codes, size_t n)
+{
+    const char *text = api_map_get(&m->meta.annotations, ANNOTATION_QUEUE);
+    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *reason = root ? api_json_str(root, "/reason") : NULL;
+
+    for (size_t i = 0; reason && i < n; i++) {
+        if (strcmp(codes[i], reason) == 0) {
+            return (int)i;
+        }
+    }
+    return -1;
+}
+
+static void write_waiting(const struct control_metrics_view *v, struct ferry_buf *out)
+{
+    static const char *const codes[] = {
+        "ClusterLimit",    "OutboundLimit",  "InboundLimit",     "BandwidthBudget",  "Quota",
+        "VolumeNotReady",  "Unschedulable",  "NeverSchedulable", "TargetPodPending", "BackOff",
+        "SourceBusy",      "PolicyInvalid",  "PathAway",         "TargetPreparing",  "RelayTrouble",
+        "LauncherTrouble", "NetworkTrouble",
+    };
+    enum { N = sizeof(codes) / sizeof(codes[0]) };
+    size_t count[N] = {0};
+
+    for (size_t i = 0; i < v->n_migrations; i++) {
+        const struct api_migration *m = &v->migrations[i]->u.migration;
+        int reason = migration_is_final(m) ? -1 : reason_of(m, codes, N);
+
+        if (reason >= 0) {
+            count[reason]++;
+        }
+    }
+    begin(out, "ferry_migrations_waiting", "Migrations that wait, by why.");
+    for (size_t i = 0; i < N; i++) {
+        ferry_buf_printf(out, "ferry_migrations_waiting{reason=\"%s\"} %zu\n", codes[i], count[i]);
+    }
+}
+
+static int by_uid(const void *a, const void *b)
+{
+    const struct api_object *x = *(const struct api_object *const *)a;
+    const struct api_object *y = *(const struct api_object *const *)b;
+
+    return strcmp(x->meta->uid, y->meta->uid);
+}
+
+/* The migration that a VMI's state is about; KubeVirt's series carry its name. `sorted` by UID. */
+static const char *name_of_move(const struct api_object *const *sorted, size_t n, const char *uid)
+{
+    const struct api_object probe = {.meta = &(struct api_meta){.uid = uid}}, *p = &probe;
+    const struct api_object *const *found =
+        uid ? bsearch(&p, sorted, n, sizeof(*sorted), by_uid) : NULL;
+
+    return found ? (*found)->meta->name : "";
+}
+
+static void write_times(const struct control_metrics_view *v,
+                        const struct api_object *const *sorted, bool end, struct ferry_buf *out)
+{
+    const char *name = end ? "kubevirt_vmi_migration_end_time_seconds"
+                           : "kubevirt_vmi_migration_start_time_seconds";
+
+    begin(out, name, end ? "When the last move ended." : "When the last move began.");
+    for (size_t i = 0; i < v->n_vmis; i++) {
+        const struct api_vmi *vmi = &v->vmis[i]->u.vmi;
+        const struct api_migration_state *s = &vmi->migration;
+        int64_t at_ms = end ? s->end_ms : s->start_ms;
+
+        if (!s->present || !at_ms) {
+            continue;
+        }
+        ferry_buf_printf(out, "%s{node=\"%s\",namespace=\"%s\",name=\"%s\",migration_name=\"%s\"",
+                         name, s->source_node ? s->source_node : "", vmi->meta.namespace_,
+                         vmi->meta.name, name_of_move(sorted, v->n_migrations, s->uid));
+        if (end) {
+            ferry_buf_printf(out, ",status=\"%s\"", s->failed ? "failed" : "succeeded");
+        }
+        ferry_buf_printf(out, "} %.3f\n", (double)at_ms / 1000);
+    }
+}
+
+static void write_evictable(const struct control_metrics_view *v, struct ferry_buf *out)
+{
+    begin(out, "kubevirt_vmi_non_evictable",
+          "1 for a VM that is to be moved when its node is emptied, and cannot be.");
+    for (size_t i = 0; i < v->n_vmis; i++) {
+        const struct api_vmi *vmi = &v->vmis[i]->u.vmi;
+        const char *strategy = api_eviction_strategy(vmi->eviction_strategy, v->cluster_strategy);
+        bool stuck = ferry_streq(strategy, "LiveMigrate") &&
+                     !api_condition_true(&vmi->conditions, CONDITION_LIVE_MIGRATABLE);
+
+        if (vmi_has_phase(vmi, PHASE_RUNNING)) {
+            ferry_buf_printf(
+                out, "kubevirt_vmi_non_evictable{node=\"%s\",namespace=\"%s\",name=\"%s\"} %d\n",
+                vmi->node_name ? vmi->node_name : "", vmi->meta.namespace_, vmi->meta.name, stuck);
+        }
+    }
+}
+
+/* Since when a VM is called Migrating: from the start of its move. */
+static void write_migrating(const struct control_metrics_view *v, struct ferry_buf *out)
+{
+    static const char name[] = "kubevirt_vm_migrating_status_last_transition_timestamp_seconds";
+
+    begin(out, name, "When the VM began to be moved, while it is.");
+    for (size_t i = 0; i < v->n_vms; i++) {
+        const struct api_vm *vm = &v->vms[i]->u.vm;
+
+        for (size_t k = 0; ferry_streq(vm->printable_status, "Migrating") && k < v->n_vmis; k++) {
+            const struct api_vmi *vmi = &v->vmis[k]->u.vmi;
+
+            if (ferry_streq(vmi->meta.name, vm->meta.name) &&
+                ferry_streq(vmi->meta.namespace_, vm->meta.namespace_) && vmi->migration.start_ms) {
+                ferry_buf_printf(out, "%s{name=\"%s\",namespace=\"%s\"} %.3f\n", name,
+                                 vm->meta.name, vm->meta.namespace_,
+                                 (double)vmi->migration.start_ms / 1000);
+            }
+        }
+    }
+}
+
+void control_metrics_write(struct control_metrics *m, const struct control_metrics_view *view,
+                           struct ferry_buf *out)
+{
+    ferry_cleanup_free const struct api_object **sorted =
+        ferry_xcalloc(view->n_migrations + 1, sizeof(*sorted));
+
+    for (size_t i = 0; i < view->n_migrations; i++) {
+        sorted[i] = view->migrations[i];
+    }
+    qsort(sorted, view->n_migrations, sizeof(*sorted), by_uid);
+    write_phases(view, out);
+    write_ends(view, PHASE_SUCCEEDED, "kubevirt_vmi_migration_succeeded", out);
+    write_ends(view, PHASE_FAILED, "kubevirt_vmi_migration_failed", out);
+    write_histogram(m, out);
+    write_times(view, sorted, false, out);
+    write_times(view, sorted, true, out);
+    write_evictable(view, out);
+    begin(out, "kubevirt_vmi_number_of_outdated", "VMs whose launcher is of an older image.");
+    ferry_buf_printf(out, "kubevirt_vmi_number_of_outdated %zu\n", view->outdated);
+    write_waiting(view, out);
+    write_migrating(view, out);
+    queue_metrics_write(view->queues, view->n_queues, out);
+}

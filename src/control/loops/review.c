@@ -1,0 +1,148 @@
+#include "control/loops/review.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "api/names.h"
+#include "base/str.h"
+#include "control/names.h"
+
+enum { TOO_MANY_REQUESTS = 429 };
+
+int review_parse(const char *body, size_t len, struct review *ret, struct ferry_error *err)
+{
+    *ret = (struct review){0};
+    int rc = api_json_parse(body, len, &ret->doc, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    const yyjson_val *root = yyjson_doc_get_root(ret->doc);
+    const yyjson_val *request = yyjson_obj_get((yyjson_val *)root, "request");
+    ret->uid = api_json_str(request, "/uid");
+    ret->ns = api_json_str(request, "/namespace");
+    ret->name = api_json_str(request, "/name");
+    ret->object = yyjson_obj_get((yyjson_val *)request, "object");
+    ret->dry_run = api_json_bool(request, "/dryRun", false);
+    if (!ferry_streq(api_json_str(root, "/apiVersion"), "admission.k8s.io/v1") ||
+        !ferry_streq(api_json_str(root, "/kind"), "AdmissionReview") || !ret->uid) {
+        review_done(ret);
+        return ferry_fail(err, FERRY_INVALID,
+                          "not an AdmissionReview of admission.k8s.io/v1 with a request");
+    }
+    return 0;
+}
+
+void review_done(struct review *r)
+{
+    yyjson_doc_free(r->doc);
+    *r = (struct review){0};
+}
+
+/* ---- answers -----------------------------------------------------------------------------------
+ */
+
+static yyjson_mut_val *begin(yyjson_mut_doc *doc, const struct review *r, bool allowed)
+{
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_str(doc, root, "apiVersion", "admission.k8s.io/v1");
+    yyjson_mut_obj_add_str(doc, root, "kind", "AdmissionReview");
+    yyjson_mut_val *response = yyjson_mut_obj_add_obj(doc, root, "response");
+    yyjson_mut_obj_add_strcpy(doc, response, "uid", r->uid);
+    yyjson_mut_obj_add_bool(doc, response, "allowed", allowed);
+    return response;
+}
+
+char *review_allow(const struct review *r)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+
+    (void)begin(doc, r, true);
+    return yyjson_mut_write(doc, 0, NULL);
+}
+
+static char *base64(const char *text)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *in = (const unsigned char *)text;
+    size_t n = strlen(text);
+    struct ferry_buf b = {0};
+
+    for (size_t i = 0; i < n; i += 3) {
+        unsigned v = (unsigned)in[i] << 16 | (i + 1 < n ? (unsigned)in[i + 1] << 8 : 0) |
+                     (i + 2 < n ? in[i + 2] : 0);
+        const char four[] = {digits[v >> 18], digits[v >> 12 & 63],
+                             i + 1 < n ? digits[v >> 6 & 63] : '=',
+                             i + 2 < n ? digits[v & 63] : '='};
+
+        ferry_buf_append(&b, four, sizeof(four));
+    }
+    return ferry_buf_take(&b);
+}
+
+char *review_patch(const struct review *r, const char *patch)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    ferry_cleanup_free char *encoded = base64(patch);
+    yyjson_mut_val *response = begin(doc, r, true);
+
+    yyjson_mut_obj_add_str(doc, response, "patchType", "JSONPatch");
+    yyjson_mut_obj_add_strcpy(doc, response, "patch", encoded);
+    return yyjson_mut_write(doc, 0, NULL);
+}
+
+char *review_deny(const struct review *r, int code, const char *why)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *status = yyjson_mut_obj_add_obj(doc, begin(doc, r, false), "status");
+
+    yyjson_mut_obj_add_int(doc, status, "code", code);
+    yyjson_mut_obj_add_strcpy(doc, status, "message", why);
+    yyjson_mut_obj_add_str(doc, status, "reason",
+                           code == TOO_MANY_REQUESTS ? "TooManyRequests" : "BadRequest");
+    return yyjson_mut_write(doc, 0, NULL);
+}
+
+/* ---- changes -----------------------------------------------------------------------------------
+ */
+
+static void add_pair(struct api_patch *p, const yyjson_val *object, const char *map,
+                     const char *key, const char *value)
+{
+    ferry_cleanup_free char *where = ferry_asprintf("/metadata/%s", map);
+    ferry_cleanup_free char *escaped = api_pointer_escape(key);
+    ferry_cleanup_free char *path = ferry_asprintf("%s/%s", where, escaped);
+
+    if (!yyjson_is_obj(yyjson_ptr_get((yyjson_val *)object, where))) {
+        api_patch_add_raw(p, where, "{}");
+    }
+    api_patch_add_str(p, path, value);
+}
+
+char *review_label(const yyjson_val *migration)
+{
+    const char *vmi = api_json_str(migration, "/spec/vmiName");
+    const char *label = api_json_str(migration, "/metadata/labels/kubevirt.io~1vmi-name");
+
+    if (ferry_str_empty(vmi) || ferry_streq(vmi, label) || !api_name_is_label_value(vmi)) {
+        return NULL;
+    }
+    struct api_patch *p = api_patch_new();
+    add_pair(p, migration, "labels", LABEL_VMI_NAME, vmi);
+    return api_patch_take(p);
+}
+
+char *review_mark(const struct api_object *vmi, const char *node, bool by_descheduler)
+{
+    struct api_patch *p = api_patch_new();
+
+    api_patch_test_str(p, "/metadata/resourceVersion", vmi->meta->resource_version);
+    api_patch_add_str(p, "/status/evacuationNodeName", node);
+    if (by_descheduler) {
+        add_pair(p, vmi->root, "annotations", "kubevirt.io/eviction-source", "descheduler");
+    }
+    return api_patch_take(p);
+}

@@ -1,0 +1,104 @@
+/* What a node says that it cannot do for its side of a move (docs/contracts.md), on the migration,
+ * where whoever asked for the move looks. The nodes' word is checked, not trusted: it is about this
+ * move, and its reason is one of the contract's. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "base/str.h"
+#include "control/migration/migration_case.h"
+#include "control/names.h"
+
+enum { MESSAGE_MAX = 256, WORD_MAX = 4096 };
+
+struct trouble {
+    const char *reason; /* NULL = none */
+    const char *node;
+    char text[MIGRATION_TEXT];
+};
+
+static const char *known_reason(const char *reason)
+{
+    static const char *const reasons[] = {"RelayTrouble", "LauncherTrouble", "NetworkTrouble",
+                                          "Refused"};
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+        if (ferry_streq(reason, reasons[i])) {
+            return reasons[i];
+        }
+    }
+    return NULL;
+}
+
+static bool read_side(const struct migration_case *d, const char *key, const char *side,
+                      const char *node, struct trouble *ret)
+{
+    const char *word = api_map_get(&d->vmi->meta.annotations, key);
+    api_cleanup_doc yyjson_doc *doc =
+        word && strnlen(word, WORD_MAX) < WORD_MAX ? yyjson_read(word, strlen(word), 0) : NULL;
+    const yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *reason = root && ferry_streq(api_json_str(root, "/uid"), d->m->meta.uid)
+                             ? known_reason(api_json_str(root, "/reason"))
+                             : NULL;
+    const char *message = root ? api_json_str(root, "/message") : NULL;
+
+    if (!reason) {
+        return false;
+    }
+    message = message ? message : "";
+    ret->reason = reason;
+    ret->node = ferry_str_empty(node) ? side : node;
+    snprintf(ret->text, sizeof(ret->text), "the %s node %.128s: %.*s", side,
+             ferry_str_empty(node) ? "" : node, (int)ferry_utf8_fit(message, MESSAGE_MAX), message);
+    return true;
+}
+
+/* The target's first: the source cannot begin before it. */
+static struct trouble read_trouble(const struct migration_case *d)
+{
+    struct trouble t = {0};
+
+    if (d->state && !read_side(d, ANNOTATION_TARGET_TROUBLE, "target", d->state->target_node, &t)) {
+        read_side(d, ANNOTATION_SOURCE_TROUBLE, "source", d->state->source_node, &t);
+    }
+    return t;
+}
+
+static bool put_condition(const struct migration_case *d, const struct trouble *t,
+                          struct api_patch *p)
+{
+    const struct plan_condition c = {
+        .type = CONDITION_NODE_TROUBLE, .status = "True", .reason = t->reason, .message = t->text};
+
+    return plan_set_condition(p, d->view->migration, &d->m->conditions, &c, d->now_ms);
+}
+
+bool migration_note_trouble(struct migration_case *d, int64_t deadline_ms)
+{
+    struct trouble t = read_trouble(d);
+    struct api_patch *p = migration_status_patch(d);
+
+    plan_guard(p, d->view->migration); /* a condition is changed by its place in the list */
+    if (t.reason ? put_condition(d, &t, p)
+                 : plan_remove_condition(p, &d->m->conditions, CONDITION_NODE_TROUBLE)) {
+        plan_patch_status(d->plan, d->view->migration, p);
+    } else {
+        api_patch_free(p);
+    }
+    if (t.reason) {
+        migration_wait_for(d, &(struct migration_wait){.reason = t.reason,
+                                                       .message = t.text,
+                                                       .blocker = t.node,
+                                                       .deadline_ms = deadline_ms});
+    }
+    return t.reason != NULL;
+}
+
+void migration_keep_trouble(struct migration_case *d, struct api_patch *p)
+{
+    struct trouble t = read_trouble(d);
+
+    if (t.reason) {
+        put_condition(d, &t, p);
+    }
+}

@@ -1,0 +1,123 @@
+#include "control/vm/vm_render.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "control/names.h"
+
+#define FNV_BASIS UINT64_C(14695981039346656037)
+#define FNV_PRIME UINT64_C(1099511628211)
+
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
+{
+    const unsigned char *c = data;
+
+    for (size_t i = 0; i < n; i++) {
+        h = (h ^ c[i]) * FNV_PRIME;
+    }
+    return h;
+}
+
+/* Members of an object are added up, so that their order is all one. */
+static uint64_t hash_val(yyjson_val *v, bool top)
+{
+    uint64_t h = hash_bytes(FNV_BASIS, (const uint8_t[]){yyjson_get_tag(v)}, 1);
+    yyjson_val *key, *item;
+    size_t i, max;
+
+    if (yyjson_is_obj(v)) {
+        yyjson_obj_foreach(v, i, max, key, item)
+        {
+            const char *name = yyjson_get_str(key);
+            uint64_t value = hash_val(item, false);
+
+            /* What an instance can follow by a move needs no restart. */
+            if (!(top && strcmp(name, "volumes") == 0) && strcmp(name, "networkName") != 0) {
+                h += hash_bytes(hash_bytes(FNV_BASIS, name, strlen(name)), &value, sizeof(value));
+            }
+        }
+        return h;
+    }
+    if (yyjson_is_arr(v)) {
+        yyjson_arr_foreach(v, i, max, item)
+        {
+            uint64_t value = hash_val(item, false);
+
+            h = hash_bytes(h, &value, sizeof(value));
+        }
+        return h;
+    }
+    ferry_cleanup_free char *text = yyjson_val_write(v, 0, NULL);
+    return text ? hash_bytes(h, text, strlen(text)) : h;
+}
+
+const char *vm_template_tag(const struct api_vm *vm, char ret[VM_TEMPLATE_TAG])
+{
+    yyjson_val *spec = yyjson_obj_get((yyjson_val *)vm->template_, "spec");
+
+    snprintf(ret, VM_TEMPLATE_TAG, "%016" PRIx64, spec ? hash_val(spec, true) : 0);
+    return ret;
+}
+
+static void put(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key, const char *value)
+{
+    yyjson_mut_obj_put(to, yyjson_mut_strcpy(doc, key), yyjson_mut_strcpy(doc, value));
+}
+
+/* The template's map, or an empty one, as a member of `meta`. */
+static yyjson_mut_val *take_map(yyjson_mut_doc *doc, yyjson_mut_val *meta, yyjson_val *from,
+                                const char *name)
+{
+    yyjson_val *own = yyjson_obj_get(from, name);
+    yyjson_mut_val *map = yyjson_is_obj(own) ? yyjson_val_mut_copy(doc, own) : yyjson_mut_obj(doc);
+
+    yyjson_mut_obj_add_val(doc, meta, name, map);
+    return map;
+}
+
+static void render_metadata(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct api_object *vm)
+{
+    yyjson_val *template_meta = yyjson_obj_get((yyjson_val *)vm->u.vm.template_, "metadata");
+    yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
+    char generation[32], tag[VM_TEMPLATE_TAG];
+
+    put(doc, meta, "name", vm->meta->name);
+    put(doc, meta, "namespace", vm->meta->namespace_);
+    take_map(doc, meta, template_meta, "labels");
+    yyjson_mut_val *annotations = take_map(doc, meta, template_meta, "annotations");
+    snprintf(generation, sizeof(generation), "%" PRId64,
+             api_json_int(vm->root, "/metadata/generation", 0));
+    put(doc, annotations, ANNOTATION_VM_GENERATION, generation);
+    put(doc, annotations, ANNOTATION_VM_TEMPLATE, vm_template_tag(&vm->u.vm, tag));
+    yyjson_mut_val *owner =
+        yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, meta, "ownerReferences"));
+    put(doc, owner, "apiVersion", "kubevirt.io/v1");
+    put(doc, owner, "kind", "VirtualMachine");
+    put(doc, owner, "name", vm->meta->name);
+    put(doc, owner, "uid", vm->meta->uid);
+    yyjson_mut_obj_add_bool(doc, owner, "controller", true);
+    yyjson_mut_obj_add_bool(doc, owner, "blockOwnerDeletion", true);
+}
+
+char *vm_render(const struct api_object *vm)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_val *spec = yyjson_obj_get((yyjson_val *)vm->u.vm.template_, "spec");
+
+    yyjson_mut_doc_set_root(doc, root);
+    put(doc, root, "apiVersion", "kubevirt.io/v1");
+    put(doc, root, "kind", "VirtualMachineInstance");
+    render_metadata(doc, root, vm);
+    yyjson_mut_obj_add_val(doc, root, "spec",
+                           spec ? yyjson_val_mut_copy(doc, spec) : yyjson_mut_obj(doc));
+    char *json = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    if (!json) {
+        abort(); /* out of memory */
+    }
+    return json;
+}

@@ -1,0 +1,319 @@
+/* What the status of a VirtualMachine says. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "control/facts.h"
+#include "control/names.h"
+#include "control/vm/vm_case.h"
+#include "control/vm/vm_render.h"
+
+enum { FAIL_STEP_S = 10, FAIL_MAX_S = 300 };
+
+static const yyjson_val *root(const struct vm_case *d)
+{
+    return d->view->vm->root;
+}
+
+bool vm_has_run(const struct api_vmi *vmi)
+{
+    yyjson_val *times = yyjson_obj_get((yyjson_val *)vmi->status, "phaseTransitionTimestamps"), *t;
+    size_t i, max;
+
+    yyjson_arr_foreach(times, i, max, t)
+    {
+        if (ferry_streq(api_json_str(t, "/phase"), PHASE_RUNNING)) {
+            return true;
+        }
+    }
+    return vmi_has_phase(vmi, PHASE_RUNNING);
+}
+
+int64_t vm_retry_at(const struct vm_case *d)
+{
+    const char *text = api_json_str(root(d), "/status/startFailure/retryAfterTimestamp");
+    int64_t at = 0;
+
+    return text && api_time_parse(text, &at, NULL) == 0 ? at : 0;
+}
+
+/* ---- printableStatus: the first that applies -------------------------------------------------
+ */
+
+static bool is_terminating(const struct vm_case *d)
+{
+    return d->vm->meta.deleted_ms != 0;
+}
+
+static bool is_stopping(const struct vm_case *d)
+{
+    return d->vmi && !phase_is_final(d->vmi->phase) &&
+           (d->vmi->meta.deleted_ms || d->action == VM_STOP);
+}
+
+static bool is_migrating(const struct vm_case *d)
+{
+    return d->vmi && vmi_is_migrating(d->vmi);
+}
+
+static bool is_paused(const struct vm_case *d)
+{
+    return d->vmi && api_condition_true(&d->vmi->conditions, "Paused");
+}
+
+static bool is_running(const struct vm_case *d)
+{
+    return d->vmi && vmi_has_phase(d->vmi, PHASE_RUNNING);
+}
+
+static bool is_unschedulable(const struct vm_case *d)
+{
+    const struct api_condition *c =
+        d->vmi ? api_condition_find(&d->vmi->conditions, CONDITION_POD_SCHEDULED) : NULL;
+
+    return c && ferry_streq(c->status, "False") && ferry_streq(c->reason, "Unschedulable");
+}
+
+static bool is_starting(const struct vm_case *d)
+{
+    return d->action == VM_START || (d->vmi && !phase_is_final(d->vmi->phase));
+}
+
+/* It failed before it ever ran, and is going to be started again. */
+static bool is_crash_looping(const struct vm_case *d)
+{
+    return (ferry_streq(d->vm->run_strategy, "Always") ||
+            ferry_streq(d->vm->run_strategy, "RerunOnFailure")) &&
+           (api_json_int(root(d), "/status/startFailure/consecutiveFailCount", 0) > 0 ||
+            (d->vmi && vmi_has_phase(d->vmi, PHASE_FAILED))) &&
+           !(d->vmi && vm_has_run(d->vmi));
+}
+
+static const char *printable(const struct vm_case *d)
+{
+    static const struct {
+        const char *text;
+        bool (*applies)(const struct vm_case *d);
+    } table[] = {
+        {"Terminating", is_terminating}, {"Stopping", is_stopping},
+        {"Migrating", is_migrating},     {"Paused", is_paused},
+        {"Running", is_running},         {"ErrorUnschedulable", is_unschedulable},
+        {"Starting", is_starting},       {"CrashLoopBackOff", is_crash_looping},
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (table[i].applies(d)) {
+            return table[i].text;
+        }
+    }
+    return "Stopped";
+}
+
+/* ---- pieces ----------------------------------------------------------------------------------
+ */
+
+static void set_requests(struct vm_case *d, struct api_patch *p)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)root(d), "/status/stateChangeRequests"), *r;
+    ferry_cleanup_buf struct ferry_buf left = {0};
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, r)
+    {
+        ferry_cleanup_free char *json = i < d->requests_done ? NULL : yyjson_val_write(r, 0, NULL);
+
+        ferry_buf_printf(&left, "%s%s", left.len && json ? "," : "", json ? json : "");
+    }
+    if (d->add_start && !(left.data && strstr(left.data, "\"Start\""))) {
+        ferry_buf_printf(&left, "%s{\"action\":\"Start\"}", left.len ? "," : "");
+    }
+    ferry_cleanup_free char *json = left.len ? ferry_asprintf("[%s]", left.data) : NULL;
+    plan_set_value(p, d->view->vm, "/status/stateChangeRequests", json);
+}
+
+/* Spread over half of the time again, so that many VMs do not come back at once. */
+static int64_t delay_s(int64_t fails, const char *uid)
+{
+    int64_t s = FAIL_STEP_S * fails * fails;
+    unsigned h = 0;
+
+    for (const char *c = uid; *c; c++) {
+        h = h * 31 + (unsigned char)*c;
+    }
+    s += (int64_t)(h % (unsigned)(s / 2 + 1));
+    return s < FAIL_MAX_S ? s : FAIL_MAX_S;
+}
+
+static void set_start_failure(struct vm_case *d, struct api_patch *p)
+{
+    const char *path = "/status/startFailure";
+    int64_t fails = api_json_int(root(d), "/status/startFailure/consecutiveFailCount", 0);
+    char when[FERRY_RFC3339_SIZE];
+
+    if (ferry_streq(d->vm->run_strategy, "Halted") || ferry_streq(d->vm->run_strategy, "Manual") ||
+        (d->vmi && vm_has_run(d->vmi))) {
+        plan_set_value(p, d->view->vm, path, NULL);
+        return;
+    }
+    if (!d->vmi || !vmi_has_phase(d->vmi, PHASE_FAILED) ||
+        ferry_streq(api_json_str(root(d), "/status/startFailure/lastFailedVMIUID"),
+                    d->vmi->meta.uid)) {
+        return;
+    }
+    fails = fails < 100 ? fails + 1 : fails;
+    ferry_cleanup_free char *json =
+        ferry_asprintf("{\"consecutiveFailCount\":%" PRId64
+                       ",\"lastFailedVMIUID\":\"%s\",\"retryAfterTimestamp\":\"%s\"}",
+                       fails, d->vmi->meta.uid,
+                       ferry_rfc3339(d->now_ms + delay_s(fails, d->vmi->meta.uid) * 1000, when));
+    plan_set_value(p, d->view->vm, path, json);
+}
+
+static struct plan_condition ready_condition(const struct vm_case *d)
+{
+    const struct api_condition *c =
+        d->vmi ? api_condition_find(&d->vmi->conditions, "Ready") : NULL;
+
+    if (c) {
+        return (struct plan_condition){"Ready", c->status, c->reason, c->message};
+    }
+    if (d->vmi && vmi_has_phase(d->vmi, PHASE_RUNNING)) {
+        return (struct plan_condition){.type = "Ready", .status = "True"};
+    }
+    return (struct plan_condition){"Ready", "False", d->vmi ? "GuestNotRunning" : "VMINotExists",
+                                   d->vmi ? "Guest VM is not reported as running"
+                                          : "VMI does not exist"};
+}
+
+/* As the instance has it. */
+static struct plan_condition mirrored(const struct vm_case *d, const char *type)
+{
+    const struct api_condition *c = d->vmi ? api_condition_find(&d->vmi->conditions, type) : NULL;
+
+    return c ? (struct plan_condition){type, c->status, c->reason, c->message}
+             : (struct plan_condition){.type = type};
+}
+
+/* The template is no longer what the instance was made from. */
+static struct plan_condition restart_condition(const struct vm_case *d)
+{
+    const char *made_from =
+        d->vmi ? api_map_get(&d->vmi->meta.annotations, ANNOTATION_VM_TEMPLATE) : NULL;
+    char tag[VM_TEMPLATE_TAG];
+
+    if (d->volumes.answer == VOLUMES_REFUSED) {
+        return (struct plan_condition){CONDITION_RESTART_REQUIRED, "True", "RestartRequired",
+                                       d->volumes.message};
+    }
+    if (!made_from || ferry_streq(made_from, vm_template_tag(d->vm, tag))) {
+        return (struct plan_condition){.type = CONDITION_RESTART_REQUIRED};
+    }
+    return (struct plan_condition){CONDITION_RESTART_REQUIRED, "True", "RestartRequired",
+                                   "the template was changed in a way that needs a restart"};
+}
+
+/* What was being copied when the instance was last seen, and is not back at its source since. */
+bool vm_needs_recovery(const struct vm_case *d)
+{
+    bool over = !d->vmi || phase_is_final(d->vmi->phase);
+
+    for (size_t i = 0; over && i < d->vm->n_migrated_volumes; i++) {
+        const struct api_migrated_volume *m = &d->vm->migrated_volumes[i];
+
+        for (size_t k = 0; k < d->vm->machine.n_volumes; k++) {
+            const struct api_vmi_volume *v = &d->vm->machine.volumes[k];
+
+            if (ferry_streq(v->name, m->volume) &&
+                !ferry_streq(storage_claim_name(v), m->source.claim)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static struct plan_condition recovery_condition(const struct vm_case *d)
+{
+    if (!vm_needs_recovery(d)) {
+        return (struct plan_condition){.type = CONDITION_MANUAL_RECOVERY};
+    }
+    return (struct plan_condition){
+        CONDITION_MANUAL_RECOVERY, "True", "VolumeMigrationUnfinished",
+        "the VM ended while its volumes were being migrated: set them back to their sources"};
+}
+
+/* The VM remembers what is being copied, also when its instance is gone. */
+static void set_volume_update(struct vm_case *d, struct api_patch *p)
+{
+    yyjson_val *list =
+        d->vmi ? yyjson_obj_get((yyjson_val *)d->vmi->status, "migratedVolumes") : NULL;
+    bool lives = d->vmi && !phase_is_final(d->vmi->phase);
+
+    if (yyjson_arr_size(list) > 0) {
+        ferry_cleanup_free char *text = yyjson_val_write(list, 0, NULL);
+        ferry_cleanup_free char *json =
+            ferry_asprintf("{\"volumeMigrationState\":{\"migratedVolumes\":%s}}", text);
+
+        plan_set_value(p, d->view->vm, "/status/volumeUpdateState", json);
+    } else if (lives || !vm_needs_recovery(d)) {
+        plan_set_value(p, d->view->vm, "/status/volumeUpdateState", NULL);
+    }
+}
+
+static void set_conditions(struct vm_case *d, struct api_patch *p)
+{
+    const struct plan_condition want[] = {
+        ready_condition(d),
+        mirrored(d, "Paused"),
+        mirrored(d, CONDITION_LIVE_MIGRATABLE),
+        restart_condition(d),
+        recovery_condition(d),
+        {"Failure", d->refusal ? "True" : NULL, "FailedCreate", d->refusal},
+    };
+    /* What kept it from starting stands until it starts. */
+    bool stands = !d->refusal && !d->vmi && d->action == VM_START;
+
+    plan_set_conditions(p, d->view->vm, &d->vm->conditions, want,
+                        sizeof(want) / sizeof(want[0]) - (stands ? 1 : 0), d->now_ms);
+}
+
+static void set_bool(struct vm_case *d, struct api_patch *p, const char *path, bool value)
+{
+    plan_set_value(p, d->view->vm, path, value ? "true" : NULL);
+}
+
+static void set_text(struct vm_case *d, struct api_patch *p, const char *path, const char *value)
+{
+    ferry_cleanup_free char *json = ferry_asprintf("\"%s\"", value); /* ours: nothing to escape */
+
+    plan_set_value(p, d->view->vm, path, json);
+}
+
+void vm_write_status(struct vm_case *d)
+{
+    struct api_patch *p = api_patch_new();
+    char generation[32];
+
+    plan_ensure_object(p, d->view->vm, "/status");
+    set_bool(d, p, "/status/created", d->vmi != NULL);
+    set_bool(d, p, "/status/ready", ferry_streq(ready_condition(d).status, "True"));
+    set_text(d, p, "/status/printableStatus", printable(d));
+    /* What is followed already; a start that is due is not. */
+    if (!d->refusal && !(d->action == VM_START && !d->vmi)) {
+        set_text(d, p, "/status/runStrategy", d->vm->run_strategy);
+    }
+    snprintf(generation, sizeof(generation), "%" PRId64,
+             api_json_int(root(d), "/metadata/generation", 0));
+    plan_set_value(p, d->view->vm, "/status/desiredGeneration", generation);
+    plan_set_value(p, d->view->vm, "/status/observedGeneration", generation);
+    set_requests(d, p);
+    set_start_failure(d, p);
+    set_volume_update(d, p);
+    set_conditions(d, p);
+    if (!api_patch_empty(p)) {
+        plan_guard(p, d->view->vm);
+    }
+    plan_patch_status(d->plan, d->view->vm, p);
+}

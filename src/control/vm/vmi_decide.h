@@ -1,0 +1,23 @@
+/* What to do about one VMI: an ordered list of rules, the first that applies decides. Pure. */
+#pragma once
+
+#include "api/object.h"
+#include "control/plan.h"
+#include "control/pod/pod_render.h"
+#include "control/steady.h"
+
+struct vmi_view {
+    const struct api_object *vmi;
+    const struct api_object *const *pods; /* launcher pods created for this VMI's UID */
+    size_t n_pods;
+    const struct api_object *const *migrations; /* all of this VMI */
+    size_t n_migrations;
+    const struct api_object *const *nodes; /* of the whole site; looked at before there is a pod */
+    size_t n_nodes;
+    bool target_node_gone; /* of the last move: there is no such Node object */
+    struct storage_view storage;
+    struct pod_settings pod;
+    struct steady steady; /* what is known of the clock */
+};
+
+void vmi_decide(const struct vmi_view *view, int64_t now_ms, struct plan *ret);

@@ -1,0 +1,97 @@
+#include "handler/move/memories.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+/* A VMI that is between two caches for a moment, or in none and looked at all the same, is not
+ * forgotten. */
+enum { SWEEPS_KEPT = 3 };
+
+struct entry {
+    struct look_memory memory; /* the borrower's; first, so that it leads back here */
+    struct entry *next;
+    char *uid;
+    bool lent;  /* the queue gives a VMI to one worker at a time */
+    int missed; /* sweeps since it was lent, or known, last */
+};
+_Static_assert(offsetof(struct entry, memory) == 0, "a lent memory is its entry");
+
+struct memories {
+    pthread_mutex_t lock; /* guards the list and who has what */
+    struct entry *first;
+};
+
+struct memories *memories_new(void)
+{
+    struct memories *m = ferry_xcalloc(1, sizeof(*m));
+
+    pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
+
+static void entry_free(struct entry *e)
+{
+    look_memory_done(&e->memory);
+    free(e->uid);
+    free(e);
+}
+
+void memories_free(struct memories *m)
+{
+    if (!m) {
+        return;
+    }
+    for (struct entry *e = m->first, *next; e; e = next) {
+        next = e->next;
+        entry_free(e);
+    }
+    pthread_mutex_destroy(&m->lock);
+    free(m);
+}
+
+struct look_memory *memories_lend(struct memories *m, const char *uid)
+{
+    pthread_mutex_lock(&m->lock);
+    struct entry *e = m->first;
+    while (e && strcmp(e->uid, uid) != 0) {
+        e = e->next;
+    }
+    if (!e) {
+        e = ferry_xcalloc(1, sizeof(*e));
+        e->uid = ferry_strdup(uid);
+        e->next = m->first;
+        m->first = e;
+    }
+    e->lent = true;
+    e->missed = 0;
+    pthread_mutex_unlock(&m->lock);
+    return &e->memory;
+}
+
+void memories_give_back(struct memories *m, struct look_memory *lent)
+{
+    pthread_mutex_lock(&m->lock);
+    ((struct entry *)lent)->lent = false;
+    pthread_mutex_unlock(&m->lock);
+}
+
+void memories_sweep(struct memories *m, bool (*known)(void *ctx, const char *uid), void *ctx)
+{
+    pthread_mutex_lock(&m->lock);
+    for (struct entry **p = &m->first; *p;) {
+        struct entry *e = *p;
+
+        e->missed = e->lent || known(ctx, e->uid) ? 0 : e->missed + 1;
+        if (e->missed < SWEEPS_KEPT) {
+            p = &e->next;
+            continue;
+        }
+        *p = e->next;
+        entry_free(e);
+    }
+    pthread_mutex_unlock(&m->lock);
+}

@@ -1,7 +1,0 @@
-/* What the node API answers. Any thread. */
-#pragma once
-
-#include "handler/node_api.h"
-
-/* Answers one call of a caller who may. */
-void node_answer(struct http_exchange *x, const struct node_api_config *cfg);

@@ -1,0 +1,249 @@
+#include "handler/owner/owner_decide.h"
+
+#include "api/machine_type.h"
+#include "base/str.h"
+#include "handler/move/vmi_edit.h"
+#include "handler/names.h"
+#include "handler/owner/guest_interfaces.h"
+#include "handler/owner/migratable.h"
+
+enum {
+    LOOK_SOON_MS = 200,
+    LOOK_MS = 2000,
+    /* How long a launcher may say "no domain" before it is believed: one that was just restarted
+     * has to find its libvirtd first. */
+    GONE_AFTER_MS = 10000,
+};
+
+static bool is_final(const struct api_vmi *vmi)
+{
+    return ferry_streq(vmi->phase, "Succeeded") || ferry_streq(vmi->phase, "Failed");
+}
+
+static bool launcher_over(const struct launcher_view *l)
+{
+    return l->reach == LAUNCHER_NO_POD || l->reach == LAUNCHER_ENDED;
+}
+
+static struct api_patch *final_patch(const struct owner_input *in, const char *phase,
+                                     const char *why)
+{
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+
+    vmi_edit_phase(&e, phase);
+    vmi_edit_condition(&e, "Ready", false, "GuestNotRunning", why);
+    return vmi_edit_end(&e);
+}
+
+/* True when it is news that a VM which is to be moved on eviction cannot be. */
+static bool set_migratable(struct vmi_edit *e, const struct owner_input *in)
+{
+    const struct api_vmi *vmi = in->vmi;
+    const struct api_condition *old = api_condition_find(&vmi->conditions, "LiveMigratable");
+    struct migratable m = migratable_of(vmi, in->host_model_known);
+
+    vmi_edit_condition(e, "LiveMigratable", m.yes, m.reason, m.yes ? NULL : m.message);
+    vmi_edit_condition(e, "StorageLiveMigratable", m.storage, m.storage ? NULL : "NotMigratable",
+                       m.storage ? NULL : m.storage_message);
+    vmi_edit_str(e, "/status/migrationMethod", vmi->migration_method,
+                 m.block ? "BlockMigration" : "LiveMigration");
+    vmi_edit_str(e, "/status/migrationTransport", vmi->migration_transport, "Unix");
+    return !m.yes && !(old && ferry_streq(old->status, "False")) &&
+           ferry_streq(vmi->eviction_strategy, "LiveMigrate");
+}
+
+static void set_interfaces(struct vmi_edit *e, const struct api_vmi *vmi)
+{
+    ferry_cleanup_free char *json = guest_interfaces(vmi);
+
+    if (json) {
+        vmi_edit_raw(e, "/status/interfaces", json);
+    }
+}
+
+/* The machine that the guest has for sure; a launcher of an older version does not say, and then
+ * what was written before stays. */
+static void set_machine(struct vmi_edit *e, const struct owner_input *in)
+{
+    const char *type = in->launcher.status->machine;
+    ferry_cleanup_free char *json = ferry_asprintf("{\"type\":\"%s\"}", type ? type : "");
+
+    if (api_machine_is_pinned(type) && !ferry_streq(type, in->vmi->machine_type)) {
+        vmi_edit_raw(e, "/status/machine", json);
+    }
+}
+
+/* The guest is there: say so. */
+static struct owner_decision decide_running(const struct owner_input *in)
+{
+    const struct launcher_status *s = in->launcher.status;
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    bool by_user = s->domain == LAUNCHER_DOMAIN_PAUSED && ferry_streq(s->domain_reason, "user");
+    bool io_error =
+        s->domain == LAUNCHER_DOMAIN_PAUSED && ferry_streq(s->domain_reason, "io-error");
+
+    vmi_edit_phase(&e, "Running");
+    vmi_edit_condition(&e, "Ready", true, NULL, NULL);
+    bool stuck = set_migratable(&e, in);
+    set_interfaces(&e, in->vmi);
+    set_machine(&e, in);
+    if (api_condition_find(&in->vmi->conditions, "Synchronized")) {
+        vmi_edit_condition(&e, "Synchronized", true, NULL, NULL);
+    }
+    if (by_user || io_error) {
+        vmi_edit_condition(&e, "Paused", true, by_user ? "PausedByUser" : "PausedIOError",
+                           by_user ? "VMI was paused by user" : "VMI was paused, IO error");
+    } else {
+        vmi_edit_drop_condition(&e, "Paused");
+    }
+    return (struct owner_decision){
+        .patch = vmi_edit_end(&e), .not_evictable = stuck, .again_ms = LOOK_MS};
+}
+
+static struct api_patch *sync_failed_patch(const struct owner_input *in)
+{
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+
+    if (in->sync_error) {
+        vmi_edit_condition(&e, "Synchronized", false, "Synchronizing with the Domain failed.",
+                           in->sync_error);
+    }
+    return vmi_edit_end(&e);
+}
+
+static struct owner_decision decide_deleting(const struct owner_input *in)
+{
+    if (launcher_over(&in->launcher)) {
+        return (struct owner_decision){
+            .patch =
+                is_final(in->vmi) ? NULL : final_patch(in, "Succeeded", "the VMI was deleted")};
+    }
+    if (in->launcher.reach != LAUNCHER_UP) {
+        return (struct owner_decision){.again_ms = LOOK_SOON_MS};
+    }
+    /* Idempotent for the launcher; it ends by itself when the guest is down. */
+    return (struct owner_decision){.action = OWNER_STOP,
+                                   .grace_s = in->vmi->grace_s,
+                                   .guest_missing = in->gone_since_ms != 0,
+                                   .again_ms = LOOK_SOON_MS};
+}
+
+/* A move that was given up may have been quicker: until its target lets go, the guest may be there.
+ */
+static bool target_may_have_it(const struct api_vmi *vmi)
+{
+    const struct api_migration_state *m = &vmi->migration;
+
+    return m->present && m->failed && !ferry_str_empty(m->uid) &&
+           !ferry_streq(m->target_node, vmi->node_name) &&
+           ferry_streq(api_map_get(&vmi->meta.annotations, ANNOTATION_UNCONFIRMED), m->uid) &&
+           ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), m->target_node);
+}
+
+/* The guest is down, or nobody knows of it. */
+static struct owner_decision decide_guest_gone(const struct owner_input *in)
+{
+    enum launcher_domain domain = in->launcher.status->domain;
+    bool left = domain == LAUNCHER_DOMAIN_SHUTOFF &&
+                ferry_streq(in->launcher.status->domain_reason, "migrated");
+
+    if (domain != LAUNCHER_DOMAIN_CRASHED && target_may_have_it(in->vmi)) {
+        return (struct owner_decision){.guest_missing = true, .again_ms = LOOK_SOON_MS};
+    }
+    if (left) {
+        return (struct owner_decision){
+            .patch = final_patch(in, "Failed", "the guest left, and did not arrive")};
+    }
+
+    if (domain == LAUNCHER_DOMAIN_CRASHED) {
+        return (struct owner_decision){.patch = final_patch(in, "Failed", "the guest crashed")};
+    }
+    if (domain == LAUNCHER_DOMAIN_SHUTOFF) {
+        return (struct owner_decision){
+            .patch = final_patch(in, "Succeeded", "the guest shut itself down")};
+    }
+    if (!in->gone_since_ms || in->now_ms - in->gone_since_ms < GONE_AFTER_MS) {
+        return (struct owner_decision){.guest_missing = true, .again_ms = LOOK_SOON_MS};
+    }
+    return (struct owner_decision){
+        .guest_missing = true,
+        .patch = final_patch(in, "Failed", "the launcher no longer has the guest")};
+}
+
+/* In post-copy both hosts have a part of the guest. What is left here when the other part is gone
+ * can never run again. */
+static bool lost_in_post_copy(const struct launcher_status *s)
+{
+    const struct launcher_migration *m = &s->migration;
+
+    return s->domain == LAUNCHER_DOMAIN_PAUSED && s->has_migration &&
+           m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_FAILED &&
+           ferry_streq(m->reason_code, "TargetLost");
+}
+
+/* Not started yet; a start that failed leaves a domain that is shut off for no reason of its own.
+ */
+static bool to_be_started(const struct owner_input *in)
+{
+    const struct launcher_status *s = in->launcher.status;
+
+    return ferry_streq(in->vmi->phase, "Scheduled") &&
+           (s->domain == LAUNCHER_DOMAIN_NONE ||
+            (s->domain == LAUNCHER_DOMAIN_SHUTOFF && (ferry_streq(s->domain_reason, "failed") ||
+                                                      ferry_streq(s->domain_reason, "unknown"))));
+}
+
+static struct owner_decision decide_up(const struct owner_input *in)
+{
+    const struct launcher_status *s = in->launcher.status;
+    const struct launcher_migration *m = &s->migration;
+
+    if (s->has_migration && m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_RUNNING) {
+        return (struct owner_decision){
+            .action = OWNER_CANCEL, .cancel_uid = m->uid, .again_ms = LOOK_SOON_MS};
+    }
+    if (lost_in_post_copy(s)) {
+        return (struct owner_decision){
+            .patch = final_patch(in, "Failed",
+                                 "the guest is lost: its target ended while it held part of it")};
+    }
+    if (s->domain == LAUNCHER_DOMAIN_RUNNING || s->domain == LAUNCHER_DOMAIN_PAUSED) {
+        return decide_running(in);
+    }
+    if (to_be_started(in)) {
+        return (struct owner_decision){
+            .action = OWNER_SYNC, .patch = sync_failed_patch(in), .again_ms = LOOK_SOON_MS};
+    }
+    return decide_guest_gone(in);
+}
+
+struct owner_decision owner_decide(const struct owner_input *in)
+{
+    bool scheduled = ferry_streq(in->vmi->phase, "Scheduled");
+
+    if (in->vmi->meta.deleted_ms) {
+        return decide_deleting(in);
+    }
+    if (is_final(in->vmi)) {
+        /* The guest is over: the launcher has nothing left to do. */
+        return in->launcher.reach == LAUNCHER_UP
+                   ? (struct owner_decision){.action = OWNER_STOP, .again_ms = LOOK_MS}
+                   : (struct owner_decision){.action = OWNER_NOTHING};
+    }
+    if (!scheduled && !ferry_streq(in->vmi->phase, "Running")) {
+        return (struct owner_decision){.action = OWNER_NOTHING};
+    }
+    switch (in->launcher.reach) {
+    case LAUNCHER_UP:
+        return decide_up(in);
+    case LAUNCHER_ENDED:
+        return (struct owner_decision){
+            .patch = final_patch(in, in->launcher.pod_succeeded ? "Succeeded" : "Failed",
+                                 "the launcher pod is over")};
+    case LAUNCHER_NO_POD:
+    case LAUNCHER_STARTING:
+    case LAUNCHER_SILENT:
+        break; /* a pod that is gone for good is the controller's to report */
+    }
+    return (struct owner_decision){.again_ms = LOOK_SOON_MS};
+}

@@ -1,0 +1,395 @@
+#include "handler/source/source_decide.h"
+
+#include <yyjson.h>
+
+#include "base/str.h"
+#include "handler/move/recovery.h"
+#include "handler/move/vmi_edit.h"
+#include "handler/names.h"
+
+enum {
+    LOOK_MS = 250,
+    LOOK_ARRIVED_MS = 50, /* the target has the guest and waits for our last word */
+    PROGRESS_MS = 1000,
+    /* libvirt takes a moment to see that the streams work again. */
+    RECOVERED_MS = 3000,
+    /* A source whose guest is nowhere to be seen waits this long for the target's word. */
+    UNDECIDED_MS = 30000,
+    MAX_CONNECTIONS = 32,
+    ZSTD_CONNECTIONS = 4,
+};
+
+static const char *failure_code(const struct launcher_migration *m)
+{
+    return m->reason_code[0] ? m->reason_code : "LibvirtError";
+}
+
+/* What the launcher knows about the run, into the VMI. */
+static void copy_run(struct vmi_edit *e, const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &e->vmi->migration;
+
+    vmi_edit_time_once(e, VMI_MOVE "startTimestamp", ms->start_ms, m->start_ms);
+    if (m->mode[0]) {
+        vmi_edit_str(e, VMI_MOVE "mode", ms->mode, m->mode);
+    }
+    if (m->abort_status[0]) {
+        vmi_edit_str(e, VMI_MOVE "abortStatus", ms->abort_status, m->abort_status);
+    }
+}
+
+/* {sample..., "mode", "uid", "phase", "path", "downtimeMs"} */
+static char *progress_json(const struct launcher_migration *m, bool path_away)
+{
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = m->sample ? yyjson_val_mut_copy(doc, (yyjson_val *)m->sample) : NULL;
+
+    if (!o || !yyjson_mut_is_obj(o)) {
+        o = yyjson_mut_obj(doc);
+    }
+    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_obj_add_str(doc, o, "uid", m->uid);
+    yyjson_mut_obj_add_str(doc, o, "mode", m->mode);
+    yyjson_mut_obj_add_str(doc, o, "phase",
+                           m->phase == LAUNCHER_SUCCEEDED ? "succeeded" : "running");
+    yyjson_mut_obj_add_str(doc, o, "path", path_away ? "away" : "up");
+    if (m->downtime_ms >= 0) {
+        yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
+    }
+    char *json = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return json;
+}
+
+/* Before the first bytes a sample says nothing. */
+static bool has_figures(const struct launcher_migration *m)
+{
+    return yyjson_get_sint(yyjson_obj_get((yyjson_val *)m->sample, "totalBytes")) > 0;
+}
+
+static struct source_decision fail_move(const struct source_input *in, const char *code,
+                                        const char *reason, const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    ferry_cleanup_free char *text = ferry_asprintf("%s: %s", code, reason);
+
+    if (m) {
+        copy_run(&e, m);
+    } else if (ms->abort_requested) {
+        vmi_edit_str(&e, VMI_MOVE "abortStatus", ms->abort_status, "Succeeded");
+    }
+    vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
+    vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
+    vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms,
+                       m && m->end_ms ? m->end_ms : in->now_ms);
+    if (in->trouble.reason) {
+        move_trouble_say(&e, ANNOTATION_SOURCE_TROUBLE, &in->trouble);
+    }
+    return (struct source_decision){.patch = vmi_edit_end(&e), .failed = code};
+}
+
+/* Nothing tells where the guest is. The target may still speak up: its ready time in the VMI ends
+ * the wait for good. */
+static struct source_decision undecided(const struct source_input *in, const char *reason)
+{
+    bool arrived = in->vmi->migration.target_domain_ready_ms != 0;
+
+    if (arrived || !in->undecided_since_ms || in->now_ms - in->undecided_since_ms < UNDECIDED_MS) {
+        return (struct source_decision){.undecided = true, .again_ms = LOOK_MS};
+    }
+    struct source_decision d = fail_move(in, "SourceLost", reason, NULL);
+    d.undecided = true;
+    return d;
+}
+
+static struct source_decision say_trouble(const struct source_input *in)
+{
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+
+    move_trouble_say(&e, ANNOTATION_SOURCE_TROUBLE, &in->trouble);
+    return (struct source_decision){.patch = vmi_edit_end(&e),
+                                    .again_ms = move_trouble_again_ms(&in->trouble)};
+}
+
+/* Nothing has begun: what will never work ends the move, all else is said and tried again. */
+static struct source_decision decide_trouble(const struct source_input *in)
+{
+    if (in->trouble.for_good && !in->vmi->migration.start_ms) {
+        ferry_cleanup_free char *text = ferry_asprintf("by the source: %s", in->trouble.message);
+
+        return fail_move(in, in->trouble.reason, text, NULL);
+    }
+    return say_trouble(in);
+}
+
+static struct source_decision decide_before_start(const struct source_input *in)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+
+    if (ms->abort_requested) {
+        return fail_move(in, "Aborted", "the migration was cancelled before it began", NULL);
+    }
+    if (in->vmi->meta.deleted_ms) {
+        return fail_move(in, "Aborted", "the VMI is being deleted", NULL);
+    }
+    if (!launcher_status_active(in->launcher.status)) {
+        return undecided(in, "the guest is not running");
+    }
+    if (in->trouble.reason) {
+        return decide_trouble(in);
+    }
+    if (ferry_str_empty(ms->target_address) || ms->n_ports == 0) {
+        return (struct source_decision){.action = SOURCE_NOTHING}; /* the target's turn */
+    }
+    return (struct source_decision){.action = in->relay_ready ? SOURCE_START : SOURCE_CONNECT};
+}
+
+static bool cancel_wanted(const struct source_input *in, const struct launcher_migration *m)
+{
+    bool wanted = in->vmi->migration.abort_requested || in->vmi->meta.deleted_ms;
+
+    return wanted && !in->cancelled && !ferry_streq(m->abort_status, "Aborting") &&
+           !ferry_streq(m->abort_status, "Succeeded");
+}
+
+/* Post-copy without streams: the guest is on the target and waits for its memory. */
+static bool broken(const struct source_input *in, const struct launcher_migration *m)
+{
+    const struct launcher_status *s = in->launcher.status;
+
+    return ferry_streq(m->mode, "PostCopy") && s->domain == LAUNCHER_DOMAIN_PAUSED &&
+           ferry_streq(s->domain_reason, "postcopy-failed") &&
+           in->now_ms - in->recovered_ms >= RECOVERED_MS;
+}
+
+/* Fresh streams, the target first. Each failed attempt asks for the next generation: the target
+ * must begin anew, too. There is no giving up while both hosts live. */
+static struct source_decision decide_broken(const struct source_input *in,
+                                            const struct launcher_migration *m)
+{
+    int64_t asked = recovery_generation(in->vmi, ANNOTATION_RECOVER);
+    int64_t ready = recovery_generation(in->vmi, ANNOTATION_PORTS_GENERATION);
+
+    if (asked > in->recovered && !in->recover_failed) {
+        if (ready != asked) {
+            return (struct source_decision){.again_ms = LOOK_MS};
+        }
+        return (struct source_decision){.action =
+                                            in->relay_ready ? SOURCE_RECOVER : SOURCE_CONNECT};
+    }
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+    ferry_cleanup_free char *value = recovery_value(in->vmi, asked + 1);
+    copy_run(&e, m);
+    vmi_edit_annotation(&e, ANNOTATION_RECOVER, value);
+    return (struct source_decision){.patch = vmi_edit_end(&e), .again_ms = LOOK_MS};
+}
+
+/* The monitor has stopped the guest so that the rest of it can follow; whoever looks at the VMI is
+ * told why it stands still. The owner takes it back when the guest runs. Not a word when it was
+ * stopped before. */
+static bool halted(const struct source_input *in, const struct launcher_migration *m)
+{
+    return ferry_streq(m->mode, "Paused") &&
+           in->launcher.status->domain == LAUNCHER_DOMAIN_PAUSED &&
+           !api_condition_find(&in->vmi->conditions, "Paused");
+}
+
+static struct source_decision decide_running(const struct source_input *in,
+                                             const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    bool arrived = ferry_streq(in->vmi->node_name, ms->target_node);
+    struct source_decision d = {.again_ms = arrived ? LOOK_ARRIVED_MS : LOOK_MS};
+
+    if (cancel_wanted(in, m)) {
+        return (struct source_decision){.action = SOURCE_CANCEL};
+    }
+    if (broken(in, m)) {
+        return in->trouble.reason ? say_trouble(in) : decide_broken(in, m);
+    }
+    /* The target's relay came back with other ports. */
+    if (!in->relay_ready && !ferry_str_empty(ms->target_address) && ms->n_ports > 0) {
+        return (struct source_decision){.action = SOURCE_CONNECT};
+    }
+    bool stopped = halted(in, m);
+    struct vmi_edit e =
+        stopped ? vmi_edit_begin(in->vmi, in->now_ms) : vmi_edit_begin_move(in->vmi, in->now_ms);
+    copy_run(&e, m);
+    if (stopped) {
+        vmi_edit_condition(&e, "Paused", true, "PausedByMigrationMonitor",
+                           "VMI was paused by the migration monitor");
+    }
+    if (has_figures(m) && in->now_ms - in->progress_ms >= PROGRESS_MS) {
+        ferry_cleanup_free char *json = progress_json(m, in->path_away);
+
+        vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
+        d.progress = true;
+    }
+    if (in->trouble.reason) { /* the move is the launcher's by now: it decides how that ends */
+        move_trouble_say(&e, ANNOTATION_SOURCE_TROUBLE, &in->trouble);
+        d.again_ms = move_trouble_again_ms(&in->trouble);
+    }
+    d.patch = vmi_edit_end(&e);
+    return d;
+}
+
+static struct source_decision decide_failed(const struct source_input *in,
+                                            const struct launcher_migration *m)
+{
+    const struct api_migration_state *ms = &in->vmi->migration;
+    enum outcome_target target =
+        ms->target_domain_ready_ms ? OUTCOME_TARGET_ACTIVE : OUTCOME_TARGET_UNKNOWN;
+
+    /* The launcher was told so, with evidence: nothing is left that could speak up. */
+    if (ferry_streq(m->mode, "PostCopy") && ferry_streq(m->reason_code, "TargetLost")) {
+        return fail_move(in, failure_code(m), m->failure_reason, m);
+    }
+    enum outcome_source source = launcher_status_as_source(in->launcher.status);
+
+    /* A guest that runs here was not let go by post-copy, or was taken back from it. */
+    switch (outcome_of(source, target,
+                       ferry_streq(m->mode, "PostCopy") && source != OUTCOME_SOURCE_ACTIVE)) {
+    case OUTCOME_ON_SOURCE:
+        return fail_move(in, failure_code(m),
+                         m->failure_reason[0] ? m->failure_reason : "the migration failed", m);
+    case OUTCOME_LOST:
+        return fail_move(in, "SourceLost", "the guest is lost", m);
+    case OUTCOME_ON_TARGET: /* the target takes it from here */
+    case OUTCOME_RESUME_SOURCE:
+    case OUTCOME_WAIT:
+    case OUTCOME_COUNT:
+        break;
+    }
+    return undecided(in, m->failure_reason[0] ? m->failure_reason : "the guest is lost");
+}
+
+/* The guest left. The target completes; here only the last figures are written. */
+static struct source_decision decide_succeeded(const struct source_input *in,
+                                               const struct launcher_migration *m)
+{
+    struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
+    ferry_cleanup_free char *json = progress_json(m, in->path_away);
+
+    copy_run(&e, m);
+    vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
+    return (struct source_decision){
+        .patch = vmi_edit_end(&e), .progress = true, .again_ms = LOOK_MS};
+}
+
+static struct source_decision decide(const struct source_input *in)
+{
+    const struct launcher_migration *m;
+
+    switch (in->launcher.reach) {
+    case LAUNCHER_NO_POD:
+    case LAUNCHER_ENDED:
+        return undecided(in, "the source pod is gone");
+    case LAUNCHER_SILENT:
+        if (in->trouble.reason) {
+            return decide_trouble(in);
+        }
+        return (struct source_decision){.again_ms = LOOK_MS};
+    case LAUNCHER_STARTING:
+        return (struct source_decision){.again_ms = LOOK_MS};
+    case LAUNCHER_UP:
+        break;
+    }
+    m = launcher_status_migration(in->launcher.status, in->vmi->migration.uid,
+                                  LAUNCHER_ROLE_SOURCE);
+    if (!m) {
+        return decide_before_start(in);
+    }
+    switch (m->phase) {
+    case LAUNCHER_SUCCEEDED:
+        return decide_succeeded(in, m);
+    case LAUNCHER_FAILED:
+        return decide_failed(in, m);
+    case LAUNCHER_PREPARED:
+    case LAUNCHER_RUNNING:
+    case LAUNCHER_PHASE_COUNT:
+        break;
+    }
+    return decide_running(in, m);
+}
+
+struct source_decision source_decide(const struct source_input *in)
+{
+    struct source_decision d = decide(in);
+
+    if (d.action == SOURCE_NOTHING && !in->trouble.reason && in->launcher.reach == LAUNCHER_UP) {
+        d.patch = move_trouble_forget(in->vmi, ANNOTATION_SOURCE_TROUBLE, d.patch, in->now_ms);
+    }
+    return d;
+}
+
+/* Fields that the launcher reads as they are. Present zeros matter: they switch a limit off. */
+static void pass_through(const yyjson_val *config, yyjson_mut_doc *doc, yyjson_mut_val *options)
+{
+    static const char *const fields[][2] = {
+        {"/completionTimeoutPerGiB", "completionTimeoutPerGiBS"},
+        {"/progressTimeout", "progressTimeoutS"},
+        {"/maxDowntimeMs", "maxDowntimeMs"},
+        {"/experimental/stallDetector", "stallDetector"},
+        {"/experimental/downtimeTuning", "downtimeTuning"},
+    };
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        yyjson_val *v = yyjson_ptr_get((yyjson_val *)(uintptr_t)config, fields[i][0]);
+
+        if (v && !yyjson_is_null(v)) {
+            yyjson_mut_obj_add_val(doc, options, fields[i][1], yyjson_val_mut_copy(doc, v));
+        }
+    }
+}
+
+/* Connections beside each other: as many as the VM's annotation asks for. Compression is a matter
+ * of these connections, so that asking for it alone brings some. */
+static void parallel(const struct api_vmi *vmi, yyjson_mut_doc *doc, yyjson_mut_val *options)
+{
+    const char *text = api_map_get(&vmi->meta.annotations, ANNOTATION_PARALLEL);
+    bool zstd = ferry_streq(vmi->migration.config.experimental.compression, "zstd");
+    long long n = 0;
+
+    if (!text || ferry_parse_int(text, 0, MAX_CONNECTIONS, &n, NULL) < 0) {
+        n = 0;
+    }
+    if (zstd) {
+        yyjson_mut_obj_add_str(doc, options, "compression", "zstd");
+        n = n > 0 ? n : ZSTD_CONNECTIONS;
+    }
+    if (n > 0) {
+        yyjson_mut_obj_add_int(doc, options, "parallelConnections", n);
+    }
+}
+
+char *source_options(const struct api_vmi *vmi, int64_t path_bytes_per_s)
+{
+    const struct api_migration_config *c = &vmi->migration.config;
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *o = yyjson_mut_obj(doc);
+
+    yyjson_mut_doc_set_root(doc, o);
+    if (c->present) {
+        /* Absent means "as post-copy": what a policy of an older controller meant. */
+        bool disruption =
+            c->has_allow_workload_disruption ? c->allow_workload_disruption : c->allow_post_copy;
+
+        yyjson_mut_obj_add_bool(doc, o, "allowAutoConverge", c->allow_auto_converge);
+        yyjson_mut_obj_add_bool(doc, o, "allowPostCopy", c->allow_post_copy);
+        yyjson_mut_obj_add_bool(doc, o, "allowWorkloadDisruption", disruption);
+        yyjson_mut_obj_add_bool(doc, o, "unsafe", c->unsafe_migration_override);
+        if (c->bandwidth_bytes_per_s > 0) {
+            yyjson_mut_obj_add_int(doc, o, "bandwidthBytesPerS", c->bandwidth_bytes_per_s);
+        }
+        pass_through(c->raw, doc, o);
+    }
+    parallel(vmi, doc, o);
+    if (path_bytes_per_s > 0) {
+        yyjson_mut_obj_add_int(doc, o, "pathBytesPerS", path_bytes_per_s);
+    }
+    char *json = yyjson_mut_write(doc, 0, NULL);
+    yyjson_mut_doc_free(doc);
+    return json;
+}

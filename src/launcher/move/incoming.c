@@ -1,0 +1,32 @@
+#include "launcher/move/incoming.h"
+
+#include <stddef.h>
+
+struct incoming incoming_decide(const struct incoming_input *in)
+{
+    const struct view *d = &in->domain;
+
+    if (!view_active(d)) {
+        if (!in->seen) {
+            return (struct incoming){.phase = STATE_PHASE_PREPARED};
+        }
+        return (struct incoming){
+            .phase = STATE_PHASE_FAILED,
+            .seen = true,
+            .failure_reason = "the incoming guest went away before it ran here",
+        };
+    }
+    if (in->broken && d->between) {
+        return (struct incoming){
+            .phase = STATE_PHASE_FAILED,
+            .seen = true,
+            .failure_reason = "QEMU could not load the incoming guest",
+        };
+    }
+    bool arrived =
+        !d->between && !d->postcopy; /* while QEMU waits for the stream it is paused on its way */
+    return (struct incoming){
+        .phase = arrived && in->job_over ? STATE_PHASE_SUCCEEDED : STATE_PHASE_RUNNING,
+        .seen = true,
+    };
+}

@@ -1,0 +1,16 @@
+/* Between the files of the strategy. */
+#pragma once
+
+#include "launcher/strategy/strategy.h"
+
+void strategy_ferry_decide(const struct strategy_input *in, struct strategy_memory *memory,
+                           struct strategy_decision *ret);
+void strategy_kubevirt_decide(const struct strategy_input *in, struct strategy_memory *memory,
+                              struct strategy_decision *ret);
+/* What QEMU shall believe that the path carries; only where nothing else is to be done. */
+void strategy_switchover_decide(const struct strategy_input *in, struct strategy_memory *memory,
+                                struct strategy_decision *ret);
+
+/* Sets action and reason. */
+void strategy_act(struct strategy_decision *d, enum strategy_action action, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));

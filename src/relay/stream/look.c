@@ -1,0 +1,20 @@
+#include "relay/stream/look.h"
+
+#include "base/clock.h"
+
+#define LOOK (50 * 1000)
+#define LATE (100 * 1000) /* no yield takes this long on a CPU that nobody else wants */
+#define REST (1 * FERRY_NS_PER_S)
+enum { SMALL = 4096 };
+
+int64_t relay_look_until(const struct relay_look *l, size_t moved, int64_t now)
+{
+    return moved > 0 && moved <= SMALL && now >= l->rest_ns ? now + LOOK : now;
+}
+
+void relay_look_over(struct relay_look *l, int64_t until, int64_t now)
+{
+    if (now - until >= LATE) {
+        l->rest_ns = now + REST;
+    }
+}
