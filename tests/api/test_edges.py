@@ -132,6 +132,23 @@ class Chosen(Case):
         self.refused(422, "spec is immutable", "PATCH", CLAIMS + "/c", {"spec": {"volumeName": "w"}}, MERGE_PATCH)
         self.api.ok("PATCH", CLAIMS + "/c/status", {"status": {"phase": "Bound"}}, MERGE_PATCH)
 
+    @embedded_only("nobody binds volumes beside a kube-apiserver alone")
+    def test_phases_of_others_stay(self):
+        """Whoever binds volumes does not write over what was written since it looked."""
+        for n in range(150):
+            self.api.ok("POST", CLAIMS, {"metadata": {"name": f"given-{n}"}, "spec": {
+                "storageClassName": "none", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
+            self.api.ok("PATCH", CLAIMS + f"/given-{n}/status", {"status": {"phase": "Bound"}}, MERGE_PATCH)
+        self.claim_that_waits("last")
+        phases = {c["metadata"]["name"]: c["status"]["phase"] for c in self.api.ok("GET", CLAIMS)["items"]}
+        self.assertEqual({phase for name, phase in phases.items() if name.startswith("given-")}, {"Bound"})
+
+    def claim_that_waits(self, name):
+        """All that was to be done for those before it is done when it has its phase."""
+        self.api.ok("POST", CLAIMS, {"metadata": {"name": name}, "spec": {
+            "storageClassName": "none", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}})
+        wait_for("a claim to wait", lambda: self.api.ok("GET", CLAIMS + "/" + name).get("status", {}).get("phase") == "Pending")
+
     def test_data(self):
         for data, words in (({"a/b": ""}, "data"), ({"..": ""}, "data"), ({"": ""}, "data"), ({"a" * 254: ""}, "data"),
                             ({"a": "x" * (1 << 20) + "y"}, "Too long")):

@@ -79,7 +79,7 @@ class Pair(unittest.TestCase):
             run("ip", "-n", self.lab.names["b"], "addr", "replace", f"{ADDRESSES['b'][1]}/64", "dev", "mig", "nodad")
 
     def stream(self, relay, move, channel=49152):
-        return next(s for s in relay.streams(key=move.key) if s["channel"] == channel)
+        return next((s for s in relay.streams(key=move.key) if s["channel"] == channel), {"state": "not there"})
 
     def carries(self, move, flows):
         before = [len(f.got) for f in flows]

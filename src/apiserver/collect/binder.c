@@ -61,9 +61,20 @@ static bool bind_volume(yyjson_mut_doc *doc, const void *ctx)
     return true;
 }
 
+/* What the sweep judged by may be old by the time it writes: others write phases, too. */
+static bool has_phase(yyjson_mut_doc *doc, const char *phase)
+{
+    const char *now = yyjson_mut_get_str(yyjson_mut_doc_ptr_get(doc, "/status/phase"));
+
+    return ferry_streq(now ? now : "", phase);
+}
+
 /* ctx: the volume */
 static bool bind_claim(yyjson_mut_doc *doc, const void *ctx)
 {
+    if (has_phase(doc, "Bound")) {
+        return false;
+    }
     const yyjson_val *volume = ctx;
     yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
     yyjson_mut_val *status = child(doc, root, "status");
@@ -82,10 +93,19 @@ static bool bind_claim(yyjson_mut_doc *doc, const void *ctx)
     return true;
 }
 
-/* ctx: the phase */
+struct phase_step {
+    const char *from, *to;
+};
+
+/* ctx: struct phase_step */
 static bool set_phase(yyjson_mut_doc *doc, const void *ctx)
 {
-    put_text(doc, child(doc, yyjson_mut_doc_get_root(doc), "status"), "phase", ctx);
+    const struct phase_step *step = ctx;
+
+    if (!has_phase(doc, step->from)) {
+        return false;
+    }
+    put_text(doc, child(doc, yyjson_mut_doc_get_root(doc), "status"), "phase", step->to);
     return true;
 }
 
@@ -146,7 +166,8 @@ static bool bind(struct store *store, const struct entry *claim_entry)
         }
     }
     if (!best) {
-        return *text_at(root, "/status/phase") || edit(store, claim_entry, set_phase, "Pending");
+        return *text_at(root, "/status/phase") ||
+               edit(store, claim_entry, set_phase, &(struct phase_step){"", "Pending"});
     }
     /* The volume first: a claim that is bound has its volume for sure, also after a crash. */
     if (!edit(store, best, bind_volume, &(struct giving){.claim = root, .done = &given}) ||
@@ -173,7 +194,7 @@ static bool release(struct store *store, const struct entry *e)
     const char *phase = text_at(root, "/status/phase");
 
     if (!*phase) {
-        return edit(store, e, set_phase, "Available");
+        return edit(store, e, set_phase, &(struct phase_step){"", "Available"});
     }
     if (!ferry_streq(phase, "Bound")) {
         return true;
@@ -182,7 +203,7 @@ static bool release(struct store *store, const struct entry *e)
         store_get(store, api_resource_find("", "v1", "persistentvolumeclaims"),
                   text_at(root, "/spec/claimRef/namespace"), text_at(root, "/spec/claimRef/name"));
     return is_claim(claim, text_at(root, "/spec/claimRef/uid")) ||
-           edit(store, e, set_phase, "Released");
+           edit(store, e, set_phase, &(struct phase_step){"Bound", "Released"});
 }
 
 bool binder_sweep(struct store *store)
