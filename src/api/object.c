@@ -14,8 +14,8 @@
 
 #include "api/arena.h"
 #include "api/decode.h"
+#include "api/intern.h"
 #include "api/json.h"
-#include "api/words.h"
 #include "base/str.h"
 
 struct holder {
@@ -47,7 +47,7 @@ static size_t string_room(const yyjson_val *v, size_t n)
         if (unsafe_yyjson_is_str((yyjson_val *)&v[i])) {
             size_t len = unsafe_yyjson_get_len((yyjson_val *)&v[i]);
 
-            room += api_word(v[i].uni.str, len) ? 0 : len + 1;
+            room += api_intern(v[i].uni.str, len) ? 0 : len + 1;
         }
     }
     return room;
@@ -60,7 +60,7 @@ static void copy_values(const yyjson_val *from, size_t n, yyjson_val *to, char *
     for (size_t i = 0; i < n; i++) {
         if (unsafe_yyjson_is_str(&to[i])) {
             size_t len = unsafe_yyjson_get_len(&to[i]);
-            const char *word = api_word(to[i].uni.str, len);
+            const char *word = api_intern(to[i].uni.str, len);
 
             if (word) {
                 to[i].uni.str = word;

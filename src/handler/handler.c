@@ -20,8 +20,8 @@
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
 #include "handler/local/relay_client.h"
-#include "handler/move/look.h"
-#include "handler/move/memories.h"
+#include "handler/move/memory_map.h"
+#include "handler/move/pass.h"
 #include "handler/names.h"
 #include "handler/network/migration_net.h"
 #include "handler/node/cpu_probe.h"
@@ -45,7 +45,7 @@ enum {
 #define NETWORK "*network*"
 
 struct handler {
-    struct look_node node;
+    struct pass_node node;
     struct kube_informer *here, *coming, *pods;
     struct kube_queue *queue;
     struct kube_workers *workers;
@@ -56,7 +56,7 @@ struct handler {
     struct handler_config cfg;
     struct node_api *api; /* the sweeping worker's while workers run, as is `renewal` */
     struct renewal renewal;
-    struct memories *memories;
+    struct memory_map *memories;
 };
 
 /* ---- what comes in ----------------------------------------------------------------------------
@@ -154,25 +154,25 @@ static void ask_again(struct kube_again *again, int64_t after_ms)
 }
 
 /* True when our own last write is newer than what the cache shows. */
-static bool cache_lags(const struct look *l)
+static bool cache_lags(const struct pass *pass)
 {
-    const struct look_memory *m = l->memory;
+    const struct pass_memory *m = pass->memory;
 
-    return ferry_streq(m->patched_version, l->vmi->meta->resource_version) &&
+    return ferry_streq(m->patched_version, pass->vmi->meta->resource_version) &&
            ferry_now_unix_ms() - m->patched_ms < CACHE_LAG_MS;
 }
 
-static int look_at(struct look *l, struct ferry_error *err)
+static int pass_run(struct pass *pass, struct ferry_error *err)
 {
-    look_begin(l);
-    switch (l->face) {
-    case FACE_OWNER:
-        return look_as_owner(l, err);
-    case FACE_SOURCE:
-        return look_as_source(l, err);
-    case FACE_TARGET:
-        return look_as_target(l, err);
-    case FACE_NONE:
+    pass_begin(pass);
+    switch (pass->role) {
+    case NODE_ROLE_OWNER:
+        return pass_as_owner(pass, err);
+    case NODE_ROLE_SOURCE:
+        return pass_as_source(pass, err);
+    case NODE_ROLE_TARGET:
+        return pass_as_target(pass, err);
+    case NODE_ROLE_NONE:
         break;
     }
     return 0;
@@ -189,35 +189,36 @@ static int reconcile_vmi(struct handler *h, const char *key, struct kube_again *
     if (rc < 0) {
         return rc;
     }
-    if (!vmi || face_of(&vmi->u.vmi, h->node.name) == FACE_NONE) {
+    if (!vmi || node_role_of(&vmi->u.vmi, h->node.name) == NODE_ROLE_NONE) {
         return 0;
     }
-    ferry_cleanup(look_done) struct look l = {.node = &h->node,
-                                              .memory = memories_lend(h->memories, vmi->meta->uid),
-                                              .vmi = vmi,
-                                              .face = face_of(&vmi->u.vmi, h->node.name)};
-    look_memory_follow_clock(l.memory, ferry_now_unix_ms() - ferry_now_ns() / FERRY_NS_PER_MS);
-    if (cache_lags(&l)) {
+    ferry_cleanup(pass_done) struct pass pass = {.node = &h->node,
+                                                 .memory =
+                                                     memory_map_lend(h->memories, vmi->meta->uid),
+                                                 .vmi = vmi,
+                                                 .role = node_role_of(&vmi->u.vmi, h->node.name)};
+    pass_memory_follow_clock(pass.memory, ferry_now_unix_ms() - ferry_now_ns() / FERRY_NS_PER_MS);
+    if (cache_lags(&pass)) {
         ask_again(again, CACHE_LOOK_MS);
     } else {
-        rc = look_at(&l, err);
+        rc = pass_run(&pass, err);
     }
-    memories_give_back(h->memories, l.memory);
-    if (rc == 0 && l.again_ms) {
-        ask_again(again, l.again_ms);
+    memory_map_give_back(h->memories, pass.memory);
+    if (rc == 0 && pass.again_ms) {
+        ask_again(again, pass.again_ms);
     }
-    return rc < 0 ? ferry_wrap(err, "VMI %s as %s", key, face_name(l.face)) : 0;
+    return rc < 0 ? ferry_wrap(err, "VMI %s as %s", key, node_role_name(pass.role)) : 0;
 }
 
 /* ---- sweeping ---------------------------------------------------------------------------------
  */
 
-static bool has_face(const struct kube_snapshot *s, const char *uid, const char *node,
-                     enum face face)
+static bool has_role(const struct kube_snapshot *s, const char *uid, const char *node,
+                     enum node_role role)
 {
     for (size_t i = 0; i < s->n; i++) {
         if (ferry_streq(s->items[i]->meta->uid, uid)) {
-            return face_of(&s->items[i]->u.vmi, node) == face;
+            return node_role_of(&s->items[i]->u.vmi, node) == role;
         }
     }
     return false;
@@ -240,7 +241,7 @@ static bool still_moving(struct handler *h, const char *uid)
 
 /* `*busy` is set when something could not go yet. */
 static int sweep_relay(struct handler *h, const char *collection, struct kube_informer *inf,
-                       enum face face, bool *busy, struct ferry_error *err)
+                       enum node_role role, bool *busy, struct ferry_error *err)
 {
     ferry_cleanup_buf struct ferry_buf keys = {0};
     int rc = relay_keys(h->node.relay_socket, collection, &keys, err);
@@ -250,10 +251,10 @@ static int sweep_relay(struct handler *h, const char *collection, struct kube_in
 
     for (char *key = rc == 0 && keys.data ? strtok_r(keys.data, "\n", &save) : NULL; key && rc == 0;
          key = strtok_r(NULL, "\n", &save)) {
-        if (has_face(&vmis, key, h->node.name, face)) {
+        if (has_role(&vmis, key, h->node.name, role)) {
             continue;
         }
-        if (face == FACE_SOURCE && still_moving(h, key)) {
+        if (role == NODE_ROLE_SOURCE && still_moving(h, key)) {
             *busy = true;
         } else {
             rc = relay_delete(h->node.relay_socket, collection, key, err);
@@ -281,7 +282,7 @@ static void sweep_memories(struct handler *h)
 {
     struct kube_snapshot both[] = {kube_informer_list(h->here), kube_informer_list(h->coming)};
 
-    memories_sweep(h->memories, known_here, both);
+    memory_map_sweep(h->memories, known_here, both);
     kube_snapshot_done(&both[0]);
     kube_snapshot_done(&both[1]);
 }
@@ -290,10 +291,10 @@ static int sweep(struct handler *h, struct kube_again *again)
 {
     struct ferry_error err;
     bool busy = false;
-    int rc = sweep_relay(h, "sources", h->here, FACE_SOURCE, &busy, &err);
+    int rc = sweep_relay(h, "sources", h->here, NODE_ROLE_SOURCE, &busy, &err);
 
     if (rc == 0) {
-        rc = sweep_relay(h, "targets", h->coming, FACE_TARGET, &busy, &err);
+        rc = sweep_relay(h, "targets", h->coming, NODE_ROLE_TARGET, &busy, &err);
     }
     if (rc < 0) {
         ferry_debug("cannot clean up the relay, trying on", F_ERR(&err));
@@ -468,7 +469,7 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
 {
     struct handler *h = ferry_xcalloc(1, sizeof(*h));
 
-    h->node = (struct look_node){.client = cfg->client,
+    h->node = (struct pass_node){.client = cfg->client,
                                  .name = cfg->node,
                                  .address = cfg->address,
                                  .pods_dir = cfg->pods_dir,
@@ -481,7 +482,7 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
                                   .pki_dir = cfg->pki_dir,
                                   .kubeconfig = cfg->kubeconfig,
                                   .percent = cfg->renew_percent};
-    h->memories = memories_new();
+    h->memories = memory_map_new();
     h->queue = kube_queue_new(NULL);
     h->node.follow = follow_new(on_launcher, h);
     int rc = run(h, stopping, err);
@@ -516,6 +517,6 @@ void handler_stop(struct handler *h)
     migration_net_stop(h->network);
     kube_recorder_stop(h->node.recorder);
     kube_queue_free(h->queue);
-    memories_free(h->memories);
+    memory_map_free(h->memories);
     free(h);
 }

@@ -20,7 +20,7 @@ enum {
     DURATION_S = 15,
     TRUST_MS = 10000, /* without a renewal */
     RENEW_MS = 3000,
-    LOOK_MS = 500, /* while waiting for it */
+    RECHECK_MS = 500, /* while waiting for it */
 };
 
 struct kube_lease {
@@ -247,7 +247,7 @@ static int wait_for_it(struct kube_lease *l, struct ferry_error *err)
         if (l->cfg.stop && l->cfg.stop()) {
             return ferry_fail(err, FERRY_CANCELLED, "stopped while waiting for lease %s", l->name);
         }
-        ferry_sleep_ms(LOOK_MS);
+        ferry_sleep_ms(RECHECK_MS);
     }
 }
 

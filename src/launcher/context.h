@@ -10,7 +10,7 @@
 #include "launcher/state.h"
 
 struct gate;
-struct kept;
+struct qmp_session;
 
 struct context {
     const char *namespace_, *name, *uid; /* of the VMI that this launcher is for */
@@ -21,7 +21,7 @@ struct context {
     const char *devices_path; /* the file of unplug.h */
     struct domain_xml_options domain;
     struct virt *virt;
-    struct kept *kept;
+    struct qmp_session *qmp;
     struct gate *gate;
     atomic_bool *libvirtd_hangs; /* set it to have our libvirtd killed and started again */
     bool gated;                  /* libvirtd asks the gate; else nothing is known by it */

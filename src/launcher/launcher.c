@@ -24,9 +24,9 @@
 #include "base/str.h"
 #include "launcher/control/control.h"
 #include "launcher/libvirt/gate.h"
-#include "launcher/libvirt/kept.h"
 #include "launcher/libvirt/libvirt_uri.h"
 #include "launcher/libvirt/libvirtd.h"
+#include "launcher/libvirt/qmp_session.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/unplug.h"
 
@@ -46,7 +46,7 @@ struct launcher {
     struct migrate *migrate;
     struct target *target;
     struct control *control;
-    char *libvirt_socket, *record_dir, *devices_path, *qmp_path, *qmp_kept_path, *gate_dir;
+    char *libvirt_socket, *record_dir, *devices_path, *qmp_path, *qmp_session_path, *gate_dir;
     char *gate_driver;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
     bool warm;     /* what a move asks libvirt first has been asked */
@@ -226,7 +226,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
         return rc;
     }
     l->qmp_path = ferry_asprintf("%s/qmp.sock", cfg->state_dir);
-    l->qmp_kept_path = ferry_asprintf("%s/qmp-kept.sock", cfg->state_dir);
+    l->qmp_session_path = ferry_asprintf("%s/qmp-kept.sock", cfg->state_dir);
     l->record_dir = ferry_asprintf("%s/records", cfg->state_dir);
     l->devices_path = ferry_asprintf("%s/devices.json", cfg->state_dir);
     c->namespace_ = cfg->namespace_;
@@ -242,8 +242,8 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
                                             .disk_dir = cfg->disk_dir,
                                             .environment = (const char *const *)environ,
                                             .qmp_path = l->qmp_path,
-                                            .qmp_kept_path = l->qmp_kept_path};
-    c->kept = kept_new(l->qmp_kept_path, cfg->store_fds);
+                                            .qmp_session_path = l->qmp_session_path};
+    c->qmp = qmp_session_new(l->qmp_session_path, cfg->store_fds);
     c->libvirtd_hangs = &l->libvirtd_hangs;
     c->events = events_new();
     return cfg->libvirt_uri ? use_libvirt_of_others(l, cfg->libvirt_uri, domain, err)
@@ -279,7 +279,7 @@ static void tear_down(struct launcher *l)
     if (l->observed) {
         pthread_join(l->observer, NULL);
     }
-    kept_free(l->context.kept);
+    qmp_session_free(l->context.qmp);
     virt_free(l->context.virt);
     libvirtd_free(l->daemon);
     events_free(l->context.events);
@@ -288,7 +288,7 @@ static void tear_down(struct launcher *l)
     free(l->record_dir);
     free(l->devices_path);
     free(l->qmp_path);
-    free(l->qmp_kept_path);
+    free(l->qmp_session_path);
     gate_free(l->context.gate);
     free(l->gate_dir);
     free(l->gate_driver);

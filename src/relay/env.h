@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "relay/hush.h"
+#include "relay/log_limit.h"
 #include "relay/memory.h"
 #include "relay/metrics.h"
 #include "relay/paths.h"
@@ -17,6 +17,6 @@ struct relay_env {
     struct relay_rate *rate;
     struct relay_paths *paths;   /* or NULL */
     struct relay_totals *totals; /* two, by role; or NULL */
-    struct relay_hush *hush;
+    struct relay_log_limit *log_limit;
     struct relay_memory *memory;
 };

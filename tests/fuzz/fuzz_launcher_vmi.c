@@ -19,7 +19,7 @@ static const struct domain_xml_options options = {.emulator = "/usr/bin/qemu-sys
                                                   .console_dir = "/console",
                                                   .environment = environment,
                                                   .qmp_path = "/qmp.sock",
-                                                  .qmp_kept_path = "/kept.sock"};
+                                                  .qmp_session_path = "/kept.sock"};
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

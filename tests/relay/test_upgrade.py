@@ -401,7 +401,7 @@ class Bound(Upgrades):
         self.assertTrue(running(old))
         near.close()
         self.assertTrue(ended(far))
-        wait_for("the remnant ends", lambda: not running(old), PATIENCE_S)
+        wait_for("the predecessor ends", lambda: not running(old), PATIENCE_S)
 
     def test_removing_the_move_reaches_them(self):
         move = Move(self.lab, self.a, self.b, tls="raw")
@@ -411,7 +411,7 @@ class Bound(Upgrades):
         self.upgrade(self.a)  # it is known over more than one generation
         self.a.must("DELETE", f"/v1/sources/{move.key}")
         self.assertTrue(ended(near) and ended(far))
-        wait_for("the remnant ends", lambda: not running(old), PATIENCE_S)
+        wait_for("the predecessor ends", lambda: not running(old), PATIENCE_S)
 
     def test_second_signal_reaches_them(self):
         move = Move(self.lab, self.a, self.b, tls="raw")

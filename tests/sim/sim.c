@@ -29,9 +29,9 @@ enum { STEP_MS = 500, STORM_MS = 400000, CALM_MS = 14400000, MOVES_MAX = 24, LIS
 static struct migration_settings settings; /* with limits that are soon reached */
 static struct kube_queue *queue;           /* keys "v:NAME" and "m:NAME" */
 static struct limits_ledger *ledger;
-static struct steady steady; /* the controller's clock, as it has seen it */
-static int64_t started_ms;   /* it knows of no step before */
-static int budget;           /* writes until the controller dies; -1 = it lives */
+static struct clock_steps seen_steps; /* the controller's clock, as it has seen it */
+static int64_t started_ms;            /* it knows of no step before */
+static int budget;                    /* writes until the controller dies; -1 = it lives */
 static unsigned moves_made, restarts;
 
 static int64_t queue_clock(void)
@@ -102,7 +102,7 @@ static struct migration_view view_of(const struct api_object *m, const struct fa
         .migrations = f->moves,
         .n_migrations = f->n_moves,
         .settings = &settings,
-        .steady = steady,
+        .clock = seen_steps,
     };
 
     if (ours) {
@@ -449,7 +449,7 @@ static int reconcile_vmi(const char *name, struct plan *p)
                                  f.vmi->u.vmi.migration.target_node &&
                                  !get(API_KIND_NODE, f.vmi->u.vmi.migration.target_node, false),
                              .pod = settings.pod,
-                             .steady = steady};
+                             .clock = seen_steps};
         plan_done(p);
         vmi_decide(&v, world_wall_ms(), p);
         if (!p->confirm) {
@@ -639,7 +639,7 @@ static void start_controller(void)
     budget = world.storm && world_chance(50) ? (int)world_random(60) : -1;
     queue = kube_queue_new(&(struct kube_queue_config){.now_ns = queue_clock});
     ledger = limits_ledger_new(&settings.limits);
-    steady = (struct steady){0};
+    seen_steps = (struct clock_steps){0};
     started_ms = world.now_ms;
     for (size_t i = 0; i < world.n_changes; i++) {
         api_object_unref(world.changes[i].object);
@@ -843,7 +843,7 @@ static void run(uint64_t seed, bool verbose)
         if (world.storm) {
             users_act();
         }
-        steady_look(&steady, world_wall_ms(), world.now_ms);
+        clock_steps_observe(&seen_steps, world_wall_ms(), world.now_ms);
         deliver();
         work();
         schedule_pods();

@@ -210,8 +210,8 @@ static inline void check_row(const struct move_row *r)
     if (r->clock_set_s) {
         int64_t by_ms = r->clock_set_s * INT64_C(1000);
 
-        view.steady.steps[view.steady.n_steps++] =
-            (struct steady_step){.before_ms = NOW_MS - 1000 - by_ms, .by_ms = by_ms};
+        view.clock.steps[view.clock.n_steps++] =
+            (struct clock_step){.before_ms = NOW_MS - 1000 - by_ms, .by_ms = by_ms};
     }
     migration_decide(&view, NOW_MS, &p);
     const struct plan_action *deleted = plan_find(&p, PLAN_DELETE, API_KIND_POD);

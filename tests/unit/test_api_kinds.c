@@ -1,9 +1,9 @@
 /* Decoding of the kinds: what a full object gives, and what a bad field is told. */
 #include "lib/unit.h"
 
+#include "api/intern.h"
 #include "api/json.h"
 #include "api/object.h"
-#include "api/words.h"
 
 static struct api_object *parse(enum api_kind kind, const char *json)
 {
@@ -406,20 +406,20 @@ static void words_are_shared(void **state)
     api_cleanup_object struct api_object *b = parse(API_KIND_POD, json);
 
     assert_ptr_equal(a->meta->namespace_, b->meta->namespace_);
-    assert_ptr_equal(a->meta->namespace_, api_word("default", 7));
+    assert_ptr_equal(a->meta->namespace_, api_intern("default", 7));
     assert_string_equal(a->meta->namespace_, "default");
     assert_string_equal(a->meta->name, "mine");
     assert_ptr_not_equal(a->meta->name, b->meta->name);
-    assert_non_null(api_word("preferredDuringSchedulingIgnoredDuringExecution", 47));
-    assert_null(api_word("default", 6));
-    assert_null(api_word("defaulT", 7));
-    assert_null(api_word("defauxt", 7));
-    assert_null(api_word("", 0));
+    assert_non_null(api_intern("preferredDuringSchedulingIgnoredDuringExecution", 47));
+    assert_null(api_intern("default", 6));
+    assert_null(api_intern("defaulT", 7));
+    assert_null(api_intern("defauxt", 7));
+    assert_null(api_intern("", 0));
     for (size_t len = 60; len < 200; len++) {
         char text[200];
 
         memset(text, 'd', sizeof(text));
-        assert_null(api_word(text, len));
+        assert_null(api_intern(text, len));
     }
 }
 

@@ -109,11 +109,11 @@ static void strategies_are_checked(void **state)
     }
 }
 
-static void put_beside(const struct api_object *o, const struct listing_look *look,
+static void put_beside(const struct api_object *o, const struct listing_context *context,
                        struct ferry_buf *out)
 {
-    if (look->n_beside > 0) {
-        ferry_buf_printf(out, "%s+%zu", o->meta->name, look->n_beside);
+    if (context->n_beside > 0) {
+        ferry_buf_printf(out, "%s+%zu", o->meta->name, context->n_beside);
     }
 }
 
@@ -142,9 +142,9 @@ static void tables(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         ferry_cleanup_buf struct ferry_buf out = {0};
-        const struct listing_look look = {10000, &o, cases[i].beside};
+        const struct listing_context context = {10000, &o, cases[i].beside};
 
-        listing_render(&l, &o, 1, &look, cases[i].wide, cases[i].all, &out);
+        listing_render(&l, &o, 1, &context, cases[i].wide, cases[i].all, &out);
         assert_string_equal(out.data, cases[i].text);
     }
 }
@@ -183,7 +183,7 @@ static void events_are_shown(void **state)
     ferry_cleanup_buf struct ferry_buf out = {0};
 
     (void)state;
-    listing_render(&events_listing, &e, 1, &(struct listing_look){.now_ms = 3000}, false, false,
+    listing_render(&events_listing, &e, 1, &(struct listing_context){.now_ms = 3000}, false, false,
                    &out);
     assert_string_equal(out.data, "AGE   TYPE     REASON     OBJECT   TIMES   MESSAGE\n"
                                   "2s    Normal   Migrated   vm/web   3x      there\n");
@@ -292,8 +292,8 @@ static void moves_are_listed(void **state)
         vmi = cases[i].vmi ? make_object(API_KIND_VMI, VMI, cases[i].vmi) : NULL;
         moves_add_cancelled(&moves, &vmi, vmi ? 1 : 0, events, n);
         assert_true(moves.n <= 1);
-        const struct listing_look look = {100000, &vmi, vmi ? 1 : 0};
-        listing_render(&moves_listing, moves.items, moves.n, &look, true, false, &out);
+        const struct listing_context context = {100000, &vmi, vmi ? 1 : 0};
+        listing_render(&moves_listing, moves.items, moves.n, &context, true, false, &out);
         one_blank(strchr(out.data, '\n') + 1, &row);
         if (!ferry_streq(row.data ? row.data : "", cases[i].row)) {
             fail_msg("row %zu: %s", i, out.data);

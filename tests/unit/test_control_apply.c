@@ -235,8 +235,8 @@ static void test_what_is_tried(void **state)
 /* What was written is remembered until the caches show it. */
 static void test_written_is_noted(void **state)
 {
-    struct written *written = written_new();
-    struct plan_writer w = {.client = server.client, .written = written};
+    struct pending_writes *pending = pending_writes_new();
+    struct plan_writer w = {.client = server.client, .pending = pending};
     api_cleanup_object struct api_object *pod = make_object(API_KIND_POD, POD, NULL);
     struct ferry_error err = {0};
     plan_cleanup struct plan p = {0}, q = {0};
@@ -246,13 +246,13 @@ static void test_written_is_noted(void **state)
     server.answer = FINE;
     plan_one(&p, DELETE);
     assert_int_equal(plan_apply(&p, &w, &err), 0);
-    assert_true(written_is_ahead(written, pod, ferry_now_ns()));
+    assert_true(pending_writes_is_ahead(pending, pod, ferry_now_ns()));
     plan_one(&q, HAND_OVER);
     assert_int_equal(plan_apply(&q, &w, &err), 0);
     api_cleanup_object struct api_object *old =
         make_object(API_KIND_POD, POD, "{'metadata':{'uid':'u','resourceVersion':'8'}}");
-    assert_true(written_is_ahead(written, old, ferry_now_ns()));
-    written_free(written);
+    assert_true(pending_writes_is_ahead(pending, old, ferry_now_ns()));
+    pending_writes_free(pending);
 }
 
 int main(void)

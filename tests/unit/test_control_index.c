@@ -2,7 +2,7 @@
 #include "lib/objects.h"
 
 #include "base/clock.h"
-#include "control/loops/written.h"
+#include "control/loops/pending_writes.h"
 #include "control/schedule/label_index.h"
 #include "control/schedule/schedule_index.h"
 #include "control/schedule/schedule_match.h"
@@ -452,38 +452,40 @@ static void test_written(void **state)
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char merge[160];
-        struct written *w = written_new();
+        struct pending_writes *w = pending_writes_new();
 
         snprintf(merge, sizeof(merge), "{'metadata':{'resourceVersion':'%s'%s}}", rows[i].version,
                  rows[i].deleted ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "");
         api_cleanup_object struct api_object *seen = make_object(API_KIND_POD, POD, merge);
-        written_note(w, rows[i].uid ? rows[i].uid : "u1", rows[i].noted, FERRY_NS_PER_S);
-        bool ahead = written_is_ahead(w, seen, FERRY_NS_PER_S + rows[i].after_ms * FERRY_NS_PER_MS);
+        pending_writes_note(w, rows[i].uid ? rows[i].uid : "u1", rows[i].noted, FERRY_NS_PER_S);
+        bool ahead =
+            pending_writes_is_ahead(w, seen, FERRY_NS_PER_S + rows[i].after_ms * FERRY_NS_PER_MS);
         if (ahead != rows[i].ahead) {
             fail_msg("%s: %d", rows[i].name, ahead);
         }
-        assert_int_equal(written_count(w), ahead || rows[i].uid ? 1 : 0);
-        assert_false(written_is_ahead(w, NULL, FERRY_NS_PER_S));
-        written_free(w);
+        assert_int_equal(pending_writes_count(w), ahead || rows[i].uid ? 1 : 0);
+        assert_false(pending_writes_is_ahead(w, NULL, FERRY_NS_PER_S));
+        pending_writes_free(w);
     }
-    written_free(NULL);
+    pending_writes_free(NULL);
 }
 
 static void test_written_forgets(void **state)
 {
-    struct written *w = written_new();
+    struct pending_writes *w = pending_writes_new();
     (void)state;
 
     for (int i = 0; i < 100; i++) {
         char uid[8];
 
         snprintf(uid, sizeof(uid), "u%d", i % 50); /* the later of two counts */
-        written_note(w, uid, "5", i * 100 * FERRY_NS_PER_MS);
+        pending_writes_note(w, uid, "5", i * 100 * FERRY_NS_PER_MS);
     }
-    assert_int_equal(written_count(w), 50);
-    written_note(w, "last", "5", (INT64_C(9900) + 2500) * FERRY_NS_PER_MS);
-    assert_int_equal(written_count(w), 50 - 24 + 1); /* of 5,000 to 9,900 ms, those from 7,400 */
-    written_free(w);
+    assert_int_equal(pending_writes_count(w), 50);
+    pending_writes_note(w, "last", "5", (INT64_C(9900) + 2500) * FERRY_NS_PER_MS);
+    assert_int_equal(pending_writes_count(w),
+                     50 - 24 + 1); /* of 5,000 to 9,900 ms, those from 7,400 */
+    pending_writes_free(w);
 }
 
 int main(void)

@@ -457,8 +457,8 @@ static void test_a_set_clock_ends_nothing(void **state)
                                       .settings = &migration_default_settings};
         plan_cleanup struct plan early = {0}, late = {0};
 
-        steady_look(&view.steady, NOW_MS, 1);
-        steady_look(&view.steady, NOW_MS + by[i], 1);
+        clock_steps_observe(&view.clock, NOW_MS, 1);
+        clock_steps_observe(&view.clock, NOW_MS + by[i], 1);
         migration_decide(&view, NOW_MS + by[i], &early);
         assert_null(plan_find(&early, PLAN_PATCH_STATUS, API_KIND_VMI));
         migration_decide(&view, NOW_MS + by[i] + 111000, &late);

@@ -3,7 +3,7 @@
 #include "handler_case.h"
 
 #include "handler/local/follow.h"
-#include "handler/move/face.h"
+#include "handler/move/node_role.h"
 #include "handler/move/recovery.h"
 #include "handler/network/address.h"
 #include "handler/node/renewal.h"
@@ -25,15 +25,15 @@ static void who_acts(void **state)
 {
     static const struct {
         const char *name, *status;
-        enum face face;
+        enum node_role role;
     } cases[] = {
-        {"337 no migration state", "\"nodeName\":\"a\"", FACE_OWNER},
+        {"337 no migration state", "\"nodeName\":\"a\"", NODE_ROLE_OWNER},
         {"338 the source is another node",
          "\"nodeName\":\"c\",\"migrationState\":{\"migrationUid\":\"move\",\"sourceNode\":\"c\","
          "\"targetNode\":\"b\"}",
-         FACE_NONE},
-        {"340 completed", VMI(",\"completed\":true"), FACE_OWNER},
-        {"500 a move from here is left to its source's part", VMI(""), FACE_SOURCE},
+         NODE_ROLE_NONE},
+        {"340 completed", VMI(",\"completed\":true"), NODE_ROLE_OWNER},
+        {"500 a move from here is left to its source's part", VMI(""), NODE_ROLE_SOURCE},
     };
 
     (void)state;
@@ -41,7 +41,8 @@ static void who_acts(void **state)
         api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, cases[i].status);
 
         print_message("  %s\n", cases[i].name);
-        assert_string_equal(face_name(face_of(&o->u.vmi, "a")), face_name(cases[i].face));
+        assert_string_equal(node_role_name(node_role_of(&o->u.vmi, "a")),
+                            node_role_name(cases[i].role));
     }
 }
 

@@ -1,7 +1,7 @@
 /* Whether a VMI can be moved, how, and why not: the table, with KubeVirt's items by number. */
 #include "handler_case.h"
 
-#include "handler/move/face.h"
+#include "handler/move/node_role.h"
 #include "handler/owner/migratable.h"
 #include "handler/owner/owner_decide.h"
 
@@ -258,8 +258,8 @@ static void moving(void **state)
         "\"sourceNode\":\"a\",\"targetNode\":\"b\",\"startTimestamp\":\"2023-11-14T22:13:00Z\"}");
 
     (void)state;
-    assert_int_equal(face_of(&o->u.vmi, "a"), FACE_SOURCE);
-    assert_int_equal(face_of(&o->u.vmi, "c"), FACE_NONE);
+    assert_int_equal(node_role_of(&o->u.vmi, "a"), NODE_ROLE_SOURCE);
+    assert_int_equal(node_role_of(&o->u.vmi, "c"), NODE_ROLE_NONE);
 }
 
 int main(void)

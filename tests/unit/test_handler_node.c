@@ -61,48 +61,50 @@ static void checklists(void **state)
 {
     static const struct {
         const char *name, *status, *launcher;
-        enum face face;
+        enum node_role role;
         const char *relay, *relay_error, *relay_gone;
         const char *words;
     } cases[] = {
         {"target, all well", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
-         FACE_TARGET, RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
+         NODE_ROLE_TARGET, RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
          "\"ok\":true,\"checks\"|\"role\":\"target\"|as in the VMI|listeners|!\"ok\":false"},
-        {"target, no pod", STATE(""), "no-pod", FACE_TARGET, NULL, "unknown key", NULL,
+        {"target, no pod", STATE(""), "no-pod", NODE_ROLE_TARGET, NULL, "unknown key", NULL,
          "\"ok\":false,\"checks\"|not on this node|unknown key"},
-        {"target, pod over", STATE(""), "ended", FACE_TARGET, NULL, NULL, NULL, "the pod is over"},
-        {"target, pod starting", STATE(""), "starting", FACE_TARGET, NULL, NULL, NULL,
+        {"target, pod over", STATE(""), "ended", NODE_ROLE_TARGET, NULL, NULL, NULL,
+         "the pod is over"},
+        {"target, pod starting", STATE(""), "starting", NODE_ROLE_TARGET, NULL, NULL, NULL,
          "does not run yet"},
-        {"target, launcher silent", STATE(""), "silent", FACE_TARGET, NULL, NULL, NULL,
+        {"target, launcher silent", STATE(""), "silent", NODE_ROLE_TARGET, NULL, NULL, NULL,
          "does not answer"},
-        {"target, not prepared", STATE(""), DOMAIN("none", ""), FACE_TARGET, NULL, NULL, NULL,
+        {"target, not prepared", STATE(""), DOMAIN("none", ""), NODE_ROLE_TARGET, NULL, NULL, NULL,
          "the launcher is not prepared"},
         {"target, failed", STATE(""),
-         MIGRATION("none", "", "target", "failed", ",\"failureReason\":\"no memory\""), FACE_TARGET,
-         NULL, NULL, NULL, "failed: no memory"},
-        {"no relay", STATE(PORTS), DOMAIN("running", "booted"), FACE_SOURCE, NULL, NULL,
+         MIGRATION("none", "", "target", "failed", ",\"failureReason\":\"no memory\""),
+         NODE_ROLE_TARGET, NULL, NULL, NULL, "failed: no memory"},
+        {"no relay", STATE(PORTS), DOMAIN("running", "booted"), NODE_ROLE_SOURCE, NULL, NULL,
          "no answer", "\"name\":\"relay\",\"ok\":false|no answer"},
         {"listeners of another move", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
-         FACE_TARGET, RELAY("old", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
+         NODE_ROLE_TARGET, RELAY("old", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
          "belong to another move"},
-        {"not published", STATE(""), MIGRATION("none", "", "target", "prepared", ""), FACE_TARGET,
-         RELAY("move", "10.1.1.2", "\"4000\":0"), NULL, NULL, "has not published"},
-        {"other ports", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""), FACE_TARGET,
-         RELAY("move", "10.1.1.2", "\"4002\":0,\"4001\":49152"), NULL, NULL,
+        {"not published", STATE(""), MIGRATION("none", "", "target", "prepared", ""),
+         NODE_ROLE_TARGET, RELAY("move", "10.1.1.2", "\"4000\":0"), NULL, NULL,
+         "has not published"},
+        {"other ports", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
+         NODE_ROLE_TARGET, RELAY("move", "10.1.1.2", "\"4002\":0,\"4001\":49152"), NULL, NULL,
          "not those that the VMI names"},
         {"one port more", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
-         FACE_TARGET, RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152,\"4002\":49153"), NULL,
-         NULL, "not those that the VMI names"},
+         NODE_ROLE_TARGET, RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152,\"4002\":49153"),
+         NULL, NULL, "not those that the VMI names"},
         {"other address", STATE(PORTS), MIGRATION("none", "", "target", "prepared", ""),
-         FACE_TARGET, RELAY("move", "10.1.1.9", "\"4000\":0,\"4001\":49152"), NULL, NULL,
+         NODE_ROLE_TARGET, RELAY("move", "10.1.1.9", "\"4000\":0,\"4001\":49152"), NULL, NULL,
          "address 10.1.1.9, the VMI 10.1.1.2"},
-        {"source waits", STATE(""), DOMAIN("running", "booted"), FACE_SOURCE, NULL, NULL, NULL,
+        {"source waits", STATE(""), DOMAIN("running", "booted"), NODE_ROLE_SOURCE, NULL, NULL, NULL,
          "has not begun|the target has published nothing"},
-        {"source, all well", STATE(PORTS), DOMAIN("running", "booted"), FACE_SOURCE,
+        {"source, all well", STATE(PORTS), DOMAIN("running", "booted"), NODE_ROLE_SOURCE,
          RELAY("move", "10.1.1.2", "\"4000\":0,\"4001\":49152"), NULL, NULL,
          "\"ok\":true,\"checks\"|sockets"},
         {"over: nothing of the relay is asked", STATE(",\"completed\":true"),
-         DOMAIN("running", "booted"), FACE_OWNER, NULL, NULL, NULL,
+         DOMAIN("running", "booted"), NODE_ROLE_OWNER, NULL, NULL, NULL,
          "\"ok\":true,\"checks\"|!relay"},
     };
 
@@ -113,7 +115,7 @@ static void checklists(void **state)
         api_cleanup_doc yyjson_doc *doc = NULL;
         struct check_facts f = {.vmi = &o->u.vmi,
                                 .node = "a",
-                                .face = cases[i].face,
+                                .role = cases[i].role,
                                 .launcher = case_launcher(cases[i].launcher, &status),
                                 .relay_error = cases[i].relay_error,
                                 .relay_socket_gone = cases[i].relay_gone};
@@ -181,7 +183,7 @@ static void channels_and_probes(void **state)
 
         f.vmi = &o->u.vmi;
         f.node = "a";
-        f.face = FACE_OWNER;
+        f.role = NODE_ROLE_OWNER;
         f.launcher = case_launcher(DOMAIN("running", "booted"), &status);
         ferry_cleanup_free char *json = node_checks(&f);
         case_check_words(cases[i].name, json, cases[i].words);
@@ -223,7 +225,7 @@ static void figures(void **state)
         &bare);
     case_launcher(DOMAIN("running", "booted"), &idle);
     node_metrics_begin(&out,
-                       &(struct node_metrics){.node = "a", .version = "1", .faces = {0, 3, 2, 1}});
+                       &(struct node_metrics){.node = "a", .version = "1", .roles = {0, 3, 2, 1}});
     node_metrics_moves(&out, "a",
                        (struct node_metrics_vm[]){
                            {"ns", "full", &full}, {"ns", "bare", &bare}, {"ns", "idle", &idle}},

@@ -1,7 +1,7 @@
-/* Tables: faces, launchers' words, what can be moved, what a node says about itself. */
+/* Tables: roles, launchers' words, what can be moved, what a node says about itself. */
 #include "handler_case.h"
 
-#include "handler/move/face.h"
+#include "handler/move/node_role.h"
 #include "handler/node/node_report.h"
 
 #define MOVE(more)                                                                                 \
@@ -9,40 +9,41 @@
     "}"
 #define COMING "\"labels\":{\"kubevirt.io/migrationTargetNodeName\":\"b\"}"
 
-static void faces(void **state)
+static void roles(void **state)
 {
     static const struct {
         const char *name, *meta, *status, *node;
-        enum face face;
+        enum node_role role;
     } cases[] = {
-        {"nowhere yet", NULL, NULL, "a", FACE_NONE},
-        {"lives here", NULL, "\"nodeName\":\"a\"", "a", FACE_OWNER},
-        {"lives elsewhere", NULL, "\"nodeName\":\"a\"", "b", FACE_NONE},
-        {"leaves", COMING, "\"nodeName\":\"a\"," MOVE(""), "a", FACE_SOURCE},
-        {"comes", COMING, "\"nodeName\":\"a\"," MOVE(""), "b", FACE_TARGET},
-        {"handed off, label not yet there", NULL, "\"nodeName\":\"a\"," MOVE(""), "b", FACE_NONE},
-        {"third node", COMING, "\"nodeName\":\"a\"," MOVE(""), "c", FACE_NONE},
+        {"nowhere yet", NULL, NULL, "a", NODE_ROLE_NONE},
+        {"lives here", NULL, "\"nodeName\":\"a\"", "a", NODE_ROLE_OWNER},
+        {"lives elsewhere", NULL, "\"nodeName\":\"a\"", "b", NODE_ROLE_NONE},
+        {"leaves", COMING, "\"nodeName\":\"a\"," MOVE(""), "a", NODE_ROLE_SOURCE},
+        {"comes", COMING, "\"nodeName\":\"a\"," MOVE(""), "b", NODE_ROLE_TARGET},
+        {"handed off, label not yet there", NULL, "\"nodeName\":\"a\"," MOVE(""), "b",
+         NODE_ROLE_NONE},
+        {"third node", COMING, "\"nodeName\":\"a\"," MOVE(""), "c", NODE_ROLE_NONE},
         {"arrived, not completed: target", COMING, "\"nodeName\":\"b\"," MOVE(""), "b",
-         FACE_TARGET},
+         NODE_ROLE_TARGET},
         {"arrived, not completed: source", COMING, "\"nodeName\":\"b\"," MOVE(""), "a",
-         FACE_SOURCE},
+         NODE_ROLE_SOURCE},
         {"completed: source", COMING, "\"nodeName\":\"b\"," MOVE(",\"completed\":true"), "a",
-         FACE_NONE},
-        {"moved on since: source", COMING, "\"nodeName\":\"c\"," MOVE(""), "a", FACE_NONE},
+         NODE_ROLE_NONE},
+        {"moved on since: source", COMING, "\"nodeName\":\"c\"," MOVE(""), "a", NODE_ROLE_NONE},
         {"completed, not cleaned up", COMING, "\"nodeName\":\"b\"," MOVE(",\"completed\":true"),
-         "b", FACE_TARGET},
+         "b", NODE_ROLE_TARGET},
         {"completed and clean", NULL, "\"nodeName\":\"b\"," MOVE(",\"completed\":true"), "b",
-         FACE_OWNER},
+         NODE_ROLE_OWNER},
         {"failed: source", COMING,
-         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "a", FACE_OWNER},
+         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "a", NODE_ROLE_OWNER},
         {"failed: target cleans up", COMING,
-         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "b", FACE_TARGET},
+         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "b", NODE_ROLE_TARGET},
         {"failed and clean", NULL,
-         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "b", FACE_NONE},
+         "\"nodeName\":\"a\"," MOVE(",\"completed\":true,\"failed\":true"), "b", NODE_ROLE_NONE},
         {"label of an older move", COMING,
          "\"nodeName\":\"a\",\"migrationState\":{\"migrationUid\":\"m\",\"sourceNode\":\"a\","
          "\"targetNode\":\"c\"}",
-         "b", FACE_NONE},
+         "b", NODE_ROLE_NONE},
     };
 
     (void)state;
@@ -50,7 +51,8 @@ static void faces(void **state)
         api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
 
         print_message("  %s\n", cases[i].name);
-        assert_string_equal(face_name(face_of(&o->u.vmi, cases[i].node)), face_name(cases[i].face));
+        assert_string_equal(node_role_name(node_role_of(&o->u.vmi, cases[i].node)),
+                            node_role_name(cases[i].role));
     }
 }
 
@@ -202,7 +204,7 @@ static void node_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(faces),
+        cmocka_unit_test(roles),
         cmocka_unit_test(launcher_words),
         cmocka_unit_test(which_migration),
         cmocka_unit_test(node_words),

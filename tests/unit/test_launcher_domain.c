@@ -29,7 +29,7 @@ static const struct domain_xml_options options = {
     .console_dir = "/var/run/ferry-console",
     .disk_dir = "/var/run/kubevirt-private/vmi-disks",
     .qmp_path = "/var/run/ferry-state/qmp.sock",
-    .qmp_kept_path = "/var/run/ferry-state/qmp-kept.sock",
+    .qmp_session_path = "/var/run/ferry-state/qmp-kept.sock",
 };
 
 static int make(const struct api_object *vmi, const struct domain_xml_options *o, char **ret,

@@ -319,15 +319,15 @@ static struct image relay_image(int control, int stream_fd)
          .n_tombs = 1},
     };
     struct relay_state_path path = {.node = (char *)"b", .bytes_per_s = 9, .rtt_us = 8};
-    int remnant = 5;
+    int predecessor = 5;
     struct relay_state s = {.alone = control < 0,
                             .instance = {1, 2, 3},
                             .rate = 77,
                             .totals = {1, 2, 3},
                             .control = control,
                             .n_fds = 7,
-                            .remnants = &remnant,
-                            .n_remnants = 1,
+                            .predecessors = &predecessor,
+                            .n_predecessors = 1,
                             .paths = &path,
                             .n_paths = 1,
                             .groups = groups,

@@ -239,11 +239,11 @@ static bool any_daemon_lives(const struct site_state *state)
     return false;
 }
 
-static int prepare(const struct site_settings *wish, struct site_state **ret_state,
+static int prepare(const struct site_settings *asked, struct site_state **ret_state,
                    struct site_plan **ret_plan, struct ferry_error *err)
 {
-    ferry_cleanup_free char *state_file = ferry_asprintf("%s/site.json", wish->root);
-    struct site_settings s = *wish;
+    ferry_cleanup_free char *state_file = ferry_asprintf("%s/site.json", asked->root);
+    struct site_settings s = *asked;
     int rc = site_state_read(state_file, ret_state, err);
 
     if (rc == 0) {

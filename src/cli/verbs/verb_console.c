@@ -18,14 +18,14 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/door.h"
+#include "cli/node_client.h"
 #include "cli/sink.h"
 
 enum {
     ESCAPE = 0x1d /* Ctrl-] */,
     INTERRUPT = 0x03,
     END_OF_TEXT = 0x04,
-    LOOK_MS = 300,
+    RECHECK_MS = 300,
     TYPED = 256,
     TAIL_DEFAULT = 4096
 };
@@ -75,7 +75,7 @@ static int send_text(struct console *c, const char *text, size_t n, struct ferry
     ferry_cleanup_free char *node = get_node(c);
     http_cleanup_reply struct http_reply reply = {0};
 
-    return door_post(c->session, node, c->path, text, n, &reply, err);
+    return node_client_post(c->session, node, c->path, text, n, &reply, err);
 }
 
 static void *type(void *ctx)
@@ -87,7 +87,7 @@ static void *type(void *ctx)
         struct pollfd pfd = {.fd = STDIN_FILENO, .events = POLLIN};
         struct ferry_error err;
 
-        if (poll(&pfd, 1, LOOK_MS) <= 0) {
+        if (poll(&pfd, 1, RECHECK_MS) <= 0) {
             continue;
         }
         ssize_t n = read(STDIN_FILENO, text, sizeof(text));
@@ -148,8 +148,8 @@ static bool on_data(void *ctx, const char *data, size_t n)
 /* Follows the guest on the node where it is, until it leaves that. */
 static int follow_here(struct console *c, const char *node, long long tail, struct ferry_error *err)
 {
-    ferry_cleanup_free char *wish = ferry_asprintf("%s?follow=true&tail=%lld", c->path, tail);
-    ferry_cleanup_free char *path = door_path(node, wish);
+    ferry_cleanup_free char *query = ferry_asprintf("%s?follow=true&tail=%lld", c->path, tail);
+    ferry_cleanup_free char *path = node_client_path(node, query);
     ferry_cleanup_buf struct ferry_buf body = {0};
     int status = 0;
     int rc = http_client_stream(
@@ -203,7 +203,7 @@ static int follow(struct console *c, long long tail, struct ferry_error *err)
         }
         free(last);
         last = ferry_take_ptr(node);
-        if (ferry_signals_wait(ferry_now_ns() + LOOK_MS * FERRY_NS_PER_MS)) {
+        if (ferry_signals_wait(ferry_now_ns() + RECHECK_MS * FERRY_NS_PER_MS)) {
             break;
         }
     }
@@ -236,7 +236,7 @@ static int run(struct console *c, long long tail, struct ferry_error *err)
 static int print_once(struct console *c, long long tail, const char *text, struct ferry_error *err)
 {
     ferry_cleanup_free char *node = NULL;
-    ferry_cleanup_free char *wish = ferry_asprintf("%s?tail=%lld", c->path, tail);
+    ferry_cleanup_free char *query = ferry_asprintf("%s?tail=%lld", c->path, tail);
     http_cleanup_reply struct http_reply reply = {0};
     int rc = look_up(c, &node, err);
 
@@ -250,7 +250,7 @@ static int print_once(struct console *c, long long tail, const char *text, struc
         rc = send_text(c, line, strlen(line), err);
         return rc < 0 ? rc : FERRY_EXIT_OK;
     }
-    rc = door_get(c->session, node, wish, &reply, err);
+    rc = node_client_get(c->session, node, query, &reply, err);
     if (rc == 0) {
         fwrite(reply.body.data ? reply.body.data : "", 1, reply.body.len, stdout);
     }

@@ -166,12 +166,13 @@ static int finish(struct session *s, const char *node, struct ferry_error *err)
     return FERRY_EXIT_FAILED;
 }
 
-struct wish {
+struct options {
     bool dry_run, no_wait;
     enum output_format format; /* of --dry-run */
 };
 
-static int drain(struct session *s, const char *node, const struct wish *w, struct ferry_error *err)
+static int drain(struct session *s, const char *node, const struct options *w,
+                 struct ferry_error *err)
 {
     bool dry_run = w->dry_run;
     survey_cleanup struct survey plan = {0};
@@ -217,7 +218,7 @@ static int drain(struct session *s, const char *node, const struct wish *w, stru
 int verb_drain(int argc, char **argv, struct ferry_error *err)
 {
     struct session_options so = {0};
-    struct wish w = {0};
+    struct options w = {0};
     const char *output = NULL;
     const struct ferry_option options[] = {
         {"dry-run", 0, FERRY_OPTION_FLAG, &w.dry_run, NULL, "only say what would move"},

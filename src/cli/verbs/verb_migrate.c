@@ -88,13 +88,14 @@ static int ask_dry(struct session *s, const char *vm, const char *json, enum out
     return FERRY_EXIT_OK;
 }
 
-struct wish {
+struct options {
     const char *to; /* NULL = any other node */
     bool watch, dry_run;
     enum output_format format;
 };
 
-static int migrate(struct session *s, const char *vm, const struct wish *w, struct ferry_error *err)
+static int migrate(struct session *s, const char *vm, const struct options *w,
+                   struct ferry_error *err)
 {
     ferry_cleanup_free char *json = manifest_migration(vm, w->to);
     api_cleanup_object struct api_object *made = NULL;
@@ -127,7 +128,7 @@ static int migrate(struct session *s, const char *vm, const struct wish *w, stru
 int verb_migrate(int argc, char **argv, struct ferry_error *err)
 {
     struct session_options so = {0};
-    struct wish w = {0};
+    struct options w = {0};
     const char *output = NULL;
     const struct ferry_option options[] = {
         {"to", 0, FERRY_OPTION_STRING, &w.to, "NODE", "move it there (any other node)"},

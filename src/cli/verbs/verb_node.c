@@ -5,46 +5,46 @@
 #include "cli/views/listing.h"
 #include "cli/views/progress.h"
 
-static void put_ready(const struct api_object *o, const struct listing_look *look,
+static void put_ready(const struct api_object *o, const struct listing_context *context,
                       struct ferry_buf *out)
 {
-    (void)look;
+    (void)context;
     ferry_buf_puts(out, api_condition_true(&o->u.node.conditions, "Ready") ? "yes" : "no");
 }
 
-static void put_takes(const struct api_object *o, const struct listing_look *look,
+static void put_takes(const struct api_object *o, const struct listing_context *context,
                       struct ferry_buf *out)
 {
-    (void)look;
+    (void)context;
     ferry_buf_puts(out, o->u.node.unschedulable ? "no, drained" : "yes");
 }
 
-static void put_vms(const struct api_object *o, const struct listing_look *look,
+static void put_vms(const struct api_object *o, const struct listing_context *context,
                     struct ferry_buf *out)
 {
     size_t vms = 0;
 
-    for (size_t i = 0; i < look->n_beside; i++) {
-        const struct api_vmi *v = &look->beside[i]->u.vmi;
+    for (size_t i = 0; i < context->n_beside; i++) {
+        const struct api_vmi *v = &context->beside[i]->u.vmi;
 
         vms += ferry_streq(v->node_name, o->meta->name) && ferry_streq(v->phase, "Running");
     }
     ferry_buf_printf(out, "%zu", vms);
 }
 
-static void put_address(const struct api_object *o, const struct listing_look *look,
+static void put_address(const struct api_object *o, const struct listing_context *context,
                         struct ferry_buf *out)
 {
-    (void)look;
+    (void)context;
     ferry_buf_puts(out, o->u.node.internal_ip ? o->u.node.internal_ip : "");
 }
 
-static void put_memory(const struct api_object *o, const struct listing_look *look,
+static void put_memory(const struct api_object *o, const struct listing_context *context,
                        struct ferry_buf *out)
 {
     char memory[PROGRESS_TEXT];
 
-    (void)look;
+    (void)context;
     ferry_buf_puts(out, progress_bytes(o->u.node.memory_bytes, memory));
 }
 

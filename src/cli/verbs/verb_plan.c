@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/door.h"
+#include "cli/node_client.h"
 #include "cli/output.h"
 #include "cli/verbs/preflight.h"
 #include "cli/views/plan_text.h"
@@ -132,7 +132,8 @@ static int plan(struct session *s, const char *name, const char *to, enum output
     if (!body) {
         return -(int)err->cls;
     }
-    if ((rc = door_post(s, vm->u.vmi.node_name, path, body, strlen(body), &reply, err)) < 0 ||
+    if ((rc = node_client_post(s, vm->u.vmi.node_name, path, body, strlen(body), &reply, err)) <
+            0 ||
         (rc = plan_text_parse(reply.body.data, reply.body.len, &p, err)) < 0) {
         return rc;
     }

@@ -51,24 +51,24 @@ static yyjson_val *spec_of(const struct api_object *o)
     return yyjson_obj_get((yyjson_val *)o->root, "spec");
 }
 
-static void put_vms(const struct api_object *o, const struct listing_look *look,
+static void put_vms(const struct api_object *o, const struct listing_context *context,
                     struct ferry_buf *out)
 {
-    (void)look;
+    (void)context;
     put_pairs(yyjson_ptr_get(spec_of(o), "/selectors/virtualMachineInstanceSelector"), NULL, out);
 }
 
-static void put_namespaces(const struct api_object *o, const struct listing_look *look,
+static void put_namespaces(const struct api_object *o, const struct listing_context *context,
                            struct ferry_buf *out)
 {
-    (void)look;
+    (void)context;
     put_pairs(yyjson_ptr_get(spec_of(o), "/selectors/namespaceSelector"), NULL, out);
 }
 
-static void put_settings(const struct api_object *o, const struct listing_look *look,
+static void put_settings(const struct api_object *o, const struct listing_context *context,
                          struct ferry_buf *out)
 {
-    (void)look;
+    (void)context;
     put_pairs(spec_of(o), "selectors", out);
 }
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/door.h"
+#include "cli/node_client.h"
 #include "cli/output.h"
 #include "cli/views/flight.h"
 #include "cli/views/moveline.h"
@@ -105,7 +105,7 @@ static void put_events(const struct api_migration *m, struct kube_list *events,
     if (n > 0) {
         ferry_buf_puts(out, "\nEvents:\n");
         listing_render(&events_listing, events->items, n,
-                       &(struct listing_look){.now_ms = ferry_now_unix_ms()}, false, false, out);
+                       &(struct listing_context){.now_ms = ferry_now_unix_ms()}, false, false, out);
     }
 }
 
@@ -119,7 +119,7 @@ static int get_record(struct session *s, const struct api_migration *m, const ch
     if (ferry_str_empty(source)) {
         return ferry_fail(err, FERRY_NOT_FOUND, "the move has not begun on a node");
     }
-    return door_get(s, source, path, ret, err);
+    return node_client_get(s, source, path, ret, err);
 }
 
 static enum plot_charset terminal_charset(void)

@@ -17,13 +17,13 @@ enum { SUBRESOURCE_MS = 45000 };
 
 /* The instance that a row is about: the VM's, or the row itself; NULL when it does not run. */
 static const struct api_vmi *instance_of(const struct api_object *o,
-                                         const struct listing_look *look)
+                                         const struct listing_context *context)
 {
     if (o->kind == API_KIND_VMI) {
         return &o->u.vmi;
     }
     const struct api_object *vmi =
-        listing_find(look->beside, look->n_beside, o->meta->namespace_, o->meta->name);
+        listing_find(context->beside, context->n_beside, o->meta->namespace_, o->meta->name);
 
     return vmi ? &vmi->u.vmi : NULL;
 }
@@ -33,10 +33,10 @@ static void put_text(struct ferry_buf *out, const char *text)
     ferry_buf_puts(out, text ? text : "");
 }
 
-static void put_phase(const struct api_object *o, const struct listing_look *look,
+static void put_phase(const struct api_object *o, const struct listing_context *context,
                       struct ferry_buf *out)
 {
-    const struct api_vmi *v = instance_of(o, look);
+    const struct api_vmi *v = instance_of(o, context);
 
     put_text(out, v && cli_vm_paused(v)      ? "Paused"
                   : v                        ? ferry_str_empty(v->phase) ? "Pending" : v->phase
@@ -44,18 +44,18 @@ static void put_phase(const struct api_object *o, const struct listing_look *loo
                                              : "Stopped");
 }
 
-static void put_node(const struct api_object *o, const struct listing_look *look,
+static void put_node(const struct api_object *o, const struct listing_context *context,
                      struct ferry_buf *out)
 {
-    const struct api_vmi *v = instance_of(o, look);
+    const struct api_vmi *v = instance_of(o, context);
 
     put_text(out, v ? v->node_name : NULL);
 }
 
-static void put_memory(const struct api_object *o, const struct listing_look *look,
+static void put_memory(const struct api_object *o, const struct listing_context *context,
                        struct ferry_buf *out)
 {
-    const struct api_vmi *v = instance_of(o, look);
+    const struct api_vmi *v = instance_of(o, context);
     char memory[PROGRESS_TEXT];
 
     if (v) {
@@ -65,10 +65,10 @@ static void put_memory(const struct api_object *o, const struct listing_look *lo
     }
 }
 
-static void put_moving(const struct api_object *o, const struct listing_look *look,
+static void put_moving(const struct api_object *o, const struct listing_context *context,
                        struct ferry_buf *out)
 {
-    const struct api_vmi *v = instance_of(o, look);
+    const struct api_vmi *v = instance_of(o, context);
     const struct api_migration_state *m = v ? &v->migration : NULL;
 
     if (m && m->present && m->uid && !m->completed && !m->failed) {
@@ -76,19 +76,19 @@ static void put_moving(const struct api_object *o, const struct listing_look *lo
     }
 }
 
-static void put_migratable(const struct api_object *o, const struct listing_look *look,
+static void put_migratable(const struct api_object *o, const struct listing_context *context,
                            struct ferry_buf *out)
 {
-    const struct api_vmi *v = instance_of(o, look);
+    const struct api_vmi *v = instance_of(o, context);
     const struct api_condition *c = v ? api_condition_find(&v->conditions, "LiveMigratable") : NULL;
 
     put_text(out, c ? c->status : NULL);
 }
 
-static void put_strategy(const struct api_object *o, const struct listing_look *look,
+static void put_strategy(const struct api_object *o, const struct listing_context *context,
                          struct ferry_buf *out)
 {
-    (void)look;
+    (void)context;
     put_text(out, o->kind == API_KIND_VM ? o->u.vm.run_strategy : "once created");
 }
 

@@ -78,13 +78,13 @@ static bool is_to_run(const struct api_object *made)
 static int create_json(struct create *c, const struct api_resource *r, const char *json,
                        struct ferry_error *err)
 {
-    api_cleanup_object struct api_object *wish = NULL, *made = NULL;
-    int rc = api_object_parse(r->kind, json, strlen(json), &wish, err);
+    api_cleanup_object struct api_object *wanted = NULL, *made = NULL;
+    int rc = api_object_parse(r->kind, json, strlen(json), &wanted, err);
 
     if (rc < 0) {
         return rc;
     }
-    const char *ns = wish->meta->namespace_, *name = wish->meta->name;
+    const char *ns = wanted->meta->namespace_, *name = wanted->meta->name;
     if (ns && c->asked_ns && !ferry_streq(ns, c->session->ns)) {
         return ferry_fail(err, FERRY_INVALID,
                           "the manifest is for namespace '%s', --namespace says '%s'", ns,

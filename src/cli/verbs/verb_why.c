@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/door.h"
+#include "cli/node_client.h"
 #include "cli/output.h"
 #include "cli/views/flight.h"
 #include "cli/views/moveline.h"
@@ -147,7 +147,7 @@ static const struct why_report *ask_node(struct session *s, const char *node, co
     if (ferry_str_empty(node)) {
         return NULL;
     }
-    int rc = door_get(s, node, path, &reply, &err);
+    int rc = node_client_get(s, node, path, &reply, &err);
     if (rc == -(int)FERRY_DENIED || rc == -(int)FERRY_NOT_FOUND) {
         return NULL;
     }
@@ -176,7 +176,7 @@ static int64_t mode_since(struct session *s, const struct why_view *view)
     struct ferry_error err;
 
     if (ferry_str_empty(m->source_node) || ferry_str_empty(m->mode) ||
-        door_get(s, m->source_node, path, &reply, &err) < 0 ||
+        node_client_get(s, m->source_node, path, &reply, &err) < 0 ||
         flight_parse(reply.body.data, reply.body.len, &f, &err) < 0) {
         return -1;
     }

@@ -14,12 +14,12 @@
 
 enum { OPTION_ROWS = 6 };
 
-void listing_put_age(const struct api_object *o, const struct listing_look *look,
+void listing_put_age(const struct api_object *o, const struct listing_context *context,
                      struct ferry_buf *out)
 {
     char age[PROGRESS_TEXT];
 
-    ferry_buf_puts(out, progress_age(look->now_ms - o->meta->created_ms, age));
+    ferry_buf_puts(out, progress_age(context->now_ms - o->meta->created_ms, age));
 }
 
 struct api_object *listing_find(struct api_object *const *items, size_t n, const char *ns,
@@ -69,7 +69,8 @@ static size_t choose(const struct listing *l, bool wide, bool all,
 }
 
 void listing_render(const struct listing *l, struct api_object *const *items, size_t n,
-                    const struct listing_look *look, bool wide, bool all, struct ferry_buf *out)
+                    const struct listing_context *context, bool wide, bool all,
+                    struct ferry_buf *out)
 {
     struct listing_column columns[TABLE_COLUMNS];
     size_t n_columns = choose(l, wide, all, columns);
@@ -86,7 +87,7 @@ void listing_render(const struct listing *l, struct api_object *const *items, si
 
         for (size_t c = 0; c < n_columns; c++) {
             if (columns[c].put) {
-                columns[c].put(items[i], look, &text[c]);
+                columns[c].put(items[i], context, &text[c]);
             }
             cells[c] =
                 columns[c].put ? text[c].data : api_json_str(items[i]->root, columns[c].pointer);
@@ -132,9 +133,9 @@ static int read_and_print(const struct listing *l, struct session *s, bool all, 
     if (!people) {
         output_objects(list.items, n, format, &out);
     } else if (n > 0) {
-        const struct listing_look look = {ferry_now_unix_ms(), beside.items, beside.n};
+        const struct listing_context context = {ferry_now_unix_ms(), beside.items, beside.n};
 
-        listing_render(l, list.items, n, &look, format == OUTPUT_WIDE, all, &out);
+        listing_render(l, list.items, n, &context, format == OUTPUT_WIDE, all, &out);
     } else {
         fprintf(stderr, "No %s%s%s%s%s%s%s.\n", l->what, name ? " about " : "", name ? name : "",
                 ns ? " in namespace " : "", ns ? ns : "", l->advice ? "; " : "",

@@ -6,7 +6,7 @@
 #include "cli/session.h"
 
 /* What a column may look at beside its object. */
-struct listing_look {
+struct listing_context {
     int64_t now_ms;
     struct api_object *const *beside;
     size_t n_beside;
@@ -15,7 +15,8 @@ struct listing_look {
 struct listing_column {
     const char *header; /* NULL ends the table */
     /* Adds the text of the cell; none is shown as "-". NULL = the string at `pointer`. */
-    void (*put)(const struct api_object *o, const struct listing_look *look, struct ferry_buf *out);
+    void (*put)(const struct api_object *o, const struct listing_context *context,
+                struct ferry_buf *out);
     bool wide; /* with -o wide alone */
     const char *pointer;
 };
@@ -44,7 +45,8 @@ int listing_verb(const struct listing *l, int argc, char **argv, struct ferry_er
 
 /* The table alone. Pure. */
 void listing_render(const struct listing *l, struct api_object *const *items, size_t n,
-                    const struct listing_look *look, bool wide, bool all, struct ferry_buf *out);
+                    const struct listing_context *context, bool wide, bool all,
+                    struct ferry_buf *out);
 
 /* The object of that name among `items`, or NULL. Pure. */
 struct api_object *listing_find(struct api_object *const *items, size_t n, const char *ns,
@@ -58,5 +60,5 @@ void listing_sort_by_age(struct kube_list *list);
     {                                                                                              \
         "NAME", .pointer = "/metadata/name"                                                        \
     }
-void listing_put_age(const struct api_object *o, const struct listing_look *look,
+void listing_put_age(const struct api_object *o, const struct listing_context *context,
                      struct ferry_buf *out);

@@ -50,30 +50,30 @@ static const char *short_kind(const char *kind)
                                                                   : "?";
 }
 
-static void put_when(const struct api_object *o, const struct listing_look *look,
+static void put_when(const struct api_object *o, const struct listing_context *context,
                      struct ferry_buf *out)
 {
     char age[PROGRESS_TEXT];
 
-    ferry_buf_puts(out, progress_age(look->now_ms - events_time_ms(o), age));
+    ferry_buf_puts(out, progress_age(context->now_ms - events_time_ms(o), age));
 }
 
-static void put_object(const struct api_object *o, const struct listing_look *look,
+static void put_object(const struct api_object *o, const struct listing_context *context,
                        struct ferry_buf *out)
 {
     const char *name = api_json_str(o->root, "/involvedObject/name");
 
-    (void)look;
+    (void)context;
     ferry_buf_printf(out, "%s/%s", short_kind(api_json_str(o->root, "/involvedObject/kind")),
                      name ? name : "?");
 }
 
-static void put_times(const struct api_object *o, const struct listing_look *look,
+static void put_times(const struct api_object *o, const struct listing_context *context,
                       struct ferry_buf *out)
 {
     int64_t count = api_json_int(o->root, "/count", 1);
 
-    (void)look;
+    (void)context;
     if (count > 1) {
         ferry_buf_printf(out, "%" PRId64 "x", count);
     }

@@ -12,10 +12,11 @@
 
 /* ---- columns ------------------------------------------------------------------------------- */
 
-static const struct api_vmi *vm_of(const struct api_object *o, const struct listing_look *look)
+static const struct api_vmi *vm_of(const struct api_object *o,
+                                   const struct listing_context *context)
 {
-    const struct api_object *vmi =
-        listing_find(look->beside, look->n_beside, o->meta->namespace_, o->u.migration.vmi_name);
+    const struct api_object *vmi = listing_find(context->beside, context->n_beside,
+                                                o->meta->namespace_, o->u.migration.vmi_name);
 
     return vmi ? &vmi->u.vmi : NULL;
 }
@@ -25,12 +26,12 @@ static void put_text(struct ferry_buf *out, const char *text)
     ferry_buf_puts(out, text ? text : "");
 }
 
-static void put_phase(const struct api_object *o, const struct listing_look *look,
+static void put_phase(const struct api_object *o, const struct listing_context *context,
                       struct ferry_buf *out)
 {
     const struct api_migration *m = &o->u.migration;
 
-    switch (outcome_of(m, false, vm_of(o, look))) {
+    switch (outcome_of(m, false, vm_of(o, context))) {
     case OUTCOME_CANCELLED:
         ferry_buf_puts(out, "Cancelled");
         break;
@@ -43,22 +44,22 @@ static void put_phase(const struct api_object *o, const struct listing_look *loo
     }
 }
 
-static void put_from(const struct api_object *o, const struct listing_look *look,
+static void put_from(const struct api_object *o, const struct listing_context *context,
                      struct ferry_buf *out)
 {
-    put_text(out, outcome_from(&o->u.migration, vm_of(o, look)));
+    put_text(out, outcome_from(&o->u.migration, vm_of(o, context)));
 }
 
-static void put_to(const struct api_object *o, const struct listing_look *look,
+static void put_to(const struct api_object *o, const struct listing_context *context,
                    struct ferry_buf *out)
 {
-    put_text(out, outcome_to(&o->u.migration, vm_of(o, look)));
+    put_text(out, outcome_to(&o->u.migration, vm_of(o, context)));
 }
 
-static void put_took(const struct api_object *o, const struct listing_look *look,
+static void put_took(const struct api_object *o, const struct listing_context *context,
                      struct ferry_buf *out)
 {
-    int64_t ms = moveline_result(&o->u.migration, vm_of(o, look)).total_ms;
+    int64_t ms = moveline_result(&o->u.migration, vm_of(o, context)).total_ms;
     char took[PROGRESS_TEXT];
 
     if (ms >= 0) {
@@ -66,18 +67,18 @@ static void put_took(const struct api_object *o, const struct listing_look *look
     }
 }
 
-static void put_mode(const struct api_object *o, const struct listing_look *look,
+static void put_mode(const struct api_object *o, const struct listing_context *context,
                      struct ferry_buf *out)
 {
-    const struct api_migration_state *s = outcome_state(&o->u.migration, vm_of(o, look));
+    const struct api_migration_state *s = outcome_state(&o->u.migration, vm_of(o, context));
 
     put_text(out, s ? s->mode : NULL);
 }
 
-static void put_reason(const struct api_object *o, const struct listing_look *look,
+static void put_reason(const struct api_object *o, const struct listing_context *context,
                        struct ferry_buf *out)
 {
-    const struct api_migration_state *s = outcome_state(&o->u.migration, vm_of(o, look));
+    const struct api_migration_state *s = outcome_state(&o->u.migration, vm_of(o, context));
 
     put_text(out, s ? s->failure_reason : NULL);
 }

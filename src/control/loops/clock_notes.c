@@ -37,8 +37,9 @@ void clock_notes_recall(struct cluster *c)
     }
     ferry_cleanup_free char *boot = this_boot();
     pthread_mutex_lock(&c->clock_lock);
-    steady_recall(&c->steady, api_map_get(&lease->meta->annotations, ANNOTATION_CLOCK_STEPS), boot);
-    size_t n = c->steady.n_steps;
+    clock_steps_recall(&c->clock, api_map_get(&lease->meta->annotations, ANNOTATION_CLOCK_STEPS),
+                       boot);
+    size_t n = c->clock.n_steps;
     pthread_mutex_unlock(&c->clock_lock);
     if (n > 0) {
         ferry_info("the clock was set before this program began", F_UINT("times", n));
@@ -57,7 +58,7 @@ int clock_notes_reconcile(void *ctx, const char *key, struct kube_again *again,
         return 0;
     }
     pthread_mutex_lock(&c->clock_lock);
-    ferry_cleanup_free char *text = steady_text(&c->steady, boot);
+    ferry_cleanup_free char *text = clock_steps_text(&c->clock, boot);
     pthread_mutex_unlock(&c->clock_lock);
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_mut_obj(doc);

@@ -7,13 +7,13 @@
 #include "base/str.h"
 #include "control/names.h"
 
-int64_t cluster_now_ms(struct cluster *c, struct steady *ret)
+int64_t cluster_now_ms(struct cluster *c, struct clock_steps *ret)
 {
     pthread_mutex_lock(&c->clock_lock);
     int64_t now_ms = ferry_now_unix_ms();
 
-    bool was_set = steady_look(&c->steady, now_ms, ferry_now_ns() / FERRY_NS_PER_MS);
-    *ret = c->steady;
+    bool was_set = clock_steps_observe(&c->clock, now_ms, ferry_now_ns() / FERRY_NS_PER_MS);
+    *ret = c->clock;
     pthread_mutex_unlock(&c->clock_lock);
     if (was_set) {
         ferry_warn("the clock was set; deadlines do not count it",
@@ -131,10 +131,10 @@ struct cluster_family cluster_family(struct cluster *c, const char *ns, const ch
 bool cluster_is_behind(struct cluster *c, const struct cluster_family *f)
 {
     int64_t now_ns = ferry_now_ns();
-    bool behind = written_is_ahead(c->writer.written, f->vmi, now_ns);
+    bool behind = pending_writes_is_ahead(c->writer.pending, f->vmi, now_ns);
 
     for (size_t i = 0; !behind && i < f->pods.n; i++) {
-        behind = written_is_ahead(c->writer.written, f->pods.items[i], now_ns);
+        behind = pending_writes_is_ahead(c->writer.pending, f->pods.items[i], now_ns);
     }
     return behind;
 }

@@ -22,11 +22,11 @@ struct cluster {
     const char *lease_ns, *lease_name; /* of the controllers' Lease; NULL = there is none */
     struct kube_queue *clock_changes;  /* gets a key when the clock was set */
     pthread_mutex_t clock_lock;
-    struct steady steady; /* under `clock_lock` */
+    struct clock_steps clock; /* under `clock_lock` */
 };
 
 /* The wall clock, and how it was set so far. */
-int64_t cluster_now_ms(struct cluster *c, struct steady *ret);
+int64_t cluster_now_ms(struct cluster *c, struct clock_steps *ret);
 
 /* What is known of the claims that a VMI names. */
 struct cluster_storage {

@@ -113,7 +113,8 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     struct controller *c = ferry_xcalloc(1, sizeof(*c));
 
     c->cluster.client = cfg->client;
-    c->cluster.writer = (struct plan_writer){.client = cfg->client, .written = written_new()};
+    c->cluster.writer =
+        (struct plan_writer){.client = cfg->client, .pending = pending_writes_new()};
     c->cluster.settings = cfg->settings;
     c->cluster.lease_ns = cfg->lease_ns;
     c->cluster.lease_name = cfg->lease_name;
@@ -181,7 +182,7 @@ void controller_stop(struct controller *c)
         kube_queue_free(c->queues[i]);
     }
     cluster_config_free(c->cluster.config);
-    written_free(c->cluster.writer.written);
+    pending_writes_free(c->cluster.writer.pending);
     pthread_mutex_destroy(&c->cluster.clock_lock);
     free(c);
 }

@@ -59,7 +59,7 @@ struct surroundings {
     struct migration_settings settings;
     struct api_object *kubevirt, *ns; /* or NULL */
     struct kube_snapshot policies;
-    struct steady steady; /* with the wall clock as it was then */
+    struct clock_steps clock; /* with the wall clock as it was then */
     int64_t now_ms;
 };
 
@@ -69,7 +69,7 @@ static struct surroundings look_around(struct cluster *c, const char *ns)
                              .policies = kube_informer_list(c->policies)};
 
     s.kubevirt = cluster_config_get(c, &s.settings);
-    s.now_ms = cluster_now_ms(c, &s.steady);
+    s.now_ms = cluster_now_ms(c, &s.clock);
     return s;
 }
 
@@ -112,7 +112,7 @@ static struct migration_view make_view(struct cluster *c, const struct api_objec
         .policies = (const struct api_object *const *)s->policies.items,
         .n_policies = s->policies.n,
         .settings = &s->settings,
-        .steady = s->steady,
+        .clock = s->clock,
     };
 
     if (ours) {
@@ -333,7 +333,7 @@ int loop_migration_reconcile(void *ctx, const char *key, struct kube_again *agai
     }
     cluster_cleanup_family struct cluster_family f =
         cluster_family(l->cluster, ns, m->u.migration.vmi_name);
-    if (written_is_ahead(l->cluster->writer.written, m, ferry_now_ns()) ||
+    if (pending_writes_is_ahead(l->cluster->writer.pending, m, ferry_now_ns()) ||
         cluster_is_behind(l->cluster, &f)) {
         *again = (struct kube_again){.wanted = true,
                                      .after_ns = FERRY_NS_PER_S,

@@ -31,8 +31,8 @@ static struct kube_snapshot nodes_for(struct cluster *c, const struct cluster_fa
 static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
 {
     kube_cleanup_snapshot struct kube_snapshot nodes = nodes_for(c, f);
-    struct steady steady;
-    int64_t now_ms = cluster_now_ms(c, &steady);
+    struct clock_steps clock;
+    int64_t now_ms = cluster_now_ms(c, &clock);
     struct vmi_view view = {.vmi = f->vmi,
                             .pods = (const struct api_object *const *)f->pods.items,
                             .n_pods = f->pods.n,
@@ -43,7 +43,7 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
                             .target_node_gone = target_node_gone(c, f->vmi),
                             .storage = f->storage.view,
                             .pod = c->settings.pod,
-                            .steady = steady};
+                            .clock = clock};
 
     vmi_decide(&view, now_ms, ret);
 }

@@ -17,8 +17,8 @@ static struct kube_ref ref_of(const struct plan_action *a)
 
 static void note(const struct plan_writer *w, const char *uid, const char *version)
 {
-    if (w->written) {
-        written_note(w->written, uid, version, ferry_now_ns());
+    if (w->pending) {
+        pending_writes_note(w->pending, uid, version, ferry_now_ns());
     }
 }
 

@@ -1,7 +1,7 @@
 /* Carries out plans. */
 #pragma once
 
-#include "control/loops/written.h"
+#include "control/loops/pending_writes.h"
 #include "control/plan.h"
 #include "kube/client.h"
 #include "kube/recorder.h"
@@ -10,7 +10,7 @@
 struct plan_writer {
     struct kube_client *client;
     struct kube_recorder *recorder; /* or NULL */
-    struct written *written;        /* or NULL: nobody waits for the caches */
+    struct pending_writes *pending; /* or NULL: nobody waits for the caches */
 };
 
 /* In order; the first write that fails ends it. Everything a decision needs is in the API, so what

@@ -20,7 +20,7 @@ bool migration_handed_off(const struct migration_case *d)
 
 bool migration_past(struct migration_case *d, int64_t since_ms, int64_t limit_s)
 {
-    int64_t left = limit_s * 1000 - steady_elapsed(&d->view->steady, since_ms, d->now_ms);
+    int64_t left = limit_s * 1000 - clock_steps_elapsed(&d->view->clock, since_ms, d->now_ms);
 
     if (left > 0) {
         plan_again(d->plan, left);
@@ -85,13 +85,15 @@ void migration_move_to(struct migration_case *d, const char *phase)
 
 bool migration_wait_for(struct migration_case *d, const struct migration_wait *given)
 {
-    enum { LOOK_MS = 30000 }; /* whatever it waits for wakes it; whoever reads of it wants a time */
+    enum {
+        RECHECK_MS = 30000
+    }; /* whatever it waits for wakes it; whoever reads of it wants a time */
     const char *old = api_map_get(&d->m->meta.annotations, ANNOTATION_QUEUE);
     struct migration_wait w = *given;
 
     d->plan->reason = w.reason;
     if (!w.check_ms && !w.deadline_ms) {
-        w.check_ms = LOOK_MS;
+        w.check_ms = RECHECK_MS;
     }
     if (w.check_ms) {
         plan_again(d->plan, w.check_ms);

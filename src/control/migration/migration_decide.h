@@ -5,10 +5,10 @@
 
 #include "api/object.h"
 #include "api/policy.h"
+#include "control/clock_steps.h"
 #include "control/migration/migration_limits.h"
 #include "control/plan.h"
 #include "control/pod/pod_render.h"
-#include "control/steady.h"
 
 struct migration_settings {
     struct migration_limits limits;
@@ -43,7 +43,7 @@ struct migration_view {
     const struct api_object *const *policies;       /* all MigrationPolicies */
     size_t n_policies;
     const struct migration_settings *settings;
-    struct steady steady; /* what is known of the clock */
+    struct clock_steps clock; /* what is known of the clock */
 };
 
 void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret);

@@ -8,7 +8,7 @@
 #include "control/facts.h"
 #include "control/names.h"
 
-enum { GRACE_MS = 15000, LOOK_AGAIN_MS = 10000 };
+enum { GRACE_MS = 15000, RECHECK_MS = 10000 };
 
 static yyjson_val *find_named(yyjson_val *list, const char *key, const char *name)
 {
@@ -153,6 +153,6 @@ void network_decide(const struct api_object *vmi, const struct api_object *pod, 
         api_patch_free(p);
     }
     if (a == NETWORK_PENDING) {
-        plan_again(ret, LOOK_AGAIN_MS);
+        plan_again(ret, RECHECK_MS);
     }
 }

@@ -66,7 +66,8 @@ static bool migration_needs_pod(const struct decision *d, const struct api_pod *
         }
     }
     /* The cache of pods may be ahead of the cache of migrations. */
-    return uid && steady_elapsed(&d->view->steady, pod->meta.created_ms, d->now_ms) < ORPHAN_AGE_MS;
+    return uid &&
+           clock_steps_elapsed(&d->view->clock, pod->meta.created_ms, d->now_ms) < ORPHAN_AGE_MS;
 }
 
 static bool pod_is_spare(const struct decision *d, const struct api_object *o)
@@ -97,7 +98,7 @@ static void delete_spare_pods(struct decision *d)
 static bool rule_deleted(struct decision *d)
 {
     const struct vmi_view *v = d->view;
-    int64_t asked_ms = steady_elapsed(&v->steady, d->vmi->meta.deleted_ms, d->now_ms);
+    int64_t asked_ms = clock_steps_elapsed(&v->clock, d->vmi->meta.deleted_ms, d->now_ms);
     int64_t left_ms = d->vmi->grace_s * 1000 + STOP_MARGIN_MS - asked_ms;
     bool started = vmi_has_phase(d->vmi, PHASE_SCHEDULED) || vmi_has_phase(d->vmi, PHASE_RUNNING);
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "api/object.h"
+#include "control/clock_steps.h"
 #include "control/plan.h"
 #include "control/pod/pod_render.h"
-#include "control/steady.h"
 
 struct vmi_view {
     const struct api_object *vmi;
@@ -17,7 +17,7 @@ struct vmi_view {
     bool target_node_gone; /* of the last move: there is no such Node object */
     struct storage_view storage;
     struct pod_settings pod;
-    struct steady steady; /* what is known of the clock */
+    struct clock_steps clock; /* what is known of the clock */
 };
 
 void vmi_decide(const struct vmi_view *view, int64_t now_ms, struct plan *ret);

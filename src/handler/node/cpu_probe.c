@@ -28,7 +28,7 @@
 enum {
     REPORT_MAX = 1 << 20,
     ANSWER_S = 120, /* a cold start on a busy host takes a few seconds */
-    LOOK_MS = 60000,
+    RECHECK_MS = 60000,
     CPUINFO_MAX = 16384, /* the first CPU of it is enough */
     GRACE_MS = 1000,
 };
@@ -322,7 +322,7 @@ static void *run(void *ctx)
         if (rc < 0 && rc != -(int)FERRY_CANCELLED) {
             ferry_warn("it is not known what CPUs guests can have here, trying on", F_ERR(&err));
         }
-    } while (poll(&stop, 1, LOOK_MS) <= 0);
+    } while (poll(&stop, 1, RECHECK_MS) <= 0);
     return NULL;
 }
 

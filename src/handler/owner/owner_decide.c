@@ -8,8 +8,8 @@
 #include "handler/owner/migratable.h"
 
 enum {
-    LOOK_SOON_MS = 200,
-    LOOK_MS = 2000,
+    RECHECK_SOON_MS = 200,
+    RECHECK_MS = 2000,
     /* How long a launcher may say "no domain" before it is believed: one that was just restarted
      * has to find its libvirtd first. */
     GONE_AFTER_MS = 10000,
@@ -97,7 +97,7 @@ static struct owner_decision decide_running(const struct owner_input *in)
         vmi_edit_drop_condition(&e, "Paused");
     }
     return (struct owner_decision){
-        .patch = vmi_edit_end(&e), .not_evictable = stuck, .again_ms = LOOK_MS};
+        .patch = vmi_edit_end(&e), .not_evictable = stuck, .again_ms = RECHECK_MS};
 }
 
 static struct api_patch *sync_failed_patch(const struct owner_input *in)
@@ -119,13 +119,13 @@ static struct owner_decision decide_deleting(const struct owner_input *in)
                 is_final(in->vmi) ? NULL : final_patch(in, "Succeeded", "the VMI was deleted")};
     }
     if (in->launcher.reach != LAUNCHER_UP) {
-        return (struct owner_decision){.again_ms = LOOK_SOON_MS};
+        return (struct owner_decision){.again_ms = RECHECK_SOON_MS};
     }
     /* Idempotent for the launcher; it ends by itself when the guest is down. */
     return (struct owner_decision){.action = OWNER_STOP,
                                    .grace_s = in->vmi->grace_s,
                                    .guest_missing = in->gone_since_ms != 0,
-                                   .again_ms = LOOK_SOON_MS};
+                                   .again_ms = RECHECK_SOON_MS};
 }
 
 /* A move that was given up may have been quicker: until its target lets go, the guest may be there.
@@ -148,7 +148,7 @@ static struct owner_decision decide_guest_gone(const struct owner_input *in)
                 ferry_streq(in->launcher.status->domain_reason, "migrated");
 
     if (domain != LAUNCHER_DOMAIN_CRASHED && target_may_have_it(in->vmi)) {
-        return (struct owner_decision){.guest_missing = true, .again_ms = LOOK_SOON_MS};
+        return (struct owner_decision){.guest_missing = true, .again_ms = RECHECK_SOON_MS};
     }
     if (left) {
         return (struct owner_decision){
@@ -163,7 +163,7 @@ static struct owner_decision decide_guest_gone(const struct owner_input *in)
             .patch = final_patch(in, "Succeeded", "the guest shut itself down")};
     }
     if (!in->gone_since_ms || in->now_ms - in->gone_since_ms < GONE_AFTER_MS) {
-        return (struct owner_decision){.guest_missing = true, .again_ms = LOOK_SOON_MS};
+        return (struct owner_decision){.guest_missing = true, .again_ms = RECHECK_SOON_MS};
     }
     return (struct owner_decision){
         .guest_missing = true,
@@ -200,7 +200,7 @@ static struct owner_decision decide_up(const struct owner_input *in)
 
     if (s->has_migration && m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_RUNNING) {
         return (struct owner_decision){
-            .action = OWNER_CANCEL, .cancel_uid = m->uid, .again_ms = LOOK_SOON_MS};
+            .action = OWNER_CANCEL, .cancel_uid = m->uid, .again_ms = RECHECK_SOON_MS};
     }
     if (lost_in_post_copy(s)) {
         return (struct owner_decision){
@@ -212,7 +212,7 @@ static struct owner_decision decide_up(const struct owner_input *in)
     }
     if (to_be_started(in)) {
         return (struct owner_decision){
-            .action = OWNER_SYNC, .patch = sync_failed_patch(in), .again_ms = LOOK_SOON_MS};
+            .action = OWNER_SYNC, .patch = sync_failed_patch(in), .again_ms = RECHECK_SOON_MS};
     }
     return decide_guest_gone(in);
 }
@@ -227,7 +227,7 @@ struct owner_decision owner_decide(const struct owner_input *in)
     if (is_final(in->vmi)) {
         /* The guest is over: the launcher has nothing left to do. */
         return in->launcher.reach == LAUNCHER_UP
-                   ? (struct owner_decision){.action = OWNER_STOP, .again_ms = LOOK_MS}
+                   ? (struct owner_decision){.action = OWNER_STOP, .again_ms = RECHECK_MS}
                    : (struct owner_decision){.action = OWNER_NOTHING};
     }
     if (!scheduled && !ferry_streq(in->vmi->phase, "Running")) {
@@ -245,5 +245,5 @@ struct owner_decision owner_decide(const struct owner_input *in)
     case LAUNCHER_SILENT:
         break; /* a pod that is gone for good is the controller's to report */
     }
-    return (struct owner_decision){.again_ms = LOOK_SOON_MS};
+    return (struct owner_decision){.again_ms = RECHECK_SOON_MS};
 }

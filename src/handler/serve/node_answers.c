@@ -137,12 +137,13 @@ static void metrics(struct http_exchange *x, const struct node_api_config *cfg, 
 
     (void)rest;
     for (size_t i = 0; i < here.n; i++) {
-        enum face f = face_of(&here.items[i]->u.vmi, m.node);
+        enum node_role f = node_role_of(&here.items[i]->u.vmi, m.node);
 
-        m.faces[f] += f != FACE_TARGET; /* those are in the other list, too */
+        m.roles[f] += f != NODE_ROLE_TARGET; /* those are in the other list, too */
     }
     for (size_t i = 0; i < coming.n; i++) {
-        m.faces[FACE_TARGET] += face_of(&coming.items[i]->u.vmi, m.node) == FACE_TARGET;
+        m.roles[NODE_ROLE_TARGET] +=
+            node_role_of(&coming.items[i]->u.vmi, m.node) == NODE_ROLE_TARGET;
     }
     node_metrics_begin(&out, &m);
     add_launchers(cfg, &out);

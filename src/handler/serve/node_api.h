@@ -3,11 +3,11 @@
  * from one thread. */
 #pragma once
 
-#include "handler/move/look.h"
+#include "handler/move/pass.h"
 #include "http/server.h"
 
 struct node_api_config {
-    const struct look_node *node; /* borrowed, as all else */
+    const struct pass_node *node; /* borrowed, as all else */
     struct kube_informer *here, *coming;
     const char *pki_dir; /* ca.crt, node.crt, node.key; relay.crt and relay.key for probes */
     const char *socket;  /* handler.sock */

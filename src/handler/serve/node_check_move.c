@@ -57,7 +57,7 @@ static void ask_relay(const struct node_api_config *cfg, struct sight *s)
     struct check_facts *f = &s->facts;
     ferry_cleanup_free char *key = http_escape(f->vmi->meta.uid);
     ferry_cleanup_free char *path =
-        ferry_asprintf("/v1/%s/%s", f->face == FACE_TARGET ? "targets" : "sources", key);
+        ferry_asprintf("/v1/%s/%s", f->role == NODE_ROLE_TARGET ? "targets" : "sources", key);
     http_cleanup_reply struct http_reply reply = {0};
     int rc = node_call(&(struct node_call){.socket = cfg->node->relay_socket,
                                            .method = "GET",
@@ -87,22 +87,22 @@ static void look_for_socket(struct sight *s, int logical, char *path_take)
         (struct check_file){logical, path_take, lstat(path_take, &st) == 0 && S_ISSOCK(st.st_mode)};
 }
 
-static void look_for_sockets(struct sight *s, const struct look *l)
+static void look_for_sockets(struct sight *s, const struct pass *pass)
 {
     const struct api_migration_state *m = &s->facts.vmi->migration;
-    const char *key = l->vmi->meta->uid;
+    const char *key = pass->vmi->meta->uid;
 
-    if (l->face == FACE_TARGET) { /* those of QEMU come when the move begins */
-        look_for_socket(s, 0, ferry_asprintf("%s/libvirt/libvirt-sock", l->pod_dir));
+    if (pass->role == NODE_ROLE_TARGET) { /* those of QEMU come when the move begins */
+        look_for_socket(s, 0, ferry_asprintf("%s/libvirt/libvirt-sock", pass->pod_dir));
         return;
     }
     for (size_t i = 0; i < m->n_ports && i < CHECK_CHANNELS; i++) {
         int logical = m->ports[i].logical;
 
-        look_for_socket(s, logical,
-                        logical == 0
-                            ? ferry_asprintf("%s/m/%s-source.sock", l->pod_dir, key)
-                            : ferry_asprintf("%s/m/%s-%d-source.sock", l->pod_dir, key, logical));
+        look_for_socket(
+            s, logical,
+            logical == 0 ? ferry_asprintf("%s/m/%s-source.sock", pass->pod_dir, key)
+                         : ferry_asprintf("%s/m/%s-%d-source.sock", pass->pod_dir, key, logical));
     }
 }
 
@@ -175,16 +175,16 @@ static void probe(const struct node_api_config *cfg, struct sight *s, bool plain
     }
 }
 
-static void look_around(const struct node_api_config *cfg, const struct look *l, struct sight *s)
+static void look_around(const struct node_api_config *cfg, const struct pass *pass, struct sight *s)
 {
     ask_relay(cfg, s);
     const char *tls = api_json_str(s->facts.relay, "/tls");
     bool encrypted = !ferry_streq(tls, "plain");
 
-    if (l->pod_dir && s->facts.relay) {
-        look_for_sockets(s, l);
+    if (pass->pod_dir && s->facts.relay) {
+        look_for_sockets(s, pass);
     }
-    if (l->face == FACE_TARGET) {
+    if (pass->role == NODE_ROLE_TARGET) {
         look_for_listeners(s);
         look_at_address(cfg, s);
     }
@@ -192,7 +192,7 @@ static void look_around(const struct node_api_config *cfg, const struct look *l,
         look_at_certificate(cfg, s);
     }
     /* The handshake of raw mode names nobody; that it connects is what can be tried. */
-    if (l->face == FACE_SOURCE && s->facts.relay) {
+    if (pass->role == NODE_ROLE_SOURCE && s->facts.relay) {
         probe(cfg, s, !ferry_streq(tls, "ferry"));
     }
 }
@@ -200,7 +200,7 @@ static void look_around(const struct node_api_config *cfg, const struct look *l,
 void node_check_move(struct http_exchange *x, const struct node_api_config *cfg, const char *uid)
 {
     api_cleanup_object struct api_object *vmi = vmi_of_move(cfg, uid);
-    struct look_memory memory = {0};
+    struct pass_memory memory = {0};
 
     if (!vmi) {
         struct ferry_error err;
@@ -209,15 +209,17 @@ void node_check_move(struct http_exchange *x, const struct node_api_config *cfg,
         http_answer_error(x, 404, &err);
         return;
     }
-    ferry_cleanup(look_done) struct look l = {.node = cfg->node,
-                                              .memory = &memory,
-                                              .vmi = vmi,
-                                              .face = face_of(&vmi->u.vmi, cfg->node->name)};
-    look_begin(&l);
+    ferry_cleanup(pass_done) struct pass pass = {.node = cfg->node,
+                                                 .memory = &memory,
+                                                 .vmi = vmi,
+                                                 .role =
+                                                     node_role_of(&vmi->u.vmi, cfg->node->name)};
+    pass_begin(&pass);
     ferry_cleanup(sight_done) struct sight s = {
-        .facts = {.vmi = &vmi->u.vmi, .node = cfg->node->name, .face = l.face, .launcher = l.view}};
-    if (l.face == FACE_SOURCE || l.face == FACE_TARGET) {
-        look_around(cfg, &l, &s);
+        .facts = {
+            .vmi = &vmi->u.vmi, .node = cfg->node->name, .role = pass.role, .launcher = pass.view}};
+    if (pass.role == NODE_ROLE_SOURCE || pass.role == NODE_ROLE_TARGET) {
+        look_around(cfg, &pass, &s);
     }
     ferry_cleanup_free char *json = node_checks(&s.facts);
     http_answer_json(x, 200, json);

@@ -54,9 +54,9 @@ static void check_launcher(struct report *r, const struct check_facts *f)
     }
     const struct launcher_migration *m = launcher_status_migration(
         s, f->vmi->migration.uid,
-        f->face == FACE_TARGET ? LAUNCHER_ROLE_TARGET : LAUNCHER_ROLE_SOURCE);
+        f->role == NODE_ROLE_TARGET ? LAUNCHER_ROLE_TARGET : LAUNCHER_ROLE_SOURCE);
     if (!m) {
-        bool source = f->face != FACE_TARGET;
+        bool source = f->role != NODE_ROLE_TARGET;
 
         add(r, "launcher", source,
             source ? "answers; the migration has not begun" : "the launcher is not prepared");
@@ -103,7 +103,7 @@ static void check_ports(struct report *r, const struct check_facts *f)
 
 static void check_relay(struct report *r, const struct check_facts *f)
 {
-    const char *name = f->face == FACE_TARGET ? "listeners" : "sockets";
+    const char *name = f->role == NODE_ROLE_TARGET ? "listeners" : "sockets";
 
     if (f->relay_socket_gone) {
         add(r, "relay", false, f->relay_socket_gone);
@@ -111,7 +111,8 @@ static void check_relay(struct report *r, const struct check_facts *f)
     }
     add(r, "relay", true, "answers");
     if (!f->relay) {
-        bool early = f->face != FACE_TARGET && ferry_str_empty(f->vmi->migration.target_address);
+        bool early =
+            f->role != NODE_ROLE_TARGET && ferry_str_empty(f->vmi->migration.target_address);
 
         add(r, name, false,
             early            ? "not yet: the target has published nothing"
@@ -187,14 +188,14 @@ char *node_checks(const struct check_facts *f)
 
     yyjson_mut_doc_set_root(r.doc, o);
     yyjson_mut_obj_add_str(r.doc, o, "node", f->node);
-    yyjson_mut_obj_add_str(r.doc, o, "role", face_name(f->face));
+    yyjson_mut_obj_add_str(r.doc, o, "role", node_role_name(f->role));
     yyjson_mut_obj_add_str(r.doc, o, "namespace", vmi->meta.namespace_);
     yyjson_mut_obj_add_str(r.doc, o, "vmi", vmi->meta.name);
     yyjson_mut_obj_add_str(r.doc, o, "migration", vmi->migration.uid);
     r.list = yyjson_mut_arr(r.doc);
     check_pod(&r, f);
     check_launcher(&r, f);
-    if (f->face == FACE_SOURCE || f->face == FACE_TARGET) {
+    if (f->role == NODE_ROLE_SOURCE || f->role == NODE_ROLE_TARGET) {
         check_relay(&r, f);
     }
     check_channels(&r, f);

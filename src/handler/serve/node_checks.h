@@ -8,7 +8,7 @@
 
 #include "api/object.h"
 #include "handler/local/launcher_status.h"
-#include "handler/move/face.h"
+#include "handler/move/node_role.h"
 #include "handler/serve/node_probe.h"
 
 enum { CHECK_CHANNELS = 4 };
@@ -33,7 +33,7 @@ struct check_probe { /* a try to talk to the target's relay, from the source */
 struct check_facts {
     const struct api_vmi *vmi; /* in a move */
     const char *node;
-    enum face face; /* source, target; or owner when it is over */
+    enum node_role role; /* source, target; or owner when it is over */
     struct launcher_view launcher;
     const yyjson_val *relay;       /* what the relay says of the move, or NULL */
     const char *relay_error;       /* why it says nothing */

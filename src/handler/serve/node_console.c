@@ -25,7 +25,7 @@
 enum {
     TAIL_MAX = 1 << 20,
     TAIL_DEFAULT = 64 << 10,
-    LOOK_MS = 100,
+    RECHECK_MS = 100,
     TYPED_MAX = 4096,
     TYPING_MS = 5000,
     SETTLE_MS = 20,
@@ -79,7 +79,7 @@ static ssize_t follow_read(void *ctx, char *buf, size_t max)
     if (n < 0 || http_server_stopping(f->server) || fstat(f->fd, &st) < 0 || st.st_nlink == 0) {
         return -1;
     }
-    ferry_sleep_ms(LOOK_MS);
+    ferry_sleep_ms(RECHECK_MS);
     return 0;
 }
 

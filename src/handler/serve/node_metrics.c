@@ -1,7 +1,7 @@
 #include "handler/serve/node_metrics.h"
 
 #include "api/json.h"
-#include "handler/move/face.h"
+#include "handler/move/node_role.h"
 
 void node_metrics_begin(struct ferry_buf *out, const struct node_metrics *m)
 {
@@ -12,9 +12,9 @@ void node_metrics_begin(struct ferry_buf *out, const struct node_metrics *m)
                      "# HELP ferry_handler_vmis VMIs that this node has a part in.\n"
                      "# TYPE ferry_handler_vmis gauge\n",
                      m->node, m->version);
-    for (int face = FACE_OWNER; face <= FACE_TARGET; face++) {
+    for (int role = NODE_ROLE_OWNER; role <= NODE_ROLE_TARGET; role++) {
         ferry_buf_printf(out, "ferry_handler_vmis{node=\"%s\",role=\"%s\"} %zu\n", m->node,
-                         face_name((enum face)face), m->faces[face]);
+                         node_role_name((enum node_role)role), m->roles[role]);
     }
 }
 

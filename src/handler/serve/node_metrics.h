@@ -6,7 +6,7 @@
 
 struct node_metrics {
     const char *node, *version;
-    size_t faces[4]; /* VMIs by enum face */
+    size_t roles[4]; /* VMIs by enum node_role */
 };
 void node_metrics_begin(struct ferry_buf *out, const struct node_metrics *m);
 

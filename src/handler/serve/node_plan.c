@@ -14,8 +14,8 @@
 #define ASSUMED_BYTES_PER_S INT64_C(117000000)
 
 /* The caller's settings, decoded as those that a move carries are. */
-static int read_wish(struct http_exchange *x, struct api_object **ret, yyjson_doc **doc,
-                     struct ferry_error *err)
+static int read_configuration(struct http_exchange *x, struct api_object **ret, yyjson_doc **doc,
+                              struct ferry_error *err)
 {
     size_t len;
     const char *body = http_body(x, &len);
@@ -49,7 +49,7 @@ static char *with_path(const struct http_reply *r, bool measured)
 
 void node_plan(struct http_exchange *x, const struct node_api_config *cfg, const char *vm)
 {
-    api_cleanup_object struct api_object *pod = NULL, *wish = NULL;
+    api_cleanup_object struct api_object *pod = NULL, *asked = NULL;
     api_cleanup_doc yyjson_doc *doc = NULL;
     http_cleanup_reply struct http_reply reply = {0};
     struct relay_path path = {0};
@@ -57,7 +57,7 @@ void node_plan(struct http_exchange *x, const struct node_api_config *cfg, const
     int rc = node_pod_of_vm(cfg, vm, &pod, &err);
 
     if (rc == 0) {
-        rc = read_wish(x, &wish, &doc, &err);
+        rc = read_configuration(x, &asked, &doc, &err);
     }
     const char *to = rc == 0 ? api_json_str(yyjson_doc_get_root(doc), "/to") : NULL;
     if (to) { /* not known is fine */
@@ -65,8 +65,8 @@ void node_plan(struct http_exchange *x, const struct node_api_config *cfg, const
     }
     if (rc == 0) {
         ferry_cleanup_free char *socket = node_pod_socket(cfg, pod);
-        ferry_cleanup_free char *options =
-            source_options(&wish->u.vmi, path.bytes_per_s ? path.bytes_per_s : ASSUMED_BYTES_PER_S);
+        ferry_cleanup_free char *options = source_options(
+            &asked->u.vmi, path.bytes_per_s ? path.bytes_per_s : ASSUMED_BYTES_PER_S);
 
         rc = launcher_plan(socket, options, &reply, &err);
     }

@@ -8,7 +8,7 @@
 #include "handler/names.h"
 
 enum {
-    LOOK_MS = 250,
+    RECHECK_MS = 250,
     LOOK_ARRIVED_MS = 50, /* the target has the guest and waits for our last word */
     PROGRESS_MS = 1000,
     /* libvirt takes a moment to see that the streams work again. */
@@ -97,7 +97,7 @@ static struct source_decision undecided(const struct source_input *in, const cha
     bool arrived = in->vmi->migration.target_domain_ready_ms != 0;
 
     if (arrived || !in->undecided_since_ms || in->now_ms - in->undecided_since_ms < UNDECIDED_MS) {
-        return (struct source_decision){.undecided = true, .again_ms = LOOK_MS};
+        return (struct source_decision){.undecided = true, .again_ms = RECHECK_MS};
     }
     struct source_decision d = fail_move(in, "SourceLost", reason, NULL);
     d.undecided = true;
@@ -174,7 +174,7 @@ static struct source_decision decide_broken(const struct source_input *in,
 
     if (asked > in->recovered && !in->recover_failed) {
         if (ready != asked) {
-            return (struct source_decision){.again_ms = LOOK_MS};
+            return (struct source_decision){.again_ms = RECHECK_MS};
         }
         return (struct source_decision){.action =
                                             in->relay_ready ? SOURCE_RECOVER : SOURCE_CONNECT};
@@ -183,7 +183,7 @@ static struct source_decision decide_broken(const struct source_input *in,
     ferry_cleanup_free char *value = recovery_value(in->vmi, asked + 1);
     copy_run(&e, m);
     vmi_edit_annotation(&e, ANNOTATION_RECOVER, value);
-    return (struct source_decision){.patch = vmi_edit_end(&e), .again_ms = LOOK_MS};
+    return (struct source_decision){.patch = vmi_edit_end(&e), .again_ms = RECHECK_MS};
 }
 
 /* The monitor has stopped the guest so that the rest of it can follow; whoever looks at the VMI is
@@ -201,7 +201,7 @@ static struct source_decision decide_running(const struct source_input *in,
 {
     const struct api_migration_state *ms = &in->vmi->migration;
     bool arrived = ferry_streq(in->vmi->node_name, ms->target_node);
-    struct source_decision d = {.again_ms = arrived ? LOOK_ARRIVED_MS : LOOK_MS};
+    struct source_decision d = {.again_ms = arrived ? LOOK_ARRIVED_MS : RECHECK_MS};
 
     if (cancel_wanted(in, m)) {
         return (struct source_decision){.action = SOURCE_CANCEL};
@@ -275,7 +275,7 @@ static struct source_decision decide_succeeded(const struct source_input *in,
     copy_run(&e, m);
     vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
     return (struct source_decision){
-        .patch = vmi_edit_end(&e), .progress = true, .again_ms = LOOK_MS};
+        .patch = vmi_edit_end(&e), .progress = true, .again_ms = RECHECK_MS};
 }
 
 static struct source_decision decide(const struct source_input *in)
@@ -290,9 +290,9 @@ static struct source_decision decide(const struct source_input *in)
         if (in->trouble.reason) {
             return decide_trouble(in);
         }
-        return (struct source_decision){.again_ms = LOOK_MS};
+        return (struct source_decision){.again_ms = RECHECK_MS};
     case LAUNCHER_STARTING:
-        return (struct source_decision){.again_ms = LOOK_MS};
+        return (struct source_decision){.again_ms = RECHECK_MS};
     case LAUNCHER_UP:
         break;
     }

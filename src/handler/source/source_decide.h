@@ -12,7 +12,7 @@
 #include "handler/move/move_trouble.h"
 
 struct source_input {
-    const struct api_vmi *vmi; /* face: source */
+    const struct api_vmi *vmi; /* role: source */
     struct launcher_view launcher;
     bool relay_ready;            /* the relay leads to what the target published */
     struct move_trouble trouble; /* what this node could not do during this look */

@@ -11,7 +11,7 @@
 #include "handler/names.h"
 
 enum {
-    LOOK_MS = 500,
+    RECHECK_MS = 500,
     /* While the guest is on its way: ownership follows it this quickly. */
     LOOK_RUNNING_MS = 100,
     /* How long completion waits for the source to say that it is through, too. */
@@ -122,7 +122,7 @@ static struct target_decision decide_given_up(const struct target_input *in,
         return step(TARGET_WITHDRAW);
     }
     if (in->withdrawn == TARGET_KEPT) {
-        return (struct target_decision){.again_ms = LOOK_MS};
+        return (struct target_decision){.again_ms = RECHECK_MS};
     }
     return decide_clean_up(in);
 }
@@ -156,13 +156,13 @@ static struct target_decision complete(const struct target_input *in)
     const struct api_migration_state *ms = &in->vmi->migration;
 
     if (in->launcher.reach != LAUNCHER_UP) {
-        return (struct target_decision){.again_ms = LOOK_MS};
+        return (struct target_decision){.again_ms = RECHECK_MS};
     }
     if (!in->finalized) {
         return in->trouble.reason ? decide_trouble(in, false) : step(TARGET_FINALIZE);
     }
     if (!source_done(in)) {
-        return (struct target_decision){.again_ms = LOOK_MS};
+        return (struct target_decision){.again_ms = RECHECK_MS};
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
@@ -182,10 +182,10 @@ static struct target_decision decide_failed(const struct target_input *in,
         ferry_cleanup_free char *value = recovery_never_ran_value(in->vmi);
 
         vmi_edit_annotation(&e, ANNOTATION_TARGET_STATE, value);
-        return (struct target_decision){.patch = vmi_edit_end(&e), .again_ms = LOOK_MS};
+        return (struct target_decision){.patch = vmi_edit_end(&e), .again_ms = RECHECK_MS};
     }
     if (!m->end_ms || in->now_ms - m->end_ms < SOURCE_SILENT_MS) {
-        return (struct target_decision){.again_ms = LOOK_MS};
+        return (struct target_decision){.again_ms = RECHECK_MS};
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
     ferry_cleanup_free char *text =
@@ -255,7 +255,7 @@ static struct target_decision report(const struct target_input *in)
     const struct api_migration_state *ms = &in->vmi->migration;
     const struct launcher_status *s = in->launcher.status;
     struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
-    struct target_decision d = {.again_ms = ms->start_ms ? LOOK_RUNNING_MS : LOOK_MS};
+    struct target_decision d = {.again_ms = ms->start_ms ? LOOK_RUNNING_MS : RECHECK_MS};
 
     if (!ferry_streq(ms->target_address, in->relay.address) || !ports_equal(ms, &in->relay)) {
         ferry_cleanup_free char *ports = ports_json(&in->relay);
@@ -308,7 +308,7 @@ static struct target_decision decide(const struct target_input *in)
         return decide_trouble(in, false);
     }
     if (in->launcher.reach != LAUNCHER_UP) {
-        return (struct target_decision){.again_ms = LOOK_MS};
+        return (struct target_decision){.again_ms = RECHECK_MS};
     }
     if (!m) {
         /* A cancelled move is not begun any more; the source answers the cancel. */

@@ -26,7 +26,7 @@ enum target_withdrawn {
 };
 
 struct target_input {
-    const struct api_vmi *vmi; /* face: target */
+    const struct api_vmi *vmi; /* role: target */
     const char *node;
     struct launcher_view launcher;
     struct target_relay relay;

@@ -450,7 +450,7 @@ static void write_monitors(struct xml_write *x, const struct domain_xml_options 
 {
     xml_write_start(x, "qemu:commandline");
     write_monitor(x, "ferry-qmp", opt->qmp_path);
-    write_monitor(x, "ferry-qmp-kept", opt->qmp_kept_path);
+    write_monitor(x, "ferry-qmp-kept", opt->qmp_session_path);
     xml_write_end(x);
 }
 

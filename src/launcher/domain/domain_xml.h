@@ -22,8 +22,8 @@ struct domain_xml_options {
     /* "NAME=VALUE"..., NULL: which devices of the host were given to the pod, as KubeVirt's device
      * plugins say it; see domain_devices.h. NULL = none */
     const char *const *environment;
-    const char *qmp_path;      /* monitors of QEMU beside libvirt's: for single calls, */
-    const char *qmp_kept_path; /* and for the connection that is kept (kept.h) */
+    const char *qmp_path;         /* monitors of QEMU beside libvirt's: for single calls, */
+    const char *qmp_session_path; /* and for the connection that is kept (qmp_session.h) */
 };
 
 /* `disks`: those of the VMI. `*ret_xml` is owned by the caller. */

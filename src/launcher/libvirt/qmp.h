@@ -1,5 +1,6 @@
 /* QEMU's own monitor (QMP), for what libvirt cannot do: the domain has two beside libvirt's, one
- * for calls that open a connection of their own, and one whose connection is kept (kept.h). */
+ * for calls that open a connection of their own, and one whose connection is kept (qmp_session.h).
+ */
 #pragma once
 
 #include <stdbool.h>

@@ -19,7 +19,7 @@
 #include "launcher/control/request.h"
 #include "launcher/domain/disk_image.h"
 #include "launcher/libvirt/gate.h"
-#include "launcher/libvirt/kept.h"
+#include "launcher/libvirt/qmp_session.h"
 #include "launcher/move/monitor.h"
 #include "launcher/move/preflight.h"
 #include "launcher/move/record.h"
@@ -28,7 +28,7 @@
 #include "launcher/move/unplug.h"
 #include "launcher/strategy/sample.h"
 
-enum { LOOK_AGAIN_MS = 200, KEPT_MS = 5000, HANG_MS = 3000 };
+enum { RECHECK_MS = 200, QMP_MS = 5000, HANG_MS = 3000 };
 
 struct migrate {
     const struct context *c;
@@ -87,9 +87,9 @@ void migrate_sample(struct migrate *m, struct sample *ret)
 /* ---- the runner --------------------------------------------------------------------------------
  */
 
-static int64_t kept_deadline(void)
+static int64_t qmp_deadline(void)
 {
-    return ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS;
+    return ferry_now_ns() + QMP_MS * FERRY_NS_PER_MS;
 }
 
 /* Lets the guest run here again: it was stopped by the switch-over, or by us. */
@@ -135,7 +135,8 @@ static void rescue_source(struct migrate *m, bool libvirtd_answers)
     /* QEMU 10.0 up to some of its stable releases, and 10.1, stay in "device" when they could not
      * send the last of what precedes post-copy, and are as little to be resumed as in post-copy;
      * others say that it failed. */
-    if (kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) == 0 &&
+    if (qmp_session_migration_status(m->c->qmp, status, sizeof(status), qmp_deadline(), NULL) ==
+            0 &&
         !ferry_str_starts(status, "postcopy") && !ferry_streq(status, "device")) {
         if (libvirtd_answers) {
             resume_source(m, why);
@@ -178,7 +179,7 @@ static bool never_complete(struct migrate *m, const struct result_input *in)
     char status[40];
 
     if (in->job_active || !stopped || in->domain.postcopy ||
-        kept_migration_status(m->c->kept, status, sizeof(status), kept_deadline(), NULL) < 0) {
+        qmp_session_migration_status(m->c->qmp, status, sizeof(status), qmp_deadline(), NULL) < 0) {
         return false;
     }
     if (in->postcopy) {
@@ -243,7 +244,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
                 resume_source(m, "the target is gone, and the guest had not run there");
             }
         }
-        ferry_sleep_ms(LOOK_AGAIN_MS);
+        ferry_sleep_ms(RECHECK_MS);
     }
 }
 
@@ -339,7 +340,7 @@ static void keep_monitor(struct migrate *m)
 {
     struct ferry_error err;
 
-    if (m->options.allow_post_copy && kept_open(m->c->kept, kept_deadline(), &err) < 0) {
+    if (m->options.allow_post_copy && qmp_session_open(m->c->qmp, qmp_deadline(), &err) < 0) {
         ferry_warn("no connection to QEMU's monitor", F_ERR(&err));
     }
 }
@@ -392,7 +393,7 @@ static void *run_migration(void *ctx)
     }
     settle(m, &call, &result);
     monitor_stop(m->monitor);
-    kept_close(m->c->kept);
+    qmp_session_close(m->c->qmp);
     clean_up(m, &result);
     write_result(m, &result);
     note_end(m);

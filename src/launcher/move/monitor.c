@@ -18,9 +18,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "launcher/libvirt/kept.h"
+#include "launcher/libvirt/qmp_session.h"
 
-enum { SAMPLE_MS = 400, LOG_EVERY = 10, ABORT_AGAIN_MS = 1000, LOOK_AGAIN_MS = 200, QMP_MS = 1000 };
+enum { SAMPLE_MS = 400, LOG_EVERY = 10, ABORT_AGAIN_MS = 1000, RECHECK_MS = 200, QMP_MS = 1000 };
 
 struct monitor {
     struct monitor_config cfg;
@@ -160,7 +160,7 @@ static void abort_job(struct monitor *m, const struct state_values *v)
             virt_fail(&err, "aborting the job");
         }
         record_note(m->cfg.record, "abort-refused", err.msg);
-        m->next_abort_ns = ferry_now_ns() + LOOK_AGAIN_MS * FERRY_NS_PER_MS;
+        m->next_abort_ns = ferry_now_ns() + RECHECK_MS * FERRY_NS_PER_MS;
         return;
     }
     record_note(m->cfg.record, "abort-accepted", v->migration.abort_detail);
@@ -242,8 +242,8 @@ static int set_switchover(struct monitor *m, int64_t bytes_per_s, struct ferry_e
     ferry_cleanup_free char *arguments =
         ferry_asprintf("{\"avail-switchover-bandwidth\":%lld}", (long long)bytes_per_s);
 
-    return kept_execute(
-        m->cfg.c->kept,
+    return qmp_session_execute(
+        m->cfg.c->qmp,
         &(struct qmp_command){.name = "migrate-set-parameters", .arguments = arguments},
         ferry_now_ns() + QMP_MS * FERRY_NS_PER_MS, NULL, err);
 }

@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "launcher/libvirt/kept.h"
+#include "launcher/libvirt/qmp_session.h"
 #include "launcher/move/migrate_call.h"
 
 enum {
@@ -30,7 +30,7 @@ static void drop_streams(const struct context *c)
     const struct qmp_command command = {.name = "migrate-pause", .at_once = true};
     struct ferry_error err;
 
-    if (kept_execute(c->kept, &command, soon(), NULL, &err) < 0) {
+    if (qmp_session_execute(c->qmp, &command, soon(), NULL, &err) < 0) {
         ferry_info("QEMU keeps its streams", F_ERR(&err));
     }
 }
@@ -48,7 +48,7 @@ static int wait_broken(const struct context *c, bool *ret_done, struct ferry_err
     bool dropped = false;
 
     do {
-        int rc = kept_migration_status(c->kept, status, sizeof(status), soon(), err);
+        int rc = qmp_session_migration_status(c->qmp, status, sizeof(status), soon(), err);
 
         if (rc < 0) {
             return rc;
@@ -74,7 +74,7 @@ static int wait_going(const struct context *c, struct ferry_error *err)
     char status[STATUS_SIZE];
 
     do {
-        int rc = kept_migration_status(c->kept, status, sizeof(status), soon(), err);
+        int rc = qmp_session_migration_status(c->qmp, status, sizeof(status), soon(), err);
 
         /* QEMU may be gone: libvirt ends it when all has arrived */
         if (rc < 0 || is(status, "postcopy-active") || is(status, "completed")) {
@@ -99,7 +99,7 @@ static int recover_source(const struct context *c, const char *uri, struct ferry
     if (rc < 0 || done) {
         return rc;
     }
-    rc = kept_execute(c->kept, &command, soon(), NULL, err);
+    rc = qmp_session_execute(c->qmp, &command, soon(), NULL, err);
     return rc < 0 ? rc : wait_going(c, err);
 }
 
@@ -127,7 +127,7 @@ static int recover_target(const struct context *c, const char *path, const char 
     bool knocked = false;
 
     for (;;) {
-        int rc = kept_execute(c->kept, &command, soon(), NULL, err);
+        int rc = qmp_session_execute(c->qmp, &command, soon(), NULL, err);
 
         if (rc == 0) {
             return 0;

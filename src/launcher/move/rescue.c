@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "launcher/libvirt/kept.h"
+#include "launcher/libvirt/qmp_session.h"
 
 enum { CALL_MS = 5000, ANSWER_SIZE = 256 };
 
@@ -22,15 +22,15 @@ static int64_t soon(void)
 static int command(const struct context *c, const char *name, const char *arguments,
                    struct ferry_error *err)
 {
-    return kept_execute(c->kept, &(struct qmp_command){.name = name, .arguments = arguments},
-                        soon(), NULL, err);
+    return qmp_session_execute(c->qmp, &(struct qmp_command){.name = name, .arguments = arguments},
+                               soon(), NULL, err);
 }
 
 static int is_running(const struct context *c, bool *ret, struct ferry_error *err)
 {
     yyjson_doc *doc = NULL;
-    int rc =
-        kept_execute(c->kept, &(struct qmp_command){.name = "query-status"}, soon(), &doc, err);
+    int rc = qmp_session_execute(c->qmp, &(struct qmp_command){.name = "query-status"}, soon(),
+                                 &doc, err);
 
     if (rc == 0) {
         *ret = api_json_bool(yyjson_doc_get_root(doc), "/return/running", false);
@@ -78,7 +78,7 @@ static int detach(const char *path, struct ferry_error *err)
 
 int rescue(const struct context *c, struct ferry_error *err)
 {
-    ferry_cleanup_free char *path = ferry_asprintf("%s.gdb", c->domain.qmp_kept_path);
+    ferry_cleanup_free char *path = ferry_asprintf("%s.gdb", c->domain.qmp_session_path);
     ferry_cleanup_free char *where = ferry_asprintf("unix:%s,server=on,wait=off", path);
     struct ferry_error inner;
     bool running = false;

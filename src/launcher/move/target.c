@@ -17,17 +17,17 @@
 #include "launcher/domain/disk_image.h"
 #include "launcher/domain/disk_made.h"
 #include "launcher/libvirt/gate.h"
-#include "launcher/libvirt/kept.h"
 #include "launcher/libvirt/qmp.h"
+#include "launcher/libvirt/qmp_session.h"
 #include "launcher/move/incoming.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/unplug.h"
 
 /* The arrival is an event; only the end of libvirt's job is not, and is polled for. */
 enum {
-    LOOK_MS = 500,
+    RECHECK_MS = 500,
     JOB_LOOK_MS = 50,
-    KEPT_MS = 1000,
+    QMP_MS = 1000,
     ANNOUNCE_MS = 1000,
     BROKEN_MS = 3000, /* libvirt gets so long to end a QEMU that could not load its guest */
 };
@@ -174,8 +174,8 @@ static bool is_broken(struct target *t)
     char status[40];
     int64_t now = ferry_now_ns();
 
-    if (kept_migration_status(t->c->kept, status, sizeof(status), now + KEPT_MS * FERRY_NS_PER_MS,
-                              NULL) < 0 ||
+    if (qmp_session_migration_status(t->c->qmp, status, sizeof(status),
+                                     now + QMP_MS * FERRY_NS_PER_MS, NULL) < 0 ||
         !ferry_streq(status, "failed")) {
         t->broken_ns = 0;
         return false;
@@ -201,7 +201,7 @@ static bool look(struct target *t, bool *ret_arrived)
                   virt_job_over(t->c->virt);
     /* Now, while QEMU has all it needs to answer: in post-copy it may not. */
     if (view_active(&in.domain) &&
-        kept_open(t->c->kept, ferry_now_ns() + KEPT_MS * FERRY_NS_PER_MS, &err) < 0) {
+        qmp_session_open(t->c->qmp, ferry_now_ns() + QMP_MS * FERRY_NS_PER_MS, &err) < 0) {
         ferry_debug("no connection to QEMU's monitor yet", F_ERR(&err));
     }
     in.broken = view_active(&in.domain) && in.domain.between && is_broken(t);
@@ -222,7 +222,7 @@ static void *watch(void *ctx)
         bool arrived;
 
         over = look(t, &arrived);
-        int64_t wait_ms = arrived ? JOB_LOOK_MS : LOOK_MS;
+        int64_t wait_ms = arrived ? JOB_LOOK_MS : RECHECK_MS;
         if (!over &&
             virt_next_event(t->c->virt, seen, ferry_now_ns() + wait_ms * FERRY_NS_PER_MS, &e)) {
             seen = e.seq;
@@ -232,7 +232,7 @@ static void *watch(void *ctx)
         t->idle = over || end;
         pthread_mutex_unlock(&t->lock);
         if (over) {
-            kept_close(t->c->kept);
+            qmp_session_close(t->c->qmp);
         }
         over = over || end;
     }

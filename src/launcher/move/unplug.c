@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "launcher/domain/hostdevs.h"
 
-enum { LOOK_MS = 500, FILE_MAX_BYTES = 256 << 10 };
+enum { RECHECK_MS = 500, FILE_MAX_BYTES = 256 << 10 };
 
 #define cleanup_hostdevs ferry_cleanup(hostdevs_done)
 
@@ -142,7 +142,7 @@ int unplug_all(const struct context *c, struct record *record, struct ferry_erro
     }
     do {
         struct virt_event e;
-        int64_t until = ferry_now_ns() + LOOK_MS * FERRY_NS_PER_MS;
+        int64_t until = ferry_now_ns() + RECHECK_MS * FERRY_NS_PER_MS;
 
         before = asked;
         rc = step(c, &all, &asked, &asked_ns, record, err);

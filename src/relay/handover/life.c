@@ -11,7 +11,7 @@
 #include "relay/handover/handover.h"
 #include "relay/handover/image.h"
 #include "relay/handover/notify.h"
-#include "relay/handover/remnant.h"
+#include "relay/handover/predecessor.h"
 #include "relay/manager/control.h"
 
 #define CONTROL_NS                                                                                 \
@@ -86,7 +86,7 @@ static void pass_signals_on(pid_t pid)
 }
 
 /* Until the streams that could not be handed over have ended. */
-static void be_remnant(struct relay_life *l, int successor)
+static void end_last_streams(struct relay_life *l, int successor)
 {
     bool gone = false;
 
@@ -97,13 +97,13 @@ static void be_remnant(struct relay_life *l, int successor)
         char key[RELAY_KEY_MAX + 1];
 
         told += told_to_end(ferry_signals_wait(ferry_now_ns() + LOOK_NS));
-        switch (gone ? REMNANT_NONE : remnant_receive(successor, &role, key, &gone)) {
-        case REMNANT_NONE:
+        switch (gone ? PREDECESSOR_NONE : predecessor_receive(successor, &role, key, &gone)) {
+        case PREDECESSOR_NONE:
             break;
-        case REMNANT_END_MOVE:
+        case PREDECESSOR_END_MOVE:
             relay_manager_delete(l->manager, role, key);
             break;
-        case REMNANT_END_ALL:
+        case PREDECESSOR_END_ALL:
             return;
         }
     }
@@ -144,7 +144,7 @@ static bool upgrade(struct relay_life *l)
                F_INT("pausedMs", (ferry_now_ns() - since) / FERRY_NS_PER_MS));
     still_done(&s);
     if (relay_manager_stream_count(l->manager) > 0) {
-        be_remnant(l, h.fd);
+        end_last_streams(l, h.fd);
     }
     ferry_closep(&h.fd);
     return true;
@@ -153,11 +153,12 @@ static bool upgrade(struct relay_life *l)
 /* ---- the descriptor store ---------------------------------------------------------------------
  */
 
-/* Streams that cannot be kept, here or in remnants: a service manager ends those with this process.
+/* Streams that cannot be kept, here or in predecessors: a service manager ends those with this
+ * process.
  */
 static size_t bound(struct relay_life *l)
 {
-    return relay_manager_bound_count(l->manager) + relay_manager_remnant_count(l->manager);
+    return relay_manager_bound_count(l->manager) + relay_manager_predecessor_count(l->manager);
 }
 
 static void wait_for_bound(struct relay_life *l)
@@ -200,7 +201,7 @@ static bool store_away(struct relay_life *l)
 
 static size_t left(struct relay_life *l)
 {
-    return relay_manager_stream_count(l->manager) + relay_manager_remnant_count(l->manager);
+    return relay_manager_stream_count(l->manager) + relay_manager_predecessor_count(l->manager);
 }
 
 static void drain(struct relay_life *l)
@@ -211,7 +212,7 @@ static void drain(struct relay_life *l)
     while (left(l) > 0) {
         if (told_to_end(ferry_signals_wait(ferry_now_ns() + LOOK_NS))) {
             ferry_warn("stopped by a second signal", F_UINT("streams", left(l)));
-            relay_manager_end_remnants(l->manager);
+            relay_manager_end_predecessors(l->manager);
             return;
         }
     }

@@ -10,7 +10,7 @@ enum {
     STREAMS_MAX = 4096, /* of a group */
     TOMBS_MAX = 4096,
     PATHS_MAX = 4096,
-    REMNANTS_MAX = 64,
+    PREDECESSORS_MAX = 64,
 };
 static const char mark[8] = {'f', 'e', 'r', 'r', 'y', 'r', 'l', 'y'};
 
@@ -114,9 +114,9 @@ void relay_state_pack(const struct relay_state *s, int64_t now, struct pack *k)
     }
     pack_u32(k, (uint32_t)s->n_fds);
     put_place(k, s->control);
-    pack_u32(k, (uint32_t)s->n_remnants);
-    for (size_t i = 0; i < s->n_remnants; i++) {
-        put_place(k, s->remnants[i]);
+    pack_u32(k, (uint32_t)s->n_predecessors);
+    for (size_t i = 0; i < s->n_predecessors; i++) {
+        put_place(k, s->predecessors[i]);
     }
     pack_u32(k, (uint32_t)s->n_paths);
     for (size_t i = 0; i < s->n_paths; i++) {
@@ -314,11 +314,11 @@ static void get_group(struct reader *r, struct relay_state_group *g)
 
 static void get_lists(struct reader *r, struct relay_state *s)
 {
-    size_t n = get_count(r, REMNANTS_MAX);
-    s->remnants = ferry_xcalloc(n + 1, sizeof(*s->remnants));
+    size_t n = get_count(r, PREDECESSORS_MAX);
+    s->predecessors = ferry_xcalloc(n + 1, sizeof(*s->predecessors));
     for (size_t i = 0; i < n && !r->u.bad; i++) {
-        s->remnants[s->n_remnants++] = get_place(r);
-        check(r, s->remnants[i] >= 0, "a remnant without a socket");
+        s->predecessors[s->n_predecessors++] = get_place(r);
+        check(r, s->predecessors[i] >= 0, "a predecessor without a socket");
     }
     n = get_count(r, PATHS_MAX);
     s->paths = ferry_xcalloc(n + 1, sizeof(*s->paths));
@@ -411,6 +411,6 @@ void relay_state_done(struct relay_state *s)
     }
     free(s->groups);
     free(s->paths);
-    free(s->remnants);
+    free(s->predecessors);
     *s = (struct relay_state){0};
 }

@@ -62,8 +62,8 @@ struct relay_state {
     uint64_t totals[RELAY_STATE_TOTALS]; /* of streams that are over: five of targets, of sources */
     int control;                         /* place of the listening control socket; -1 = none */
     size_t n_fds;                        /* how many descriptors there are beside */
-    int *remnants; /* places of sockets to relays that only end their last streams */
-    size_t n_remnants;
+    int *predecessors; /* places of sockets to relays that only end their last streams */
+    size_t n_predecessors;
     struct relay_state_path *paths;
     size_t n_paths;
     struct relay_state_group *groups;

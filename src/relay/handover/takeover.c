@@ -93,7 +93,7 @@ int relay_takeover_commit(struct relay_takeover *t, struct relay_manager *m,
         relay_manager_abandon(m); /* it is all still another's */
         return rc;
     }
-    relay_manager_add_remnant(m, ferry_take_fd(&t->socket));
+    relay_manager_add_predecessor(m, ferry_take_fd(&t->socket));
     return 0;
 }
 

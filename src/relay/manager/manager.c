@@ -78,7 +78,7 @@ static void remove_locked(struct relay_manager *m, struct manager_node **at)
     const struct relay_spec *s = relay_group_spec(n->group);
 
     *at = n->next;
-    manager_remnants_end(m, s->role, s->key);
+    manager_predecessors_end(m, s->role, s->key);
     relay_group_stop(n->group);
     free(n);
 }
@@ -383,7 +383,7 @@ int relay_manager_new(struct tls_credentials *server, struct tls_credentials *cl
     manager_name_instance(m);
     m->env.rate = relay_rate_new(NULL, rate);
     m->env.paths = relay_paths_new();
-    m->env.hush = relay_hush_new();
+    m->env.log_limit = relay_log_limit_new();
     m->env.memory = relay_memory_new(RELAY_MEMORY_DEFAULT);
     pthread_mutex_init(&m->lock, NULL);
     *ret = m;
@@ -400,11 +400,11 @@ void relay_manager_free(struct relay_manager *m)
         remove_locked(m, &m->groups);
     }
     pthread_mutex_unlock(&m->lock);
-    manager_remnants_done(m);
+    manager_predecessors_done(m);
     pthread_mutex_destroy(&m->lock);
     relay_rate_free(m->env.rate);
     relay_paths_free(m->env.paths);
-    relay_hush_free(m->env.hush);
+    relay_log_limit_free(m->env.log_limit);
     relay_memory_free(m->env.memory);
     free(m);
 }

@@ -67,11 +67,11 @@ void relay_manager_abandon(struct relay_manager *m);
 /* Streams that cannot be handed over. */
 size_t relay_manager_bound_count(struct relay_manager *m);
 /* Takes a socket to a predecessor that lives on for its last streams. */
-void relay_manager_add_remnant(struct relay_manager *m, int fd);
+void relay_manager_add_predecessor(struct relay_manager *m, int fd);
 /* Those that still live. */
-size_t relay_manager_remnant_count(struct relay_manager *m);
+size_t relay_manager_predecessor_count(struct relay_manager *m);
 /* Tells them to end, too. */
-void relay_manager_end_remnants(struct relay_manager *m);
+void relay_manager_end_predecessors(struct relay_manager *m);
 
 /* The first move, or NULL; borrowed. */
 struct relay_group *relay_manager_first(struct relay_manager *m);

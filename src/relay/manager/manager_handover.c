@@ -1,12 +1,12 @@
 /* A relay that changes its process: its moves one by one (group_handover.c), what they share, and
- * the remnants of relays before it. */
+ * the predecessors of relays before it. */
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
-#include "relay/handover/remnant.h"
+#include "relay/handover/predecessor.h"
 #include "relay/manager/manager_priv.h"
 
 void relay_manager_pause(struct relay_manager *m)
@@ -51,9 +51,9 @@ void relay_manager_save(struct relay_manager *m, struct relay_state *ret, struct
     for (size_t i = 0; i < RELAY_STATE_TOTALS; i++) {
         ret->totals[i] = atomic_load(total(m, i));
     }
-    ret->remnants = ferry_xcalloc(m->n_remnants + 1, sizeof(*ret->remnants));
-    for (size_t i = 0; i < m->n_remnants; i++) {
-        ret->remnants[ret->n_remnants++] = relay_fds_add(fds, m->remnants[i]);
+    ret->predecessors = ferry_xcalloc(m->n_predecessors + 1, sizeof(*ret->predecessors));
+    for (size_t i = 0; i < m->n_predecessors; i++) {
+        ret->predecessors[ret->n_predecessors++] = relay_fds_add(fds, m->predecessors[i]);
     }
     ret->n_paths = relay_paths_save(m->env.paths, &ret->paths);
     ret->groups = ferry_xcalloc(count_groups(m) + 1, sizeof(*ret->groups));
@@ -102,8 +102,8 @@ int relay_manager_restore(struct relay_manager *m, struct relay_state *from, str
     for (size_t i = 0; i < from->n_paths; i++) {
         relay_paths_restore(m->env.paths, &from->paths[i]);
     }
-    for (size_t i = 0; i < from->n_remnants; i++) {
-        relay_manager_add_remnant(m, relay_fds_take(fds, from->remnants[i]));
+    for (size_t i = 0; i < from->n_predecessors; i++) {
+        relay_manager_add_predecessor(m, relay_fds_take(fds, from->predecessors[i]));
     }
     return 0;
 }
@@ -113,7 +113,7 @@ void relay_manager_abandon(struct relay_manager *m)
     for (struct manager_node *n = m->groups; n; n = n->next) {
         relay_group_abandon(n->group);
     }
-    manager_remnants_done(m);
+    manager_predecessors_done(m);
 }
 
 static bool is_bound(const struct manager_node *n)
@@ -138,63 +138,65 @@ struct relay_group *relay_manager_first(struct relay_manager *m)
     return m->groups ? m->groups->group : NULL;
 }
 
-/* ---- remnants ---------------------------------------------------------------------------------
+/* ---- predecessors
+ * ---------------------------------------------------------------------------------
  */
 
-void relay_manager_add_remnant(struct relay_manager *m, int fd)
+void relay_manager_add_predecessor(struct relay_manager *m, int fd)
 {
-    m->remnants = ferry_xrealloc(m->remnants, m->n_remnants + 1, sizeof(*m->remnants));
-    m->remnants[m->n_remnants++] = fd;
+    m->predecessors =
+        ferry_xrealloc(m->predecessors, m->n_predecessors + 1, sizeof(*m->predecessors));
+    m->predecessors[m->n_predecessors++] = fd;
 }
 
-size_t relay_manager_remnant_count(struct relay_manager *m)
+size_t relay_manager_predecessor_count(struct relay_manager *m)
 {
     size_t keep = 0;
 
-    for (size_t i = 0; i < m->n_remnants; i++) {
-        struct pollfd p = {.fd = m->remnants[i]};
+    for (size_t i = 0; i < m->n_predecessors; i++) {
+        struct pollfd p = {.fd = m->predecessors[i]};
 
         if (poll(&p, 1, 0) == 0) {
-            m->remnants[keep++] = m->remnants[i];
+            m->predecessors[keep++] = m->predecessors[i];
         } else {
-            close(m->remnants[i]);
+            close(m->predecessors[i]);
         }
     }
-    m->n_remnants = keep;
+    m->n_predecessors = keep;
     return keep;
 }
 
-static void tell_remnants(struct relay_manager *m, enum remnant_order order, enum relay_role role,
-                          const char *key)
+static void tell_predecessors(struct relay_manager *m, enum predecessor_order order,
+                              enum relay_role role, const char *key)
 {
     size_t keep = 0;
 
-    for (size_t i = 0; i < m->n_remnants; i++) {
-        if (remnant_send(m->remnants[i], order, role, key)) {
-            m->remnants[keep++] = m->remnants[i];
+    for (size_t i = 0; i < m->n_predecessors; i++) {
+        if (predecessor_send(m->predecessors[i], order, role, key)) {
+            m->predecessors[keep++] = m->predecessors[i];
         } else {
-            close(m->remnants[i]);
+            close(m->predecessors[i]);
         }
     }
-    m->n_remnants = keep;
+    m->n_predecessors = keep;
 }
 
-void manager_remnants_end(struct relay_manager *m, enum relay_role role, const char *key)
+void manager_predecessors_end(struct relay_manager *m, enum relay_role role, const char *key)
 {
-    tell_remnants(m, REMNANT_END_MOVE, role, key);
+    tell_predecessors(m, PREDECESSOR_END_MOVE, role, key);
 }
 
-void relay_manager_end_remnants(struct relay_manager *m)
+void relay_manager_end_predecessors(struct relay_manager *m)
 {
-    tell_remnants(m, REMNANT_END_ALL, RELAY_TARGET, "");
+    tell_predecessors(m, PREDECESSOR_END_ALL, RELAY_TARGET, "");
 }
 
-void manager_remnants_done(struct relay_manager *m)
+void manager_predecessors_done(struct relay_manager *m)
 {
-    for (size_t i = 0; i < m->n_remnants; i++) {
-        close(m->remnants[i]);
+    for (size_t i = 0; i < m->n_predecessors; i++) {
+        close(m->predecessors[i]);
     }
-    free(m->remnants);
-    m->remnants = NULL;
-    m->n_remnants = 0;
+    free(m->predecessors);
+    m->predecessors = NULL;
+    m->n_predecessors = 0;
 }

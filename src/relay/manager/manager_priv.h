@@ -20,15 +20,16 @@ struct relay_manager {
     bool draining;
     struct relay_totals totals[2];
     struct relay_figures shown[2]; /* by the last metrics */
-    int *remnants; /* sockets to relays that only end their last streams (relay/handover/remnant.h)
-                    */
-    size_t n_remnants;
+    int *predecessors;             /* sockets to relays that only end their last streams
+                                    * (relay/handover/predecessor.h)
+                                    */
+    size_t n_predecessors;
 };
 
 /* manager.c; under the lock, or while nobody else can call. */
 void manager_add(struct relay_manager *m, struct relay_group *g);
 void manager_name_instance(struct relay_manager *m);
 /* manager_handover.c */
-void manager_remnants_done(struct relay_manager *m);
-/* What was replaced or removed here must not live on in a remnant. */
-void manager_remnants_end(struct relay_manager *m, enum relay_role role, const char *key);
+void manager_predecessors_done(struct relay_manager *m);
+/* What was replaced or removed here must not live on in a predecessor. */
+void manager_predecessors_end(struct relay_manager *m, enum relay_role role, const char *key);

@@ -53,8 +53,8 @@ struct state {
     bool heard;                 /* something came from the peer */
     short want_unix, want_tcp;
     struct relay_path path;
-    int64_t path_look_ns; /* when to look next */
-    int64_t rate_ns;      /* the unix side is not to be read before */
+    int64_t path_check_ns; /* when to look next */
+    int64_t rate_ns;       /* the unix side is not to be read before */
 };
 
 const char *relay_end_text(enum relay_end end)
@@ -301,10 +301,10 @@ static int look_at_path(struct state *s, struct ferry_error *err)
     struct relay_path_sample sample;
     int64_t now = ferry_now_ns();
 
-    if (now < s->path_look_ns) {
+    if (now < s->path_check_ns) {
         return 0;
     }
-    s->path_look_ns = now + PATH_LOOK_NS;
+    s->path_check_ns = now + PATH_LOOK_NS;
     if (relay_net_sample(s->p->tcp_fd, now, &sample) == 0 &&
         relay_path_dead(&s->path, &sample, PATH_LIMIT_NS)) {
         return ferry_fail_errno(err, ETIMEDOUT, "nothing heard from the peer for %d s",
@@ -328,7 +328,7 @@ static int wait_for_more(struct state *s, bool at_once, struct ferry_error *err)
         {.fd = watch_unix ? s->p->unix_fd : -1, .events = s->want_unix},
         {.fd = watch_tcp ? s->p->tcp_fd : -1, .events = (short)(s->want_tcp | rdhup)},
     };
-    int64_t until = s->rate_ns > 0 && s->rate_ns < s->path_look_ns ? s->rate_ns : s->path_look_ns;
+    int64_t until = s->rate_ns > 0 && s->rate_ns < s->path_check_ns ? s->rate_ns : s->path_check_ns;
     int timeout = at_once ? 0 : ferry_ms_left(until) + 1;
 
     if (poll(p, 3, timeout) < 0 && errno != EINTR) {

@@ -486,7 +486,7 @@ static int timeout_ms(const struct session *x, bool at_once)
 static int wait_for_events(struct session *x, struct pollfd *p, nfds_t count, bool at_once)
 {
     int64_t now = ferry_now_ns();
-    int64_t until = at_once ? now : relay_look_until(&x->look, x->burst, now);
+    int64_t until = at_once ? now : relay_spin_until(&x->spin, x->burst, now);
     int n = 0;
 
     x->burst = 0;
@@ -497,7 +497,7 @@ static int wait_for_events(struct session *x, struct pollfd *p, nfds_t count, bo
                 sched_yield(); /* whoever is to answer may need this CPU */
             }
         }
-        relay_look_over(&x->look, until, now);
+        relay_spin_over(&x->spin, until, now);
     }
     return n != 0 ? n : poll(p, count, timeout_ms(x, at_once));
 }

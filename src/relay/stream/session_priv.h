@@ -4,8 +4,8 @@
 
 #include "relay/protocol/protocol.h"
 #include "relay/stream/link.h"
-#include "relay/stream/look.h"
 #include "relay/stream/session.h"
+#include "relay/stream/spin.h"
 
 /* The text of a RESET by which both relays know that a process closed its socket, and nothing
  * failed. */
@@ -22,7 +22,7 @@ struct session {
     bool readable, writable; /* unix: worth trying */
     uint32_t share;          /* of the relay's memory, for each direction */
     size_t burst;            /* bytes moved at the unix socket since the last wait */
-    struct relay_look look;
+    struct relay_spin spin;
     bool eof;  /* read from the unix side */
     bool deaf; /* the unix side takes no more */
     bool hup;  /* it has left */

@@ -133,7 +133,7 @@ void relay_stream_not_opened(const struct relay_stream *s, const struct ferry_er
     int64_t silent = 0;
 
     if (s->spec->role == RELAY_TARGET) {
-        silent = relay_hush_ask(s->env->hush, s->stats->peer, err->msg, ferry_now_ns());
+        silent = relay_log_limit_ask(s->env->log_limit, s->stats->peer, err->msg, ferry_now_ns());
     }
     if (silent < 0) {
         return;

@@ -75,5 +75,5 @@ const char *relay_stream_state_name(int state);
         F_STR("outbound", (s)->spec->role == RELAY_SOURCE ? (s)->stats->peer : (s)->stats->local)
 
 /* A connection that became no stream, and why. Of strangers that come again and again not every one
- * is logged (relay/hush.h). */
+ * is logged (relay/log_limit.h). */
 void relay_stream_not_opened(const struct relay_stream *s, const struct ferry_error *err);

@@ -4,17 +4,17 @@
 
 #include <stdbool.h>
 
-#include "handler/move/look.h"
+#include "handler/move/pass.h"
 
-struct memories;
+struct memory_map;
 
-struct memories *memories_new(void);
-void memories_free(struct memories *m);
+struct memory_map *memory_map_new(void);
+void memory_map_free(struct memory_map *m);
 
 /* Lends the memory of a VMI, empty when there was none; to be given back. */
-struct look_memory *memories_lend(struct memories *m, const char *uid);
-void memories_give_back(struct memories *m, struct look_memory *lent);
+struct pass_memory *memory_map_lend(struct memory_map *m, const char *uid);
+void memory_map_give_back(struct memory_map *m, struct pass_memory *lent);
 
 /* Forgets the VMIs of which `known(ctx, uid)` says false in several sweeps, and which were not lent
  * meanwhile. */
-void memories_sweep(struct memories *m, bool (*known)(void *ctx, const char *uid), void *ctx);
+void memory_map_sweep(struct memory_map *m, bool (*known)(void *ctx, const char *uid), void *ctx);

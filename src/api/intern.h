@@ -6,4 +6,4 @@
 #include <stddef.h>
 
 /* The shared copy of a text, NUL-terminated and there for ever; NULL when it is none of them. */
-const char *api_word(const char *text, size_t len);
+const char *api_intern(const char *text, size_t len);

@@ -12,30 +12,30 @@
 #include <stdint.h>
 
 enum {
-    STEADY_STEPS = 8,      /* older ones are forgotten */
-    STEADY_STEP_MS = 2000, /* less is a clock that is being corrected */
+    CLOCK_STEPS_MAX = 8,  /* older ones are forgotten */
+    CLOCK_STEP_MS = 2000, /* less is a clock that is being corrected */
 };
 
-struct steady_step {
+struct clock_step {
     int64_t before_ms; /* what the wall clock showed when it was set */
     int64_t by_ms;
 };
 
-struct steady {
+struct clock_steps {
     int64_t wall_ms, mono_ms; /* at the last look; 0 = there was none */
-    struct steady_step steps[STEADY_STEPS];
+    struct clock_step steps[CLOCK_STEPS_MAX];
     size_t n_steps;
 };
 
 /* To be called often, with both clocks as they are. True when the clock was set since. */
-bool steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms);
+bool clock_steps_observe(struct clock_steps *s, int64_t wall_ms, int64_t mono_ms);
 
 /* Milliseconds from `since_ms` to `now_ms`, both wall-clock times, without the steps between; never
  * below 0. */
-int64_t steady_elapsed(const struct steady *s, int64_t since_ms, int64_t now_ms);
+int64_t clock_steps_elapsed(const struct clock_steps *s, int64_t since_ms, int64_t now_ms);
 
 /* The steps for a successor; `boot` says whose clock it is. Owned by the caller. */
-char *steady_text(const struct steady *s, const char *boot);
+char *clock_steps_text(const struct clock_steps *s, const char *boot);
 /* Takes over what a predecessor has left, before the first look; a text of another boot, or one
  * that cannot be read, is nothing. */
-void steady_recall(struct steady *s, const char *text, const char *boot);
+void clock_steps_recall(struct clock_steps *s, const char *text, const char *boot);

@@ -2,7 +2,7 @@
  * for all, one per host, one per host and text. They are found by a hash; when the table is full
  * the counter whose minute began first makes room. A stranger with many addresses can push others'
  * counters out, but not get past the one for all, which has a place of its own. */
-#include "relay/hush.h"
+#include "relay/log_limit.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,20 +20,20 @@ struct counter {
     unsigned written, silent;
 };
 
-struct relay_hush {
+struct relay_log_limit {
     pthread_mutex_t lock;
     struct counter all, counters[COUNTERS];
 };
 
-struct relay_hush *relay_hush_new(void)
+struct relay_log_limit *relay_log_limit_new(void)
 {
-    struct relay_hush *h = ferry_xcalloc(1, sizeof(*h));
+    struct relay_log_limit *h = ferry_xcalloc(1, sizeof(*h));
 
     pthread_mutex_init(&h->lock, NULL);
     return h;
 }
 
-void relay_hush_free(struct relay_hush *h)
+void relay_log_limit_free(struct relay_log_limit *h)
 {
     if (h) {
         pthread_mutex_destroy(&h->lock);
@@ -49,7 +49,7 @@ static uint64_t hash_of(uint64_t hash, const char *text, size_t n)
     return hash ? hash : 1;
 }
 
-static struct counter *find(struct relay_hush *h, uint64_t hash, int64_t now)
+static struct counter *find(struct relay_log_limit *h, uint64_t hash, int64_t now)
 {
     struct counter *oldest = &h->counters[0];
 
@@ -76,7 +76,8 @@ static bool has_room(struct counter *c, unsigned most, int64_t now)
     return c->written < most;
 }
 
-int64_t relay_hush_ask(struct relay_hush *h, const char *peer, const char *text, int64_t now)
+int64_t relay_log_limit_ask(struct relay_log_limit *h, const char *peer, const char *text,
+                            int64_t now)
 {
     const char *colon = strrchr(peer, ':');
     size_t n = colon ? (size_t)(colon - peer) : strlen(peer);
@@ -87,9 +88,9 @@ int64_t relay_hush_ask(struct relay_hush *h, const char *peer, const char *text,
     struct counter *host = find(h, host_hash, now);
     struct counter *same = find(h, hash_of(host_hash, text, strlen(text)), now);
     /* Each is asked, so that each begins its minute. */
-    bool room = has_room(&h->all, HUSH_ALL, now);
-    room = has_room(host, HUSH_HOST, now) && room;
-    room = has_room(same, HUSH_SAME, now) && room;
+    bool room = has_room(&h->all, LOG_LIMIT_ALL, now);
+    room = has_room(host, LOG_LIMIT_HOST, now) && room;
+    room = has_room(same, LOG_LIMIT_SAME, now) && room;
     if (room) {
         h->all.written++;
         host->written++;

@@ -1,4 +1,4 @@
-#include "handler/move/memories.h"
+#include "handler/move/memory_map.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 enum { SWEEPS_KEPT = 3 };
 
 struct entry {
-    struct look_memory memory; /* the borrower's; first, so that it leads back here */
+    struct pass_memory memory; /* the borrower's; first, so that it leads back here */
     struct entry *next;
     char *uid;
     bool lent;  /* the queue gives a VMI to one worker at a time */
@@ -20,14 +20,14 @@ struct entry {
 };
 _Static_assert(offsetof(struct entry, memory) == 0, "a lent memory is its entry");
 
-struct memories {
+struct memory_map {
     pthread_mutex_t lock; /* guards the list and who has what */
     struct entry *first;
 };
 
-struct memories *memories_new(void)
+struct memory_map *memory_map_new(void)
 {
-    struct memories *m = ferry_xcalloc(1, sizeof(*m));
+    struct memory_map *m = ferry_xcalloc(1, sizeof(*m));
 
     pthread_mutex_init(&m->lock, NULL);
     return m;
@@ -35,12 +35,12 @@ struct memories *memories_new(void)
 
 static void entry_free(struct entry *e)
 {
-    look_memory_done(&e->memory);
+    pass_memory_done(&e->memory);
     free(e->uid);
     free(e);
 }
 
-void memories_free(struct memories *m)
+void memory_map_free(struct memory_map *m)
 {
     if (!m) {
         return;
@@ -53,7 +53,7 @@ void memories_free(struct memories *m)
     free(m);
 }
 
-struct look_memory *memories_lend(struct memories *m, const char *uid)
+struct pass_memory *memory_map_lend(struct memory_map *m, const char *uid)
 {
     pthread_mutex_lock(&m->lock);
     struct entry *e = m->first;
@@ -72,14 +72,14 @@ struct look_memory *memories_lend(struct memories *m, const char *uid)
     return &e->memory;
 }
 
-void memories_give_back(struct memories *m, struct look_memory *lent)
+void memory_map_give_back(struct memory_map *m, struct pass_memory *lent)
 {
     pthread_mutex_lock(&m->lock);
     ((struct entry *)lent)->lent = false;
     pthread_mutex_unlock(&m->lock);
 }
 
-void memories_sweep(struct memories *m, bool (*known)(void *ctx, const char *uid), void *ctx)
+void memory_map_sweep(struct memory_map *m, bool (*known)(void *ctx, const char *uid), void *ctx)
 {
     pthread_mutex_lock(&m->lock);
     for (struct entry **p = &m->first; *p;) {

@@ -1,4 +1,4 @@
-#include "api/words.h"
+#include "api/intern.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -119,7 +119,7 @@ static void fill(void)
     atomic_store_explicit(&filled, true, memory_order_release);
 }
 
-const char *api_word(const char *text, size_t len)
+const char *api_intern(const char *text, size_t len)
 {
     if (len < SHORTEST || len > LONGEST) {
         return NULL;

@@ -2,13 +2,13 @@
 #include "lib/unit.h"
 
 #include "base/clock.h"
-#include "relay/hush.h"
+#include "relay/log_limit.h"
 
 #define S FERRY_NS_PER_S
 
 static void same_line_again(void **state)
 {
-    struct relay_hush *h = relay_hush_new();
+    struct relay_log_limit *h = relay_log_limit_new();
     int written = 0;
 
     (void)state;
@@ -17,22 +17,23 @@ static void same_line_again(void **state)
 
         /* Another port is the same host. */
         snprintf(peer, sizeof(peer), "192.0.2.1:%d", 1000 + i);
-        written += relay_hush_ask(h, peer, "not TLS", 100 * S + i) >= 0;
+        written += relay_log_limit_ask(h, peer, "not TLS", 100 * S + i) >= 0;
     }
-    assert_int_equal(written, HUSH_SAME);
+    assert_int_equal(written, LOG_LIMIT_SAME);
     /* Others are still heard: another host, another reason. */
-    assert_int_equal(relay_hush_ask(h, "192.0.2.2:1", "not TLS", 101 * S), 0);
-    assert_int_equal(relay_hush_ask(h, "[2001:db8::1]:1", "not TLS", 101 * S), 0);
-    assert_int_equal(relay_hush_ask(h, "192.0.2.1:1", "expired", 101 * S), 0);
+    assert_int_equal(relay_log_limit_ask(h, "192.0.2.2:1", "not TLS", 101 * S), 0);
+    assert_int_equal(relay_log_limit_ask(h, "[2001:db8::1]:1", "not TLS", 101 * S), 0);
+    assert_int_equal(relay_log_limit_ask(h, "192.0.2.1:1", "expired", 101 * S), 0);
     /* A minute later it says how many there were. */
-    assert_int_equal(relay_hush_ask(h, "192.0.2.1:1", "not TLS", 161 * S), 1000 - HUSH_SAME);
-    assert_int_equal(relay_hush_ask(h, "192.0.2.1:1", "not TLS", 161 * S), 0);
-    relay_hush_free(h);
+    assert_int_equal(relay_log_limit_ask(h, "192.0.2.1:1", "not TLS", 161 * S),
+                     1000 - LOG_LIMIT_SAME);
+    assert_int_equal(relay_log_limit_ask(h, "192.0.2.1:1", "not TLS", 161 * S), 0);
+    relay_log_limit_free(h);
 }
 
 static void many_reasons(void **state)
 {
-    struct relay_hush *h = relay_hush_new();
+    struct relay_log_limit *h = relay_log_limit_new();
     int written = 0;
 
     (void)state;
@@ -40,16 +41,16 @@ static void many_reasons(void **state)
         char text[32];
 
         snprintf(text, sizeof(text), "reason %d", i);
-        written += relay_hush_ask(h, "192.0.2.1:1", text, 100 * S) >= 0;
+        written += relay_log_limit_ask(h, "192.0.2.1:1", text, 100 * S) >= 0;
     }
-    assert_true(written <= HUSH_ALL);
-    assert_true(written >= HUSH_HOST);
-    relay_hush_free(h);
+    assert_true(written <= LOG_LIMIT_ALL);
+    assert_true(written >= LOG_LIMIT_HOST);
+    relay_log_limit_free(h);
 }
 
 static void many_hosts(void **state)
 {
-    struct relay_hush *h = relay_hush_new();
+    struct relay_log_limit *h = relay_log_limit_new();
     int written = 0;
 
     (void)state;
@@ -58,11 +59,11 @@ static void many_hosts(void **state)
             char peer[64];
 
             snprintf(peer, sizeof(peer), "[2001:db8::%x]:1", i);
-            written += relay_hush_ask(h, peer, "not TLS", (100 + 60 * minute) * S) >= 0;
+            written += relay_log_limit_ask(h, peer, "not TLS", (100 + 60 * minute) * S) >= 0;
         }
     }
-    assert_int_equal(written, 3 * HUSH_ALL);
-    relay_hush_free(h);
+    assert_int_equal(written, 3 * LOG_LIMIT_ALL);
+    relay_log_limit_free(h);
 }
 
 int main(void)

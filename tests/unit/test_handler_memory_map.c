@@ -7,34 +7,34 @@
 #include <cmocka.h>
 
 #include "base/str.h"
-#include "handler/move/memories.h"
+#include "handler/move/memory_map.h"
 
 static bool is(void *ctx, const char *uid)
 {
     return ferry_streq(ctx, uid);
 }
 
-static void sweep(struct memories *m, const char *known, int times)
+static void sweep(struct memory_map *m, const char *known, int times)
 {
     for (int i = 0; i < times; i++) {
-        memories_sweep(m, is, (void *)(uintptr_t)known);
+        memory_map_sweep(m, is, (void *)(uintptr_t)known);
     }
 }
 
 /* What is remembered of the VMI, and remembers `next`. */
-static int64_t look(struct memories *m, const char *uid, int64_t next)
+static int64_t look(struct memory_map *m, const char *uid, int64_t next)
 {
-    struct look_memory *lent = memories_lend(m, uid);
+    struct pass_memory *lent = memory_map_lend(m, uid);
     int64_t before = lent->told_ms;
 
     lent->told_ms = next;
-    memories_give_back(m, lent);
+    memory_map_give_back(m, lent);
     return before;
 }
 
 static void kept_while_known(void **state)
 {
-    struct memories *m = memories_new();
+    struct memory_map *m = memory_map_new();
 
     (void)state;
     assert_int_equal(look(m, "a", 1), 0);
@@ -42,12 +42,12 @@ static void kept_while_known(void **state)
     sweep(m, "a", 9);
     assert_int_equal(look(m, "a", 3), 1);
     assert_int_equal(look(m, "b", 4), 0);
-    memories_free(m);
+    memory_map_free(m);
 }
 
 static void kept_for_a_moment_between_caches(void **state)
 {
-    struct memories *m = memories_new();
+    struct memory_map *m = memory_map_new();
 
     (void)state;
     look(m, "a", 1);
@@ -59,24 +59,24 @@ static void kept_for_a_moment_between_caches(void **state)
     assert_int_equal(look(m, "a", 3), 2);
     sweep(m, "", 3);
     assert_int_equal(look(m, "a", 4), 0);
-    memories_free(m);
+    memory_map_free(m);
 }
 
 /* A look may take long: its launcher hangs, its VMI is deleted, and sweeps follow one another. */
 static void kept_while_lent(void **state)
 {
-    struct memories *m = memories_new();
-    struct look_memory *lent = memories_lend(m, "a");
+    struct memory_map *m = memory_map_new();
+    struct pass_memory *lent = memory_map_lend(m, "a");
 
     (void)state;
     lent->sync_error = ferry_strdup("held");
     sweep(m, "", 9);
     assert_string_equal(lent->sync_error, "held");
-    memories_give_back(m, lent);
+    memory_map_give_back(m, lent);
     sweep(m, "", 3);
-    lent = memories_lend(m, "a");
+    lent = memory_map_lend(m, "a");
     assert_null(lent->sync_error);
-    memories_free(m);
+    memory_map_free(m);
 }
 
 /* Somebody sets the day's clock an hour forward or back: what was three seconds ago still was. */
@@ -88,14 +88,14 @@ static void times_follow_the_clock(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         int64_t mono = 5000, day = (int64_t)DAY * 1000;
-        struct look_memory m = {0};
+        struct pass_memory m = {0};
 
-        look_memory_follow_clock(&m, day - mono);
+        pass_memory_follow_clock(&m, day - mono);
         m.told_ms = m.progress_ms = m.undecided_since_ms = m.gone_since_ms = day;
         m.recovered_ms = m.asked_ms = m.seen_ms = m.patched_ms = m.trouble_ms = day;
         mono += AGO;
         day += AGO + steps[i];
-        look_memory_follow_clock(&m, day - mono);
+        pass_memory_follow_clock(&m, day - mono);
         const int64_t times[] = {m.told_ms,       m.progress_ms,  m.undecided_since_ms,
                                  m.gone_since_ms, m.recovered_ms, m.asked_ms,
                                  m.seen_ms,       m.patched_ms,   m.trouble_ms};
@@ -103,7 +103,7 @@ static void times_follow_the_clock(void **state)
             assert_int_equal(day - times[k], AGO);
         }
         m.told_ms = 0; /* never */
-        look_memory_follow_clock(&m, day - mono + 1000);
+        pass_memory_follow_clock(&m, day - mono + 1000);
         assert_int_equal(m.told_ms, 0);
     }
 }

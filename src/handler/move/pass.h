@@ -8,7 +8,7 @@
 #include "api/object.h"
 #include "handler/local/follow.h"
 #include "handler/local/launcher_status.h"
-#include "handler/move/face.h"
+#include "handler/move/node_role.h"
 #include "kube/client.h"
 #include "kube/informer.h"
 #include "kube/recorder.h"
@@ -16,7 +16,7 @@
 
 struct migration_net;
 
-struct look_node { /* this node; the same for all looks */
+struct pass_node { /* this node; the same for all looks */
     struct kube_client *client;
     struct kube_informer *pods;
     struct kube_recorder *recorder;
@@ -29,7 +29,7 @@ struct look_node { /* this node; the same for all looks */
 };
 
 /* May be forgotten at any time: everything that matters is in the API, launchers and relays. */
-struct look_memory {
+struct pass_memory {
     int64_t gone_since_ms, undecided_since_ms, progress_ms;
     int64_t recovered, recovered_ms; /* generation of streams that a post-copy went on over */
     int64_t asked, asked_ms;         /* generation of streams that the source waits for; since */
@@ -48,11 +48,11 @@ struct look_memory {
     int64_t clock_ms; /* of the day, less that which nobody sets; 0 = before the first look */
 };
 
-struct look {
-    const struct look_node *node;
-    struct look_memory *memory;
+struct pass {
+    const struct pass_node *node;
+    struct pass_memory *memory;
     struct api_object *vmi;
-    enum face face;
+    enum node_role role;
     char *pod_dir, *socket;        /* of the pod; NULL without one */
     struct launcher_status status; /* when view.reach is UP */
     struct launcher_view view;
@@ -62,23 +62,23 @@ struct look {
 };
 
 /* Finds the pod and asks its launcher. Never fails: what cannot be seen is part of the view. */
-void look_begin(struct look *l);
-void look_done(struct look *l);
+void pass_begin(struct pass *pass);
+void pass_done(struct pass *pass);
 /* Asks the launcher again, after it was told something. */
-void look_refresh(struct look *l);
+void pass_refresh(struct pass *pass);
 
 /* Writes a patch (taken; NULL = nothing) to the VMI. */
-int look_patch(struct look *l, struct api_patch *patch_take, struct ferry_error *err);
+int pass_patch(struct pass *pass, struct api_patch *patch_take, struct ferry_error *err);
 
 /* Tells the source's launcher, where it cannot know what became of the guest. */
-void look_tell_target_state(struct look *l);
+void pass_tell_target_state(struct pass *pass);
 
-/* Carry out the faces' decisions. */
-int look_as_owner(struct look *l, struct ferry_error *err);
-int look_as_source(struct look *l, struct ferry_error *err);
-int look_as_target(struct look *l, struct ferry_error *err);
+/* Carry out the roles' decisions. */
+int pass_as_owner(struct pass *pass, struct ferry_error *err);
+int pass_as_source(struct pass *pass, struct ferry_error *err);
+int pass_as_target(struct pass *pass, struct ferry_error *err);
 
-void look_memory_done(struct look_memory *m);
+void pass_memory_done(struct pass_memory *m);
 /* Pure: the times in it are of the day. Told at each look how far that is from a clock that nobody
  * sets, it moves them along with the day's, so that what has passed since stays what it was. */
-void look_memory_follow_clock(struct look_memory *m, int64_t clock_ms);
+void pass_memory_follow_clock(struct pass_memory *m, int64_t clock_ms);

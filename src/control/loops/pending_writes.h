@@ -10,14 +10,16 @@
 
 #include "api/object.h"
 
-struct written;
-struct written *written_new(void);
-void written_free(struct written *w); /* takes NULL */
+struct pending_writes;
+struct pending_writes *pending_writes_new(void);
+void pending_writes_free(struct pending_writes *w); /* takes NULL */
 
 /* `version` is the object's resourceVersion after the write; NULL = its deletion was asked for. */
-void written_note(struct written *w, const char *uid, const char *version, int64_t now_ns);
+void pending_writes_note(struct pending_writes *w, const char *uid, const char *version,
+                         int64_t now_ns);
 /* Was this object changed since, by us? `seen` may be NULL: nothing is known of what is not there.
  */
-bool written_is_ahead(struct written *w, const struct api_object *seen, int64_t now_ns);
+bool pending_writes_is_ahead(struct pending_writes *w, const struct api_object *seen,
+                             int64_t now_ns);
 /* How many are remembered. */
-size_t written_count(struct written *w);
+size_t pending_writes_count(struct pending_writes *w);

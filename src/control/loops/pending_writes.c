@@ -1,4 +1,4 @@
-#include "control/loops/written.h"
+#include "control/loops/pending_writes.h"
 
 #include <pthread.h>
 #include <search.h>
@@ -17,7 +17,7 @@ struct record {
     struct record *older, *newer; /* in order of time */
 };
 
-struct written {
+struct pending_writes {
     pthread_mutex_t lock; /* guards all below */
     void *by_uid;         /* tsearch tree of entries */
     struct record *oldest, *newest;
@@ -29,15 +29,15 @@ static int compare(const void *a, const void *b)
     return strcmp(((const struct record *)a)->uid, ((const struct record *)b)->uid);
 }
 
-struct written *written_new(void)
+struct pending_writes *pending_writes_new(void)
 {
-    struct written *w = ferry_xcalloc(1, sizeof(*w));
+    struct pending_writes *w = ferry_xcalloc(1, sizeof(*w));
 
     pthread_mutex_init(&w->lock, NULL);
     return w;
 }
 
-static void forget_locked(struct written *w, struct record *e)
+static void forget_locked(struct pending_writes *w, struct record *e)
 {
     tdelete(e, &w->by_uid, compare);
     *(e->older ? &e->older->newer : &w->oldest) = e->newer;
@@ -47,7 +47,7 @@ static void forget_locked(struct written *w, struct record *e)
     free(e);
 }
 
-void written_free(struct written *w)
+void pending_writes_free(struct pending_writes *w)
 {
     if (w) {
         while (w->oldest) {
@@ -58,7 +58,7 @@ void written_free(struct written *w)
     }
 }
 
-static struct record *find_locked(struct written *w, const char *uid)
+static struct record *find_locked(struct pending_writes *w, const char *uid)
 {
     struct record probe = {.uid = (char *)(uintptr_t)uid};
     struct record **slot = tfind(&probe, &w->by_uid, compare);
@@ -66,14 +66,15 @@ static struct record *find_locked(struct written *w, const char *uid)
     return slot ? *slot : NULL;
 }
 
-static void forget_old_locked(struct written *w, int64_t now_ns)
+static void forget_old_locked(struct pending_writes *w, int64_t now_ns)
 {
     while (w->oldest && now_ns - w->oldest->at_ns > FORGET_S * FERRY_NS_PER_S) {
         forget_locked(w, w->oldest);
     }
 }
 
-static void remember_locked(struct written *w, const char *uid, long long version, int64_t now_ns)
+static void remember_locked(struct pending_writes *w, const char *uid, long long version,
+                            int64_t now_ns)
 {
     struct record *old = find_locked(w, uid);
 
@@ -90,7 +91,8 @@ static void remember_locked(struct written *w, const char *uid, long long versio
     }
 }
 
-void written_note(struct written *w, const char *uid, const char *version, int64_t now_ns)
+void pending_writes_note(struct pending_writes *w, const char *uid, const char *version,
+                         int64_t now_ns)
 {
     long long number = 0;
 
@@ -104,7 +106,8 @@ void written_note(struct written *w, const char *uid, const char *version, int64
     pthread_mutex_unlock(&w->lock);
 }
 
-bool written_is_ahead(struct written *w, const struct api_object *seen, int64_t now_ns)
+bool pending_writes_is_ahead(struct pending_writes *w, const struct api_object *seen,
+                             int64_t now_ns)
 {
     long long number = 0;
 
@@ -124,7 +127,7 @@ bool written_is_ahead(struct written *w, const struct api_object *seen, int64_t 
     return ahead;
 }
 
-size_t written_count(struct written *w)
+size_t pending_writes_count(struct pending_writes *w)
 {
     pthread_mutex_lock(&w->lock);
     size_t n = w->n;

@@ -1,4 +1,4 @@
-#include "control/steady.h"
+#include "control/clock_steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +9,18 @@
 
 enum { SECOND_MS = 1000 };
 
-bool steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms)
+bool clock_steps_observe(struct clock_steps *s, int64_t wall_ms, int64_t mono_ms)
 {
     int64_t expected = s->wall_ms + (mono_ms - s->mono_ms);
     int64_t by = wall_ms - expected;
-    bool was_set = s->wall_ms && (by >= STEADY_STEP_MS || by <= -STEADY_STEP_MS);
+    bool was_set = s->wall_ms && (by >= CLOCK_STEP_MS || by <= -CLOCK_STEP_MS);
 
     if (was_set) {
-        if (s->n_steps == STEADY_STEPS) {
+        if (s->n_steps == CLOCK_STEPS_MAX) {
             memmove(s->steps, s->steps + 1, sizeof(s->steps) - sizeof(s->steps[0]));
             s->n_steps--;
         }
-        s->steps[s->n_steps++] = (struct steady_step){.before_ms = expected, .by_ms = by};
+        s->steps[s->n_steps++] = (struct clock_step){.before_ms = expected, .by_ms = by};
     }
     s->wall_ms = wall_ms;
     s->mono_ms = mono_ms;
@@ -30,14 +30,14 @@ bool steady_look(struct steady *s, int64_t wall_ms, int64_t mono_ms)
 /* Was this time written before the step? Objects carry whole seconds, so one that is a little
  * earlier than the clock was after the step may be of after it. After a step back some times come
  * twice: of those the later one is meant, unless it has not come yet. */
-static int is_before(const struct steady_step *step, int64_t since_ms, int64_t now_ms)
+static int is_before(const struct clock_step *step, int64_t since_ms, int64_t now_ms)
 {
     int64_t after_ms = step->before_ms + step->by_ms;
 
     return since_ms <= after_ms - SECOND_MS || (step->by_ms < 0 && since_ms > now_ms);
 }
 
-int64_t steady_elapsed(const struct steady *s, int64_t since_ms, int64_t now_ms)
+int64_t clock_steps_elapsed(const struct clock_steps *s, int64_t since_ms, int64_t now_ms)
 {
     int64_t elapsed = now_ms - since_ms;
 
@@ -52,7 +52,7 @@ int64_t steady_elapsed(const struct steady *s, int64_t since_ms, int64_t now_ms)
     return elapsed > 0 ? elapsed : 0;
 }
 
-char *steady_text(const struct steady *s, const char *boot)
+char *clock_steps_text(const struct clock_steps *s, const char *boot)
 {
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
     yyjson_mut_val *root = yyjson_mut_obj(doc);
@@ -75,7 +75,7 @@ char *steady_text(const struct steady *s, const char *boot)
     return text;
 }
 
-void steady_recall(struct steady *s, const char *text, const char *boot)
+void clock_steps_recall(struct clock_steps *s, const char *text, const char *boot)
 {
     api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
     yyjson_val *root = yyjson_doc_get_root(doc), *one;
@@ -86,10 +86,10 @@ void steady_recall(struct steady *s, const char *text, const char *boot)
     }
     yyjson_arr_foreach(yyjson_obj_get(root, "steps"), i, max, one)
     {
-        struct steady_step step = {.before_ms = api_json_int(one, "/beforeMs", 0),
-                                   .by_ms = api_json_int(one, "/byMs", 0)};
+        struct clock_step step = {.before_ms = api_json_int(one, "/beforeMs", 0),
+                                  .by_ms = api_json_int(one, "/byMs", 0)};
 
-        if (step.before_ms > 0 && step.by_ms && s->n_steps < STEADY_STEPS) {
+        if (step.before_ms > 0 && step.by_ms && s->n_steps < CLOCK_STEPS_MAX) {
             s->steps[s->n_steps++] = step;
         }
     }

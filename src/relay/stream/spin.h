@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct relay_look {
+struct relay_spin {
     int64_t rest_ns; /* others want the CPU: not before this */
 };
 
 /* Until when to look, after `moved` bytes since the last wait; `now`: not at all. */
-int64_t relay_look_until(const struct relay_look *l, size_t moved, int64_t now);
+int64_t relay_spin_until(const struct relay_spin *l, size_t moved, int64_t now);
 /* Nothing came, and it is `now`. */
-void relay_look_over(struct relay_look *l, int64_t until, int64_t now);
+void relay_spin_over(struct relay_spin *l, int64_t until, int64_t now);

@@ -6,12 +6,12 @@
 #include "http/client.h"
 
 /* Where a call of the node API is at the API server; owned by the caller. */
-char *door_path(const char *node, const char *path);
+char *node_client_path(const char *node, const char *path);
 
 /* GET of a call of the node API ("/v1/records/UID"). An answer other than 200 is an error; its
  * class is that of kube_status_error(). */
-int door_get(struct session *s, const char *node, const char *path, struct http_reply *ret,
-             struct ferry_error *err);
+int node_client_get(struct session *s, const char *node, const char *path, struct http_reply *ret,
+                    struct ferry_error *err);
 /* The same with a body. */
-int door_post(struct session *s, const char *node, const char *path, const char *body, size_t len,
-              struct http_reply *ret, struct ferry_error *err);
+int node_client_post(struct session *s, const char *node, const char *path, const char *body,
+                     size_t len, struct http_reply *ret, struct ferry_error *err);

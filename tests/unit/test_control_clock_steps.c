@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "base/str.h"
-#include "control/steady.h"
+#include "control/clock_steps.h"
 
 enum { HOUR = 3600000, START = 100 * HOUR };
 
@@ -11,16 +11,16 @@ struct change {
     int64_t after_ms, by_ms; /* so long after the one before, by so much */
 };
 
-static struct steady history(const struct change *changes, size_t n, int64_t *ret_wall)
+static struct clock_steps history(const struct change *changes, size_t n, int64_t *ret_wall)
 {
-    struct steady s = {0};
+    struct clock_steps s = {0};
     int64_t wall = START, mono = 5000;
 
-    steady_look(&s, wall, mono);
+    clock_steps_observe(&s, wall, mono);
     for (size_t i = 0; i < n; i++) {
         wall += changes[i].after_ms + changes[i].by_ms;
         mono += changes[i].after_ms;
-        steady_look(&s, wall, mono);
+        clock_steps_observe(&s, wall, mono);
     }
     *ret_wall = wall;
     return s;
@@ -66,8 +66,8 @@ static void elapsed(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         int64_t wall;
-        struct steady s = history(cases[i].changes, 3, &wall);
-        int64_t got = steady_elapsed(&s, START + cases[i].since_ms, wall + cases[i].later_ms);
+        struct clock_steps s = history(cases[i].changes, 3, &wall);
+        int64_t got = clock_steps_elapsed(&s, START + cases[i].since_ms, wall + cases[i].later_ms);
 
         if (got != cases[i].expected_ms) {
             fail_msg("%s: %lld ms, not %lld", cases[i].name, (long long)got,
@@ -78,16 +78,16 @@ static void elapsed(void **state)
 
 static void old_steps_are_forgotten(void **state)
 {
-    struct steady s = {0};
+    struct clock_steps s = {0};
     int64_t wall = START, mono = 0;
 
     (void)state;
-    steady_look(&s, wall, mono);
-    for (int i = 0; i < STEADY_STEPS + 3; i++) {
-        steady_look(&s, wall += 1000 + HOUR, mono += 1000);
+    clock_steps_observe(&s, wall, mono);
+    for (int i = 0; i < CLOCK_STEPS_MAX + 3; i++) {
+        clock_steps_observe(&s, wall += 1000 + HOUR, mono += 1000);
     }
-    assert_int_equal(s.n_steps, STEADY_STEPS);
-    assert_int_equal(steady_elapsed(&s, wall - HOUR - 500, wall), 500);
+    assert_int_equal(s.n_steps, CLOCK_STEPS_MAX);
+    assert_int_equal(clock_steps_elapsed(&s, wall - HOUR - 500, wall), 500);
 }
 
 /* What one process has seen, the next of the same boot goes on with. */
@@ -112,24 +112,25 @@ static void left_to_a_successor(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         int64_t wall;
-        struct steady before = history(changes, 3, &wall), after = {0};
-        ferry_cleanup_free char *text = steady_text(&before, "b1");
+        struct clock_steps before = history(changes, 3, &wall), after = {0};
+        ferry_cleanup_free char *text = clock_steps_text(&before, "b1");
 
-        steady_recall(&after, cases[i].text ? cases[i].text : text, cases[i].boot);
-        assert_false(steady_look(&after, wall, 99)); /* another monotonic clock is no step */
-        int64_t got = steady_elapsed(&after, START + 4000, wall + 1000);
+        clock_steps_recall(&after, cases[i].text ? cases[i].text : text, cases[i].boot);
+        assert_false(
+            clock_steps_observe(&after, wall, 99)); /* another monotonic clock is no step */
+        int64_t got = clock_steps_elapsed(&after, START + 4000, wall + 1000);
         if (got != cases[i].expected_ms) {
             fail_msg("%s: %lld ms, not %lld", cases[i].name, (long long)got,
                      (long long)cases[i].expected_ms);
         }
-        assert_true(steady_look(&after, wall + HOUR, 99));
+        assert_true(clock_steps_observe(&after, wall + HOUR, 99));
     }
 }
 
 static void too_many_are_left(void **state)
 {
     ferry_cleanup_buf struct ferry_buf text = {0};
-    struct steady s = {0};
+    struct clock_steps s = {0};
 
     (void)state;
     ferry_buf_puts(&text, "{\"boot\":\"b\",\"steps\":[");
@@ -137,8 +138,8 @@ static void too_many_are_left(void **state)
         ferry_buf_printf(&text, "%s{\"beforeMs\":%d,\"byMs\":5000}", i > 1 ? "," : "", i);
     }
     ferry_buf_puts(&text, "]}");
-    steady_recall(&s, text.data, "b");
-    assert_int_equal(s.n_steps, STEADY_STEPS);
+    clock_steps_recall(&s, text.data, "b");
+    assert_int_equal(s.n_steps, CLOCK_STEPS_MAX);
 }
 
 int main(void)

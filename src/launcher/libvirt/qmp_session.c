@@ -2,7 +2,7 @@
  * survive this process. So a copy of the descriptor lies in the queue of a socket pair, whose both
  * ends are held by ferry-init as well: what was sent and not received yet lives in the kernel. At
  * most one descriptor is in the queue. The next launcher receives it, sends it back and goes on. */
-#include "launcher/libvirt/kept.h"
+#include "launcher/libvirt/qmp_session.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum { STORE_IN, STORE_OUT };
 
-struct kept {
+struct qmp_session {
     char *path;
     int store[2]; /* written to; read from */
     pthread_mutex_t lock;
@@ -33,7 +33,7 @@ union control {
     char space[CMSG_SPACE(sizeof(int))];
 };
 
-static void store_put(const struct kept *k, int fd)
+static void store_put(const struct qmp_session *k, int fd)
 {
     union control control = {0};
     char byte = 0;
@@ -55,7 +55,7 @@ static void store_put(const struct kept *k, int fd)
 }
 
 /* What is in the store, which is empty then; -1 when it was. */
-static int store_take(const struct kept *k)
+static int store_take(const struct qmp_session *k)
 {
     union control control = {0};
     char byte;
@@ -80,9 +80,9 @@ static int store_take(const struct kept *k)
 /* ---- the connection ----------------------------------------------------------------------------
  */
 
-struct kept *kept_new(const char *path, const int store[2])
+struct qmp_session *qmp_session_new(const char *path, const int store[2])
 {
-    struct kept *k = ferry_xcalloc(1, sizeof(*k));
+    struct qmp_session *k = ferry_xcalloc(1, sizeof(*k));
 
     k->path = ferry_strdup(path);
     memcpy(k->store, store, sizeof(k->store));
@@ -96,7 +96,7 @@ struct kept *kept_new(const char *path, const int store[2])
     return k;
 }
 
-void kept_free(struct kept *k)
+void qmp_session_free(struct qmp_session *k)
 {
     if (k) {
         qmp_close(k->qmp);
@@ -108,7 +108,7 @@ void kept_free(struct kept *k)
     }
 }
 
-static void close_locked(struct kept *k)
+static void close_locked(struct qmp_session *k)
 {
     ferry_cleanup_fd int stored = store_take(k);
 
@@ -125,7 +125,7 @@ static bool dead(const struct qmp *q)
     return recv(qmp_fd(q), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static int open_locked(struct kept *k, int64_t deadline_ns, struct ferry_error *err)
+static int open_locked(struct qmp_session *k, int64_t deadline_ns, struct ferry_error *err)
 {
     if (k->qmp && dead(k->qmp)) {
         close_locked(k);
@@ -140,7 +140,7 @@ static int open_locked(struct kept *k, int64_t deadline_ns, struct ferry_error *
     return rc;
 }
 
-int kept_open(struct kept *k, int64_t deadline_ns, struct ferry_error *err)
+int qmp_session_open(struct qmp_session *k, int64_t deadline_ns, struct ferry_error *err)
 {
     pthread_mutex_lock(&k->lock);
     int rc = open_locked(k, deadline_ns, err);
@@ -148,15 +148,15 @@ int kept_open(struct kept *k, int64_t deadline_ns, struct ferry_error *err)
     return rc;
 }
 
-void kept_close(struct kept *k)
+void qmp_session_close(struct qmp_session *k)
 {
     pthread_mutex_lock(&k->lock);
     close_locked(k);
     pthread_mutex_unlock(&k->lock);
 }
 
-int kept_execute(struct kept *k, const struct qmp_command *c, int64_t deadline_ns, yyjson_doc **ret,
-                 struct ferry_error *err)
+int qmp_session_execute(struct qmp_session *k, const struct qmp_command *c, int64_t deadline_ns,
+                        yyjson_doc **ret, struct ferry_error *err)
 {
     pthread_mutex_lock(&k->lock);
     int rc = open_locked(k, deadline_ns, err);
@@ -170,12 +170,12 @@ int kept_execute(struct kept *k, const struct qmp_command *c, int64_t deadline_n
     return rc;
 }
 
-int kept_migration_status(struct kept *k, char *ret, size_t size, int64_t deadline_ns,
-                          struct ferry_error *err)
+int qmp_session_migration_status(struct qmp_session *k, char *ret, size_t size, int64_t deadline_ns,
+                                 struct ferry_error *err)
 {
     yyjson_doc *doc = NULL;
-    int rc =
-        kept_execute(k, &(struct qmp_command){.name = "query-migrate"}, deadline_ns, &doc, err);
+    int rc = qmp_session_execute(k, &(struct qmp_command){.name = "query-migrate"}, deadline_ns,
+                                 &doc, err);
 
     if (rc < 0) {
         return rc;

@@ -1,4 +1,4 @@
-#include "relay/stream/look.h"
+#include "relay/stream/spin.h"
 
 #include "base/clock.h"
 
@@ -7,12 +7,12 @@
 #define REST (1 * FERRY_NS_PER_S)
 enum { SMALL = 4096 };
 
-int64_t relay_look_until(const struct relay_look *l, size_t moved, int64_t now)
+int64_t relay_spin_until(const struct relay_spin *l, size_t moved, int64_t now)
 {
     return moved > 0 && moved <= SMALL && now >= l->rest_ns ? now + LOOK : now;
 }
 
-void relay_look_over(struct relay_look *l, int64_t until, int64_t now)
+void relay_spin_over(struct relay_spin *l, int64_t until, int64_t now)
 {
     if (now - until >= LATE) {
         l->rest_ns = now + REST;
