@@ -6,7 +6,7 @@ static const enum outcome precopy[OUTCOME_SOURCE_COUNT][OUTCOME_TARGET_COUNT] = 
     [OUTCOME_SOURCE_GONE] = {[OUTCOME_TARGET_GONE] = OUTCOME_LOST,
                              [OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET,
                              [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_LOST},
-    /* Active on both cannot be: one of the two looks is older than the switch-over. */
+    /* Active on both cannot be: one of the two passes is older than the switch-over. */
     [OUTCOME_SOURCE_ACTIVE] = {[OUTCOME_TARGET_UNKNOWN] = OUTCOME_ON_SOURCE,
                                [OUTCOME_TARGET_GONE] = OUTCOME_ON_SOURCE,
                                [OUTCOME_TARGET_INCOMING] = OUTCOME_ON_SOURCE,

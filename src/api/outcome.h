@@ -2,7 +2,7 @@
  *
  * It answers from what both hypervisors say now, never from a return code: a call can fail although
  * the guest arrived, and an abort can come too late. The two observations are never taken at the
- * same instant, so whatever a later look could explain is "wait". */
+ * same instant, so whatever a later pass could explain is "wait". */
 #pragma once
 
 #include <stdbool.h>

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "cli/sink.h"
+#include "cli/session/sink.h"
 
 enum { MAX_VERBS = 32 };
 

@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/options.h"
-#include "cli/session.h"
-#include "cli/watch/outcome.h"
+#include "cli/session/session.h"
+#include "cli/views/outcome.h"
 
 /* Exit codes beyond those that every program shares. */
 enum {

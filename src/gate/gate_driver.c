@@ -4,7 +4,7 @@
  * resume, when a guest has come in, and also when it believes that a move failed and wants the
  * source to go on. The last is a guess whenever the target's answer was lost, and a wrong one when
  * the target runs. So the answer here is the launcher's, by two files in the directory that
- * FERRY_GATE_DIR names (launcher/libvirt/gate.h):
+ * FERRY_GATE_DIR names (launcher/move/gate.h):
  *
  *   closed   made by the launcher: no vCPU may be started
  *   started  made here: the launcher finds that the guest was let run

@@ -2,7 +2,7 @@
  *
  * Two informers follow the VMIs that live here and those that are coming here, a third the pods of
  * this node. Their changes put "NAMESPACE/NAME" into the work queue, and so does what launchers
- * tell by themselves (follow.h); while something is under way a look asks to be repeated. Each look
+ * tell by themselves (follow.h); while something is under way a pass asks to be repeated. Each pass
  * (look.h) reads VMI, launcher and relay afresh and takes the next step. What is remembered between
  * looks may be lost without harm, so a restart at any moment changes nothing for a running move.
  *
@@ -23,9 +23,9 @@
 #include "handler/move/memory_map.h"
 #include "handler/move/pass.h"
 #include "handler/names.h"
-#include "handler/network/migration_net.h"
 #include "handler/node/cpu_probe.h"
 #include "handler/node/heartbeat.h"
+#include "handler/node/migration_net.h"
 #include "handler/node/renewal.h"
 #include "handler/serve/node_api.h"
 #include "kube/queue.h"

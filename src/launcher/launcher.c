@@ -23,10 +23,10 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "launcher/control/control.h"
-#include "launcher/libvirt/gate.h"
 #include "launcher/libvirt/libvirt_uri.h"
 #include "launcher/libvirt/libvirtd.h"
 #include "launcher/libvirt/qmp_session.h"
+#include "launcher/move/gate.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/unplug.h"
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
-#include "relay/manager/alone.h"
+#include "relay/handover/alone.h"
 #include "relay/protocol/protocol.h"
 #include "relay/stream/endpoint.h"
 

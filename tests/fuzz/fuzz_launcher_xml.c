@@ -6,7 +6,7 @@
 #include "launcher/domain/disks.h"
 #include "launcher/domain/hostdevs.h"
 #include "launcher/move/preflight.h"
-#include "launcher/state.h"
+#include "launcher/report/state.h"
 
 static void devices(const char *text)
 {

@@ -2,7 +2,7 @@
  * resourceVersionMatch. An empty line stands for "not given". */
 #include "fuzz.h"
 
-#include "apiserver/message/page.h"
+#include "apiserver/request/page.h"
 
 static const char *given(const char *line)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/str.h"
-#include "relay/spec.h"
+#include "relay/common/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

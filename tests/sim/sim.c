@@ -16,9 +16,9 @@
 
 #include "base/clock.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/migration/migration_decide.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 #include "control/schedule/schedule_pick.h"
 #include "control/vm/vmi_decide.h"
 #include "kube/queue.h"

@@ -9,8 +9,8 @@
 #include "api/patch.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 struct world world;
 

@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "api/json.h"
-#include "apiserver/message/table.h"
+#include "apiserver/kinds/table.h"
 #include "apiserver/object/admission.h"
 #include "apiserver/object/prepare.h"
 #include "base/str.h"

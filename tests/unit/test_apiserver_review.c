@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "api/json.h"
-#include "apiserver/access/self_review.h"
+#include "apiserver/action/self_review.h"
 
 static const struct auth_who admin = {.role = AUTH_ADMIN, .user = "ferry-admin"};
 static const struct auth_who controller = {.role = AUTH_CONTROLLER};

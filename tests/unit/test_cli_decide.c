@@ -6,14 +6,14 @@
 #include "api/object.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/session.h"
+#include "cli/session/output.h"
+#include "cli/session/session.h"
 #include "cli/verbs/completion.h"
 #include "cli/verbs/drain_plan.h"
 #include "cli/verbs/manifest.h"
 #include "cli/verbs/preflight.h"
 #include "cli/views/moveline.h"
-#include "cli/watch/outcome.h"
+#include "cli/views/outcome.h"
 
 static struct api_object *object(enum api_kind kind, const char *json)
 {

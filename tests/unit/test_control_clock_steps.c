@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "base/str.h"
-#include "control/clock_steps.h"
+#include "control/plan/clock_steps.h"
 
 enum { HOUR = 3600000, START = 100 * HOUR };
 

@@ -1,6 +1,6 @@
 #include "lib/objects.h"
 
-#include "control/storage.h"
+#include "control/plan/storage.h"
 #include "control/vm/vmi_decide.h"
 
 #define NOW_MS INT64_C(1767225600000) /* 2026-01-01T00:00:00Z */

@@ -1,7 +1,7 @@
 #include "lib/objects.h"
 
 #include "base/clock.h"
-#include "control/facts.h"
+#include "control/plan/facts.h"
 #include "control/pod/pod_render.h"
 #include "control/vm/vmi_decide.h"
 

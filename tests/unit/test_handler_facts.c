@@ -5,7 +5,7 @@
 #include "handler/local/follow.h"
 #include "handler/move/node_role.h"
 #include "handler/move/recovery.h"
-#include "handler/network/address.h"
+#include "handler/node/address.h"
 #include "handler/node/renewal.h"
 #include "handler/source/source_decide.h"
 #include "handler/target/target_decide.h"

@@ -1,7 +1,7 @@
 /* Tables: the interface of the migration network, from what is there and what shall be. */
 #include "lib/unit.h"
 
-#include "handler/network/migration_link.h"
+#include "handler/node/migration_link.h"
 
 #define SEEN(alias, flags, addresses)                                                              \
     "[{\"ifname\":\"migration0\",\"flags\":[" flags "],\"ifalias\":\"" alias                       \

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "launcher/control/events.h"
-#include "launcher/control/metrics.h"
 #include "launcher/libvirt/probes.h"
-#include "launcher/move/record.h"
+#include "launcher/report/events.h"
+#include "launcher/report/metrics.h"
+#include "launcher/report/record.h"
 
 static yyjson_mut_doc *number(int n)
 {

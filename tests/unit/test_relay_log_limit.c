@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "base/clock.h"
-#include "relay/log_limit.h"
+#include "relay/common/log_limit.h"
 
 #define S FERRY_NS_PER_S
 

@@ -1,7 +1,7 @@
 /* What each stream may hold of a relay's ceiling. */
 #include "lib/unit.h"
 
-#include "relay/memory.h"
+#include "relay/common/memory.h"
 #include "relay/protocol/protocol.h"
 
 static void shares(void **state)

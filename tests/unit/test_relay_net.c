@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "relay/stream/net.h"
+#include "relay/common/net.h"
 
 /* What the kernel uses on a socket that a relay dialled; run in a process of its own. */
 static int dialled_by_nobody(int port)

@@ -2,8 +2,8 @@
 #include "lib/unit.h"
 
 #include "base/clock.h"
-#include "relay/paths.h"
-#include "relay/stream/path.h"
+#include "relay/common/path.h"
+#include "relay/stream/paths.h"
 
 enum { LIMIT_S = 10, STEPS_MAX = 64 };
 

@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "base/clock.h"
-#include "relay/rate.h"
+#include "relay/common/rate.h"
 
 enum { STREAMS_MAX = 8, PIECE = 64 * 1024 };
 #define STEP (100 * 1000) /* ns */

@@ -2,7 +2,7 @@
 #include "lib/unit.h"
 
 #include "base/str.h"
-#include "relay/spec.h"
+#include "relay/common/spec.h"
 
 #define KEY "5f0e9b1c-1111-4222-8333-444455556666"
 

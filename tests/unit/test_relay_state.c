@@ -2,8 +2,8 @@
  */
 #include "lib/unit.h"
 
-#include "relay/handover/state.h"
 #include "relay/protocol/protocol.h"
+#include "relay/state/state.h"
 
 enum { NOW_S = 1000 };
 #define NOW (NOW_S * FERRY_NS_PER_S)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/json.h"
-#include "apiserver/object/ident.h"
+#include "apiserver/store/ident.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "tls/pki.h"

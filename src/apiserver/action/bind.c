@@ -1,8 +1,8 @@
 #include "apiserver/action/bind.h"
 
 #include "api/json.h"
-#include "apiserver/serve/finish.h"
-#include "apiserver/serve/remove.h"
+#include "apiserver/request/finish.h"
+#include "apiserver/request/remove.h"
 #include "base/clock.h"
 
 static void set_scheduled(yyjson_mut_doc *doc)

@@ -6,8 +6,8 @@
 #include "api/admit.h"
 #include "api/json.h"
 #include "apiserver/object/prepare.h"
-#include "apiserver/serve/finish.h"
-#include "apiserver/serve/remove.h"
+#include "apiserver/request/finish.h"
+#include "apiserver/request/remove.h"
 #include "base/clock.h"
 
 /* ---- the call ----------------------------------------------------------------------------------

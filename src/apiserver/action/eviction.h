@@ -2,7 +2,7 @@
  * leave; everything else is deleted. */
 #pragma once
 
-#include "apiserver/serve/request.h"
+#include "apiserver/request/request.h"
 
 /* Answers the exchange and returns 0, or fills r->st and returns -1. */
 int eviction_serve(struct request *r);

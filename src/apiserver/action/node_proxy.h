@@ -2,7 +2,7 @@
  * handler (docs/contracts.md, Node API) and its answer passed on as it comes. */
 #pragma once
 
-#include "apiserver/serve/request.h"
+#include "apiserver/request/request.h"
 #include "tls/pki.h"
 
 struct node_proxy;

@@ -6,8 +6,8 @@
 #include "api/json.h"
 #include "apiserver/action/power.h"
 #include "apiserver/object/prepare.h"
-#include "apiserver/serve/finish.h"
-#include "apiserver/serve/write.h"
+#include "apiserver/request/finish.h"
+#include "apiserver/request/write.h"
 #include "base/str.h"
 
 static const char prefix[] = "/apis/subresources.kubevirt.io/";

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "apiserver/action/node_proxy.h"
-#include "apiserver/serve/request.h"
+#include "apiserver/request/request.h"
 
 bool subresource_is_path(const char *path);
 /* Answers the exchange and returns 0, or fills r->st and returns -1. `nodes`: the way to what only

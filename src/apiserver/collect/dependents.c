@@ -4,7 +4,7 @@
 
 #include "api/json.h"
 #include "apiserver/object/edit.h"
-#include "apiserver/serve/remove.h"
+#include "apiserver/request/remove.h"
 #include "base/log.h"
 #include "base/str.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "cli/verbs/preflight.h"
-#include "cli/watch/outcome.h"
+#include "cli/views/outcome.h"
 
 static bool is_final(const char *phase)
 {

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/node_client.h"
-#include "cli/sink.h"
+#include "cli/session/node_client.h"
+#include "cli/session/sink.h"
 
 enum {
     ESCAPE = 0x1d /* Ctrl-] */,

@@ -19,7 +19,7 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/session.h"
+#include "cli/session/session.h"
 #include "cli/site/site_plan.h"
 #include "cli/verbs/join_plan.h"
 #include "http/client.h"

@@ -4,8 +4,8 @@
 #include "api/object.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/session.h"
+#include "cli/session/output.h"
+#include "cli/session/session.h"
 #include "cli/verbs/manifest.h"
 #include "cli/views/listing.h"
 

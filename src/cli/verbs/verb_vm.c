@@ -4,7 +4,7 @@
 #include "api/object.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/session.h"
+#include "cli/session/session.h"
 #include "cli/verbs/power.h"
 #include "cli/views/listing.h"
 #include "cli/views/progress.h"

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/output.h"
+#include "cli/session/output.h"
 #include "cli/views/progress.h"
 #include "cli/views/table.h"
 

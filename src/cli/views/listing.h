@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/str.h"
-#include "cli/session.h"
+#include "cli/session/session.h"
 
 /* What a column may look at beside its object. */
 struct listing_context {

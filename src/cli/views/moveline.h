@@ -3,8 +3,8 @@
 
 #include "api/kinds.h"
 #include "base/str.h"
+#include "cli/views/outcome.h"
 #include "cli/views/progress.h"
-#include "cli/watch/outcome.h"
 
 /* The sample of this very move, while it runs; `vmi` may be NULL. */
 bool moveline_sample(const struct api_migration *m, const struct api_vmi *vmi,

@@ -10,7 +10,7 @@
 #include "api/object.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli/sink.h"
+#include "cli/session/sink.h"
 #include "cli/views/listing.h"
 #include "cli/views/moveline.h"
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "cli/session.h"
+#include "cli/session/session.h"
 
 struct board_options {
     bool all_namespaces;

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/views/moveline.h"
-#include "cli/watch/outcome.h"
+#include "cli/views/outcome.h"
 
 #define MOVE_KIND "VirtualMachineInstanceMigration"
 

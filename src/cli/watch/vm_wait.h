@@ -2,7 +2,7 @@
  * for. */
 #pragma once
 
-#include "cli/session.h"
+#include "cli/session/session.h"
 
 enum { VM_WAIT_DEFAULT_S = 120 };
 

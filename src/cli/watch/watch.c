@@ -6,7 +6,7 @@
 #include "api/object.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli/sink.h"
+#include "cli/session/sink.h"
 #include "cli/views/moveline.h"
 
 enum { STEP_MS = 200, API_AWAY_S = 60 };

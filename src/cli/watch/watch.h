@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/error.h"
-#include "cli/session.h"
-#include "cli/watch/outcome.h"
+#include "cli/session/session.h"
+#include "cli/views/outcome.h"
 
 struct watch_options {
     bool quiet; /* only the end is shown */

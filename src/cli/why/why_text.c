@@ -1,5 +1,5 @@
 #include "api/json.h"
-#include "cli/output.h"
+#include "cli/session/output.h"
 #include "cli/why/why.h"
 
 void why_output(const struct why_answer *a, bool yaml, struct ferry_buf *out)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
+#include "control/plan/facts.h"
 
 bool auto_move_is_open(const struct api_object *const *migrations, size_t n)
 {

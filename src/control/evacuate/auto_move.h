@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/object.h"
-#include "control/plan.h"
+#include "control/plan/plan.h"
 
 struct auto_move {
     const char *prefix;             /* of its name */

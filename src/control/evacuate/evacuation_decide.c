@@ -4,8 +4,8 @@
 #include "api/json.h"
 #include "base/str.h"
 #include "control/evacuate/auto_move.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 #define DRAIN_TAINT "kubevirt.io/drain"
 enum { PODS_AGAIN_MS = 1000 };

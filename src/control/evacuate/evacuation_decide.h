@@ -6,7 +6,7 @@
 #pragma once
 
 #include "api/object.h"
-#include "control/plan.h"
+#include "control/plan/plan.h"
 
 struct evacuation_view {
     const char *node;

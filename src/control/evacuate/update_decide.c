@@ -6,8 +6,8 @@
 #include "api/json.h"
 #include "base/str.h"
 #include "control/evacuate/auto_move.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 enum { BATCH_SIZE = 10, BATCH_MS = 60000, AGAIN_MS = 5000 };
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "api/object.h"
-#include "control/plan.h"
+#include "control/plan/plan.h"
 
 struct update_vm {
     const struct api_object *vmi, *pod;         /* pod: that has the VM, or NULL */

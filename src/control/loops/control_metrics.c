@@ -6,8 +6,8 @@
 
 #include "api/admit.h"
 #include "api/json.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 static const double bounds[] = {0.5, 1,  2,   5,   10,  20,  30,   40,   50,
                                 60,  90, 120, 180, 300, 600, 1200, 1800, 3600};

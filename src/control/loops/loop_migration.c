@@ -14,11 +14,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/loops/cluster_config.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 struct loop_migration {
     struct cluster *cluster;

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 #include "control/schedule/schedule_pick.h"
 
 enum { RETRY_MS = 5000, BIND_RETRY_MS = 1000 };

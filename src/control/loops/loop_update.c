@@ -11,11 +11,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/evacuate/update_decide.h"
-#include "control/facts.h"
 #include "control/loops/cluster_config.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 enum { PAUSE_MS = 5000 };
 

@@ -1,12 +1,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/facts.h"
+#include "control/loops/guest_addresses.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
 #include "control/names.h"
-#include "control/network/guest_addresses.h"
 #include "control/network/network_decide.h"
+#include "control/plan/facts.h"
 #include "control/vm/vmi_decide.h"
 
 static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
@@ -18,7 +18,7 @@ static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
     return !ferry_str_empty(name) && !node;
 }
 
-/* All nodes, for one that has yet to start; of a large site that is much to copy for every look. */
+/* All nodes, for one that has yet to start; of a large site that is much to copy for every pass. */
 static struct kube_snapshot nodes_for(struct cluster *c, const struct cluster_family *f)
 {
     const struct api_vmi *vmi = &f->vmi->u.vmi;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/object.h"
-#include "control/plan.h"
+#include "control/plan/plan.h"
 
 enum { NODE_SILENCE_MS = 40000 };
 

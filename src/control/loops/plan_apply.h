@@ -2,7 +2,7 @@
 #pragma once
 
 #include "control/loops/pending_writes.h"
-#include "control/plan.h"
+#include "control/plan/plan.h"
 #include "kube/client.h"
 #include "kube/recorder.h"
 

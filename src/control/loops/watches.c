@@ -9,9 +9,9 @@
 #include "api/json.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/loops/cluster_config.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 /* From hand-over on, a move follows what the nodes write; several steps in a row are seen as one.
  */

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/migration/migration_decide.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 enum { FIRST_MS = 20000, LONGEST_MS = 320000 };
 

@@ -7,12 +7,12 @@
 
 #include "api/json.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/migration/cpu_fit.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
 #include "control/migration/pending_reason.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 /* ---- before the start ------------------------------------------------------------------------
  */

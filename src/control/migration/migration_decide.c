@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 enum { REFUSED_RETRY_MS = 30000 };
 

@@ -5,9 +5,9 @@
 
 #include "api/object.h"
 #include "api/policy.h"
-#include "control/clock_steps.h"
 #include "control/migration/migration_limits.h"
-#include "control/plan.h"
+#include "control/plan/clock_steps.h"
+#include "control/plan/plan.h"
 #include "control/pod/pod_render.h"
 
 struct migration_settings {

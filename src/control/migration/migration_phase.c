@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 #include "kube/queue.h"
 
 static const struct api_object *blocking_sibling(const struct migration_view *v)
@@ -439,7 +439,7 @@ static bool phase_handed_off(struct migration_case *d)
         forget_refusal(d, p);
         plan_patch_status(d->plan, d->view->migration, p);
     }
-    /* The phase says that it works; what does not work then is said with the next look. */
+    /* The phase says that it works; what does not work then is said with the next pass. */
     if (!waits && (to > from || !migration_note_trouble(d, 0))) {
         forget_wait(d, to > from);
     }

@@ -3,9 +3,9 @@
 
 #include "api/json.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/migration/migration_decide.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 static char *configuration(const struct migration_view *v)
 {

@@ -5,8 +5,8 @@
 #include "api/guest_nic.h"
 #include "api/json.h"
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 enum { GRACE_MS = 15000, RECHECK_MS = 10000 };
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "api/object.h"
-#include "control/plan.h"
+#include "control/plan/plan.h"
 
 enum network_answer {
     NETWORK_UNKNOWN, /* nothing to do: no condition */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "api/kinds.h"
-#include "control/storage.h"
+#include "control/plan/storage.h"
 
 struct pod_settings {
     const char *launcher_image; /* what Kubernetes runs; the embedded engine does not look at it */

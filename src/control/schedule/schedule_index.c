@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
+#include "control/plan/facts.h"
 
 /* What pods name in their rules is theirs to choose: past so many keys they are not learned, and
  * rules over them cost a look at all pods. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
+#include "control/plan/facts.h"
 #include "control/schedule/schedule_index.h"
 #include "control/schedule/schedule_match.h"
 #include "control/schedule/schedule_volumes.h"

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 #include "control/vm/vm_case.h"
 #include "control/vm/vm_render.h"
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "api/object.h"
-#include "control/plan.h"
-#include "control/storage.h"
+#include "control/plan/plan.h"
+#include "control/plan/storage.h"
 
 struct vm_view {
     const struct api_object *vm;

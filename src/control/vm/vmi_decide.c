@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 #include "control/pod/machine_pick.h"
 
 enum {

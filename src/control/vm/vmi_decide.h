@@ -2,8 +2,8 @@
 #pragma once
 
 #include "api/object.h"
-#include "control/clock_steps.h"
-#include "control/plan.h"
+#include "control/plan/clock_steps.h"
+#include "control/plan/plan.h"
 #include "control/pod/pod_render.h"
 
 struct vmi_view {

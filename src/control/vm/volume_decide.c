@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "control/facts.h"
 #include "control/names.h"
+#include "control/plan/facts.h"
 
 static struct volume_verdict refuse(const char *fmt, const char *what)
 {

@@ -1,5 +1,5 @@
 /* Follows what launchers on this node tell by themselves (GET /v1/events), so that a guest that
- * arrived, stopped or failed is looked at at once and not with the next look.
+ * arrived, stopped or failed is looked at at once and not with the next pass.
  *
  * One small thread per launcher. It lives as long as somebody asks for it again now and then, and
  * reconnects while a launcher restarts; nothing depends on it but speed. */

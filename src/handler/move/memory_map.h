@@ -1,4 +1,4 @@
-/* What looks at VMIs remember, by the VMI's uid. An entry that is lent out belongs to the worker
+/* What passes over VMIs remember, by the VMI's uid. An entry that is lent out belongs to the worker
  * that has the VMI's key and stays whole however often is swept meanwhile. Any thread. */
 #pragma once
 

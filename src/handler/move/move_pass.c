@@ -15,12 +15,12 @@
 #include "handler/move/recovery.h"
 #include "handler/move/vmi_edit.h"
 #include "handler/names.h"
-#include "handler/network/address.h"
-#include "handler/network/migration_net.h"
+#include "handler/node/address.h"
+#include "handler/node/migration_net.h"
 #include "handler/source/source_decide.h"
 #include "handler/target/target_decide.h"
 
-/* No honest course of events needs more steps in one look. */
+/* No honest course of events needs more steps in one pass. */
 enum {
     STEPS_MAX = 6,
     TELL_MS = 1000,
@@ -92,7 +92,7 @@ void pass_tell_target_state(struct pass *pass)
     pass_refresh(pass);
 }
 
-/* What this look could not do, for the next decision to see. */
+/* What this pass could not do, for the next decision to see. */
 static void keep_trouble(struct pass *pass, struct move_trouble *t, enum move_part part,
                          const struct ferry_error *err)
 {

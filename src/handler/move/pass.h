@@ -1,5 +1,5 @@
-/* One look at one VMI: what is on this node for it, and what was remembered from earlier looks.
- * Belongs to the worker that has the VMI's key. */
+/* One reconcile pass over one VMI: what is on this node for it, and what was remembered from
+ * earlier passes. Belongs to the worker that has the VMI's key. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 
 struct migration_net;
 
-struct pass_node { /* this node; the same for all looks */
+struct pass_node { /* this node; the same for all passes */
     struct kube_client *client;
     struct kube_informer *pods;
     struct kube_recorder *recorder;
@@ -45,7 +45,7 @@ struct pass_memory {
     bool source_clean;     /* no source sockets of this VMI are left; false = not known */
     char *patched_version; /* resourceVersion that was patched last */
     int64_t patched_ms;
-    int64_t clock_ms; /* of the day, less that which nobody sets; 0 = before the first look */
+    int64_t clock_ms; /* of the day, less that which nobody sets; 0 = before the first pass */
 };
 
 struct pass {
@@ -79,6 +79,6 @@ int pass_as_source(struct pass *pass, struct ferry_error *err);
 int pass_as_target(struct pass *pass, struct ferry_error *err);
 
 void pass_memory_done(struct pass_memory *m);
-/* Pure: the times in it are of the day. Told at each look how far that is from a clock that nobody
+/* Pure: the times in it are of the day. Told at each pass how far that is from a clock that nobody
  * sets, it moves them along with the day's, so that what has passed since stays what it was. */
 void pass_memory_follow_clock(struct pass_memory *m, int64_t clock_ms);

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "handler/network/migration_net.h"
+#include "handler/node/migration_net.h"
 #include "handler/node/node_report.h"
 
 enum {

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "handler/local/node_call.h"
-#include "handler/network/migration_net.h"
+#include "handler/node/migration_net.h"
 #include "handler/serve/node_checks.h"
 #include "tls/identity.h"
 

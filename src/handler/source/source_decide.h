@@ -1,6 +1,6 @@
 /* The node a guest is leaving: the next step of the move, one at a time. Pure.
  *
- * Everything is derived anew on each look, from the VMI, the launcher and the relay: a handler that
+ * Everything is derived anew on each pass, from the VMI, the launcher and the relay: a handler that
  * was restarted in the middle goes on as if nothing had happened. */
 #pragma once
 
@@ -15,12 +15,12 @@ struct source_input {
     const struct api_vmi *vmi; /* role: source */
     struct launcher_view launcher;
     bool relay_ready;            /* the relay leads to what the target published */
-    struct move_trouble trouble; /* what this node could not do during this look */
-    bool cancelled;              /* a cancel was sent during this look */
+    struct move_trouble trouble; /* what this node could not do during this pass */
+    bool cancelled;              /* a cancel was sent during this pass */
     int64_t undecided_since_ms;  /* since when nothing tells where the guest is; 0 = it is known */
     int64_t recovered;           /* generation that the move went on over, as far as remembered */
     int64_t recovered_ms;        /* when */
-    bool recover_failed;         /* going on failed during this look */
+    bool recover_failed;         /* going on failed during this pass */
     int64_t progress_ms;         /* when progress was written last */
     bool path_away;              /* the relay waits for the way to the target */
     int64_t now_ms;
@@ -28,10 +28,10 @@ struct source_input {
 
 enum source_action {
     SOURCE_NOTHING,
-    SOURCE_CONNECT, /* sockets in the source pod that lead to the target; then look again */
-    SOURCE_START,   /* PUT /v1/migrations/UID; then look again */
+    SOURCE_CONNECT, /* sockets in the source pod that lead to the target; then again */
+    SOURCE_START,   /* PUT /v1/migrations/UID; then again */
     SOURCE_RECOVER, /* POST /v1/migrations/UID/recover over the ports of that generation */
-    SOURCE_CANCEL,  /* POST /v1/migrations/UID/cancel; then look again */
+    SOURCE_CANCEL,  /* POST /v1/migrations/UID/cancel; then again */
 };
 
 struct source_decision {

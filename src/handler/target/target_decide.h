@@ -1,5 +1,5 @@
 /* The node a guest comes to: the next step of the move, one at a time. Pure, and derived anew on
- * each look, as on the source. */
+ * each pass, as on the source. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,22 +33,22 @@ struct target_input {
     const char *disks; /* what of the guest's disks is to be copied, as JSON; NULL = nothing */
     int64_t seen_ms;   /* since when the move is known here, as far as remembered */
     int64_t asked_ms;  /* since when fresh streams are asked for, as far as remembered; 0 = not */
-    struct move_trouble trouble;     /* what this node could not do during this look */
-    bool recovered;                  /* the launcher takes fresh streams: done during this look */
-    enum target_withdrawn withdrawn; /* what the launcher answered to that during this look */
-    bool unlistened;                 /* the relay was told to forget the move during this look */
-    bool finalized;                  /* the launcher was finalised during this look */
+    struct move_trouble trouble;     /* what this node could not do during this pass */
+    bool recovered;                  /* the launcher takes fresh streams: done during this pass */
+    enum target_withdrawn withdrawn; /* what the launcher answered to that during this pass */
+    bool unlistened;                 /* the relay was told to forget the move during this pass */
+    bool finalized;                  /* the launcher was finalised during this pass */
     int64_t now_ms;
 };
 
 enum target_action {
     TARGET_NOTHING,
-    TARGET_PREPARE,  /* PUT /v1/target/UID; then look again */
-    TARGET_RECOVER,  /* POST /v1/migrations/UID/recover; then look again */
-    TARGET_LISTEN,   /* listeners of the relay; then look again */
-    TARGET_FINALIZE, /* POST /v1/migrations/UID/finalize; then look again */
-    TARGET_WITHDRAW, /* POST /v1/migrations/UID/withdraw; then look again */
-    TARGET_UNLISTEN, /* the relay forgets the move; then look again */
+    TARGET_PREPARE,  /* PUT /v1/target/UID; then again */
+    TARGET_RECOVER,  /* POST /v1/migrations/UID/recover; then again */
+    TARGET_LISTEN,   /* listeners of the relay; then again */
+    TARGET_FINALIZE, /* POST /v1/migrations/UID/finalize; then again */
+    TARGET_WITHDRAW, /* POST /v1/migrations/UID/withdraw; then again */
+    TARGET_UNLISTEN, /* the relay forgets the move; then again */
 };
 
 enum target_event {

@@ -10,15 +10,15 @@
 #include "base/str.h"
 #include "http/server.h"
 #include "launcher/control/control_events.h"
-#include "launcher/control/metrics.h"
-#include "launcher/control/status.h"
 #include "launcher/domain/disk_image.h"
-#include "launcher/domain/machine.h"
+#include "launcher/libvirt/machine.h"
 #include "launcher/move/dirty_rate.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/planner.h"
-#include "launcher/move/record.h"
 #include "launcher/move/recover.h"
+#include "launcher/report/metrics.h"
+#include "launcher/report/record.h"
+#include "launcher/report/status.h"
 
 enum { CONNECTIONS_MAX = 32, GRACE_MAX_S = 24 * 3600 };
 

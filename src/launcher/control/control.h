@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/error.h"
-#include "launcher/context.h"
 #include "launcher/control/vm.h"
 #include "launcher/move/migrate.h"
 #include "launcher/move/target.h"
+#include "launcher/report/context.h"
 
 struct control;
 

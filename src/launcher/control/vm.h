@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-#include "launcher/context.h"
+#include "launcher/report/context.h"
 
 struct vm;
 

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 
 #include "launcher/libvirt/view.h"
-#include "launcher/state.h"
+#include "launcher/report/state.h"
 
 struct incoming_input {
     struct view domain;

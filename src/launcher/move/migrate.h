@@ -2,8 +2,8 @@
 #pragma once
 
 #include "api/outcome.h"
-#include "launcher/context.h"
 #include "launcher/domain/disks.h"
+#include "launcher/report/context.h"
 
 struct migrate;
 

@@ -1,6 +1,6 @@
 /* Theory of operation. One thread looks at the job every 400 ms and at each new round, publishes
  * what it sees, and lets strategy_decide() judge. What libvirt refuses is told to the strategy at
- * the next look, which may ask for it again.
+ * the next pass, which may ask for it again.
  *
  * Modes go one way, pre-copy to paused or post-copy, and are in the state file before libvirt is
  * asked: whoever reads "post-copy" there may find that it did not begin, never the reverse. An

@@ -2,8 +2,8 @@
  * decides and what was asked for. Any thread, except where said. */
 #pragma once
 
-#include "launcher/context.h"
-#include "launcher/move/record.h"
+#include "launcher/report/context.h"
+#include "launcher/report/record.h"
 #include "launcher/strategy/strategy.h"
 
 struct monitor;

@@ -1,7 +1,7 @@
 /* Measures the guest for a plan. Any thread; takes about three seconds. */
 #pragma once
 
-#include "launcher/context.h"
+#include "launcher/report/context.h"
 #include "launcher/strategy/plan.h"
 
 /* Samples the dirty rate and makes a plan under `options`, whose pathBytesPerS (or bandwidth limit)

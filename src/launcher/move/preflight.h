@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "launcher/context.h"
+#include "launcher/report/context.h"
 
 /* Asks the target's libvirt, over the socket of the move. `*ret_code` is the reason code when it
  * refuses. */

@@ -6,7 +6,7 @@
  * thread. */
 #pragma once
 
-#include "launcher/context.h"
+#include "launcher/report/context.h"
 
 /* Recovers the current migration, which must be `uid` and have the role that the state file says.
  * `unix_path` is the memory channel's socket in the pod: the target's QEMU listens there, the

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "launcher/context.h"
+#include "launcher/report/context.h"
 
 /* Lets the guest run. The caller is certain that it runs nowhere else and never will. Idempotent.
  */

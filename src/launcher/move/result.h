@@ -9,7 +9,7 @@
 
 #include "api/outcome.h"
 #include "launcher/libvirt/view.h"
-#include "launcher/state.h"
+#include "launcher/report/state.h"
 
 struct result_input {
     struct view domain;

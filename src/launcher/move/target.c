@@ -16,9 +16,9 @@
 #include "base/str.h"
 #include "launcher/domain/disk_image.h"
 #include "launcher/domain/disk_made.h"
-#include "launcher/libvirt/gate.h"
 #include "launcher/libvirt/qmp.h"
 #include "launcher/libvirt/qmp_session.h"
+#include "launcher/move/gate.h"
 #include "launcher/move/incoming.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/unplug.h"
@@ -151,7 +151,7 @@ static bool apply(struct target *t, const struct incoming *in)
     }
     if (state_commit(t->c->state, &err) < 0) {
         ferry_error("cannot write down how a migration goes", F_ERR(&err));
-        return false; /* again at the next look */
+        return false; /* again at the next pass */
     }
     ferry_info("incoming migration", F_STR("phase", state_phase_name(in->phase)));
     if (in->phase == STATE_PHASE_FAILED) {

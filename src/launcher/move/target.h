@@ -2,8 +2,8 @@
  * noticed, and what a failed attempt left is removed. Any thread. */
 #pragma once
 
-#include "launcher/context.h"
 #include "launcher/domain/disks.h"
+#include "launcher/report/context.h"
 
 struct target;
 

@@ -92,7 +92,7 @@ static int stop_here(const struct context *c, struct ferry_error *err)
     return rc < 0 ? rc : ferry_fail(err, FERRY_CANCELLED, "cancelled before the move began");
 }
 
-/* One look, one step; 1 when all are gone. */
+/* One pass, one step; 1 when all are gone. */
 static int step(const struct context *c, const struct hostdevs *all, size_t *asked,
                 int64_t *asked_ns, struct record *record, struct ferry_error *err)
 {

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "launcher/context.h"
-#include "launcher/move/record.h"
+#include "launcher/report/context.h"
+#include "launcher/report/record.h"
 
 /* Whether the guest has a device of its host that stays during a move. */
 bool unplug_keeps_some(const struct context *c);

@@ -34,7 +34,7 @@ enum { STRATEGY_DOWNTIME_UNLIMITED_MS = 2000000, STRATEGY_DOWNTIME_DEFAULT_MS = 
 
 struct strategy_ferry {
     int64_t now_ms;           /* effective: without the time that the path was away */
-    int64_t seen_ms, away_ms; /* real time of the last look; how long the path was away in all */
+    int64_t seen_ms, away_ms; /* real time of the last pass; how long the path was away in all */
     int64_t moved_ms, moved;  /* when bytes were last sent, and how many by then */
     int64_t window_ms, window_processed; /* begin of the bandwidth window */
     int64_t bandwidth;                   /* on the wire, smoothed; 0 = not known yet */

@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/proc.h"
 #include "base/str.h"
-#include "relay/handover/state.h"
+#include "relay/state/state.h"
 
 #define READY_NS (30 * FERRY_NS_PER_S)
 #define PREPARED_NS (20 * FERRY_NS_PER_S) /* its peers wait meanwhile */

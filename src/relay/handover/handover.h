@@ -15,8 +15,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "relay/handover/fds.h"
 #include "relay/handover/self.h"
+#include "relay/state/fds.h"
 
 struct handover {
     int fd;    /* -1 = none */

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "relay/handover/state.h"
+#include "relay/state/state.h"
 
 /* A sealed memfd; nobody can change it any more. */
 int relay_image_write(const struct relay_state *s, int64_t now, struct ferry_error *err);

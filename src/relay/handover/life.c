@@ -11,8 +11,8 @@
 #include "relay/handover/handover.h"
 #include "relay/handover/image.h"
 #include "relay/handover/notify.h"
-#include "relay/handover/predecessor.h"
 #include "relay/manager/control.h"
+#include "relay/manager/predecessor.h"
 
 #define CONTROL_NS                                                                                 \
     (10 * FERRY_NS_PER_S) /* for calls that are under way; streams flow meanwhile                  \

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "relay/handover/state.h"
+#include "relay/state/state.h"
 
 #define BARRIER_NS (10 * FERRY_NS_PER_S)
 static const char image_name[] = "ferry-state", fd_prefix[] = "ferry-fd-";

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "relay/handover/fds.h"
+#include "relay/state/fds.h"
 
 bool notify_there(void);
 /* "READY=1", "MAINPID=…"; lost when nobody listens. */

@@ -7,10 +7,10 @@
 #include <yyjson.h>
 
 #include "base/error.h"
-#include "relay/env.h"
-#include "relay/handover/fds.h"
-#include "relay/handover/state.h"
-#include "relay/spec.h"
+#include "relay/common/env.h"
+#include "relay/common/spec.h"
+#include "relay/state/fds.h"
+#include "relay/state/state.h"
 
 struct relay_group;
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "relay/stream/paths.h"
 
 /* ---- JSON -------------------------------------------------------------------------------------
  */

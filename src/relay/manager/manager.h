@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "relay/env.h"
+#include "relay/common/env.h"
+#include "relay/common/spec.h"
 #include "relay/manager/group.h"
-#include "relay/spec.h"
 
 struct relay_manager;
 
@@ -44,7 +44,7 @@ char *relay_manager_metrics(struct relay_manager *m);
 int relay_manager_set_rate(struct relay_manager *m, const char *json, size_t len, char **ret_json,
                            struct ferry_error *err);
 
-/* What all streams may hold together (relay/memory.h). */
+/* What all streams may hold together (relay/common/memory.h). */
 void relay_manager_set_memory(struct relay_manager *m, uint64_t bytes);
 
 /* From now on new keys are refused. */

@@ -6,8 +6,9 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "relay/handover/predecessor.h"
 #include "relay/manager/manager_priv.h"
+#include "relay/manager/predecessor.h"
+#include "relay/stream/paths.h"
 
 void relay_manager_pause(struct relay_manager *m)
 {

@@ -21,7 +21,7 @@ struct relay_manager {
     struct relay_totals totals[2];
     struct relay_figures shown[2]; /* by the last metrics */
     int *predecessors;             /* sockets to relays that only end their last streams
-                                    * (relay/handover/predecessor.h)
+                                    * (relay/manager/predecessor.h)
                                     */
     size_t n_predecessors;
 };

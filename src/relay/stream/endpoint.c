@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
-#include "relay/memory.h"
+#include "relay/common/memory.h"
 
 FERRY_DEFINE_CLEANUP(struct addrinfo *, freeaddrinfo)
 FERRY_DEFINE_CLEANUP(struct ifaddrs *, freeifaddrs)

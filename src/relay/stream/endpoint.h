@@ -21,5 +21,5 @@ int relay_endpoint_interface(const char *name, int family, char ret_host[RELAY_H
 /* Bytes, with K, M or G for powers of 1024. */
 int relay_endpoint_bytes(const char *option, const char *text, uint64_t *ret,
                          struct ferry_error *err);
-/* The value of --memory; NULL = the default of relay/memory.h. */
+/* The value of --memory; NULL = the default of relay/common/memory.h. */
 int relay_endpoint_memory(const char *text, uint64_t *ret, struct ferry_error *err);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "relay/stream/net.h"
+#include "relay/common/net.h"
 
 #define OPEN_NS (5 * FERRY_NS_PER_S) /* connect and handshake together */
 #define END_NS (5 * FERRY_NS_PER_S)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "relay/spec.h"
+#include "relay/common/spec.h"
 #include "tls/conn.h"
 
 enum relay_link_state {

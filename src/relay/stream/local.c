@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "relay/stream/net.h"
+#include "relay/common/net.h"
 
 #define DIAL_NS (5 * FERRY_NS_PER_S)
 #define DIAL_SLICE_NS (100 * FERRY_NS_PER_MS)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "relay/spec.h"
+#include "relay/common/spec.h"
 
 /* Whether the process at the other end of an accepted unix connection may use it. */
 int relay_local_check(const struct relay_spec *spec, int fd, struct ferry_error *err);

@@ -27,8 +27,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "relay/stream/net.h"
-#include "relay/stream/path.h"
+#include "relay/common/net.h"
+#include "relay/common/path.h"
 
 enum {
     LANE_BYTES = 256 * 1024,

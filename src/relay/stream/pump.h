@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "relay/rate.h"
+#include "relay/common/rate.h"
 #include "tls/conn.h"
 
 /* Read by any thread while the pump runs. */

@@ -7,9 +7,9 @@
 
 #include <stdint.h>
 
-#include "relay/handover/state.h"
+#include "relay/common/net.h"
 #include "relay/protocol/hello.h"
-#include "relay/stream/net.h"
+#include "relay/state/state.h"
 #include "tls/conn.h"
 
 struct relay_registry;

@@ -5,7 +5,7 @@
  * goes on with it as if nothing had been, or it is saved for another process and abandoned here. */
 #pragma once
 
-#include "relay/handover/state.h"
+#include "relay/state/state.h"
 #include "relay/stream/registry.h"
 #include "relay/stream/stream.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "relay/stream/paths.h"
 
 #define STATS_NS (500 * FERRY_NS_PER_MS)
 /* A stream that ends sooner than that tells of its path at its end, unless it was too short. */

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "relay/env.h"
+#include "relay/common/env.h"
+#include "relay/common/net.h"
+#include "relay/common/spec.h"
 #include "relay/protocol/protocol.h"
-#include "relay/spec.h"
-#include "relay/stream/net.h"
 #include "relay/stream/pump.h"
 #include "relay/stream/registry.h"
 
@@ -75,5 +75,5 @@ const char *relay_stream_state_name(int state);
         F_STR("outbound", (s)->spec->role == RELAY_SOURCE ? (s)->stats->peer : (s)->stats->local)
 
 /* A connection that became no stream, and why. Of strangers that come again and again not every one
- * is logged (relay/log_limit.h). */
+ * is logged (relay/common/log_limit.h). */
 void relay_stream_not_opened(const struct relay_stream *s, const struct ferry_error *err);

@@ -1,0 +1,298 @@
+/* Theory of operation. What is used is never kept: admission counts it, inside the transaction that
+ * makes the new object, from the objects that are there; so nothing can drift, and two that come
+ * together cannot both get the last place. The status of a quota is for people, and follows. */
+#include "apiserver/request/quota.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/object/edit.h"
+#include "base/log.h"
+#include "base/str.h"
+
+enum { MILLI = 1000 };
+
+/* ---- what an object takes ----------------------------------------------------------------------
+ */
+
+static bool is_bytes(const char *what)
+{
+    return !ferry_str_starts(what, "count/") && (strstr(what, "memory") || strstr(what, "storage"));
+}
+
+/* Bytes are counted whole, everything else in thousandths; what does not fit in that is as much as
+ * there can be, never nothing. */
+static int64_t amount_of(const yyjson_val *q, const char *what)
+{
+    int64_t n = 0;
+
+    if (!q || api_quantity_val(q, is_bytes(what) ? 1 : MILLI, &n, NULL) == 0) {
+        return n;
+    }
+    return api_quantity_val(q, 1, &n, NULL) == 0 ? INT64_MAX : 0;
+}
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t quantity_at(const yyjson_val *v, const char *list, const char *name)
+{
+    return amount_of(yyjson_obj_get(yyjson_ptr_get((yyjson_val *)v, list), name), name);
+}
+
+/* A pod's containers together; a request that is not given is the limit, as Kubernetes has it. */
+static int64_t pod_takes(const yyjson_val *pod, bool limits, const char *name)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)pod, "/spec/containers"), *c;
+    int64_t sum = 0;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, c)
+    {
+        int64_t n = quantity_at(c, limits ? "/resources/limits" : "/resources/requests", name);
+
+        sum = plus(sum, n || limits ? n : quantity_at(c, "/resources/limits", name));
+    }
+    return sum;
+}
+
+static bool is_over(const yyjson_val *pod)
+{
+    const char *phase = api_json_str(pod, "/status/phase");
+
+    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
+}
+
+static const struct {
+    const char *name, *resource;
+    bool limits;
+} computed[] = {
+    {"cpu", "cpu", false},          {"memory", "memory", false},
+    {"requests.cpu", "cpu", false}, {"requests.memory", "memory", false},
+    {"limits.cpu", "cpu", true},    {"limits.memory", "memory", true},
+};
+
+int64_t quota_usage(const char *what, const struct api_resource *r, const yyjson_val *object)
+{
+    if (r->kind == API_KIND_POD && is_over(object)) {
+        return 0;
+    }
+    for (size_t i = 0; r->kind == API_KIND_POD && i < sizeof(computed) / sizeof(computed[0]); i++) {
+        if (ferry_streq(what, computed[i].name)) {
+            return pod_takes(object, computed[i].limits, computed[i].resource);
+        }
+    }
+    if (ferry_streq(r->plural, "persistentvolumeclaims") && ferry_streq(what, "requests.storage")) {
+        return quantity_at(object, "/spec/resources/requests", "storage");
+    }
+    if (ferry_str_starts(what, "count/")) {
+        char counted[256];
+
+        snprintf(counted, sizeof(counted), "%s%s%s", r->plural, *r->group ? "." : "", r->group);
+        return ferry_streq(what + strlen("count/"), counted) ? MILLI : 0;
+    }
+    return !*r->group && ferry_streq(what, r->plural) ? MILLI : 0;
+}
+
+static int64_t used_in(struct store *store, const char *ns, const char *what)
+{
+    int64_t sum = 0;
+
+    for (const struct api_resource *r = api_resources(); r->plural; r++) {
+        cleanup_entry_list struct entry_list list = {0};
+        bool counts = r->namespaced &&
+                      (r->kind == API_KIND_POD || ferry_str_starts(what, "count/") ||
+                       ferry_streq(what, r->plural) || ferry_streq(what, "requests.storage"));
+
+        if (!counts) {
+            continue;
+        }
+        store_list(store, r, ns, &list);
+        for (size_t i = 0; i < list.n; i++) {
+            api_cleanup_doc yyjson_doc *doc =
+                yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
+
+            sum = plus(sum, quota_usage(what, r, yyjson_doc_get_root(doc)));
+        }
+    }
+    return sum;
+}
+
+/* As people write them: "3", "500m", "2Gi". */
+static const char *write_quantity(const char *what, int64_t amount, char buf[32])
+{
+    static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi"};
+    bool bytes = is_bytes(what);
+    int64_t n = bytes ? amount : amount / MILLI;
+    size_t unit = 0;
+
+    if (!bytes && amount % MILLI) {
+        snprintf(buf, 32, "%lldm", (long long)amount);
+        return buf;
+    }
+    while (bytes && n && n % 1024 == 0 && unit < 5) {
+        n /= 1024;
+        unit++;
+    }
+    snprintf(buf, 32, "%lld%s", (long long)n, units[unit]);
+    return buf;
+}
+
+/* ---- admission ---------------------------------------------------------------------------------
+ */
+
+struct excess {
+    struct ferry_buf requested, used, limited;
+};
+
+static void excess_done(struct excess *e)
+{
+    ferry_buf_done(&e->requested);
+    ferry_buf_done(&e->used);
+    ferry_buf_done(&e->limited);
+}
+
+static void put_amount(struct ferry_buf *b, const char *what, int64_t amount)
+{
+    char buf[32];
+
+    ferry_buf_printf(b, "%s%s=%s", b->len ? "," : "", what, write_quantity(what, amount, buf));
+}
+
+/* Cpu and memory that a quota limits must be said. */
+static bool is_unsaid(const char *what, const struct api_resource *r, int64_t takes)
+{
+    for (size_t i = 0; r->kind == API_KIND_POD && i < sizeof(computed) / sizeof(computed[0]); i++) {
+        if (ferry_streq(what, computed[i].name)) {
+            return takes == 0;
+        }
+    }
+    return false;
+}
+
+/* `old` is NULL when the object is new. */
+static int check_quota(struct request *r, const yyjson_val *quota, const yyjson_val *old,
+                       const yyjson_val *object)
+{
+    ferry_cleanup(excess_done) struct excess over = {0};
+    const struct api_resource *resource = r->route.resource;
+    const char *name = api_json_str(quota, "/metadata/name");
+    yyjson_val *key, *v;
+    size_t i, max;
+
+    yyjson_obj_foreach(yyjson_ptr_get((yyjson_val *)quota, "/spec/hard"), i, max, key, v)
+    {
+        const char *what = yyjson_get_str(key);
+        int64_t takes = quota_usage(what, resource, object), hard = amount_of(v, what);
+
+        if (old) {
+            takes -= quota_usage(what, resource, old); /* what it had is in `used` */
+        } else if (is_unsaid(what, resource, takes)) {
+            return status_forbidden(&r->st, resource, r->route.name,
+                                    "failed quota: %s: must specify %s", name, what);
+        }
+        if (takes <= 0) {
+            continue;
+        }
+        int64_t used = used_in(r->store, r->route.ns, what);
+        if (used > hard - takes) { /* neither is negative */
+            put_amount(&over.requested, what, takes);
+            put_amount(&over.used, what, used);
+            put_amount(&over.limited, what, hard);
+        }
+    }
+    if (!over.requested.len) {
+        return 0;
+    }
+    return status_forbidden(&r->st, resource, r->route.name,
+                            "exceeded quota: %s, requested: %s, used: %s, limited: %s", name,
+                            over.requested.data, over.used.data, over.limited.data);
+}
+
+static const struct api_resource *quotas(void)
+{
+    return api_resource_find("", "v1", "resourcequotas");
+}
+
+int quota_admit(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc)
+{
+    cleanup_entry_list struct entry_list list = {0};
+    int rc = 0;
+
+    if (!r->route.resource->namespaced) {
+        return 0;
+    }
+    store_list(r->store, quotas(), r->route.ns, &list);
+    if (!list.n) {
+        return 0;
+    }
+    api_cleanup_doc yyjson_doc *object = yyjson_mut_doc_imut_copy(doc, NULL);
+    for (size_t i = 0; rc == 0 && i < list.n; i++) {
+        api_cleanup_doc yyjson_doc *quota =
+            yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
+
+        rc = check_quota(r, yyjson_doc_get_root(quota), old, yyjson_doc_get_root(object));
+    }
+    return rc;
+}
+
+/* ---- status ------------------------------------------------------------------------------------
+ */
+
+struct shown {
+    struct store *store;
+    const char *ns;
+};
+
+static bool show(yyjson_mut_doc *doc, const void *ctx)
+{
+    const struct shown *s = ctx;
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
+    yyjson_mut_val *hard = yyjson_mut_ptr_get(root, "/spec/hard"), *key, *v;
+    yyjson_mut_val *status = yyjson_mut_obj(doc), *used = yyjson_mut_obj(doc);
+    size_t i, max;
+
+    yyjson_mut_obj_foreach(hard, i, max, key, v)
+    {
+        const char *what = yyjson_mut_get_str(key);
+        char buf[32];
+
+        write_quantity(what, used_in(s->store, s->ns, what), buf);
+        yyjson_mut_obj_put(used, yyjson_mut_strcpy(doc, what), yyjson_mut_strcpy(doc, buf));
+    }
+    if (hard) {
+        yyjson_mut_obj_put(status, yyjson_mut_str(doc, "hard"), yyjson_mut_val_mut_copy(doc, hard));
+    }
+    yyjson_mut_obj_put(status, yyjson_mut_str(doc, "used"), used);
+    yyjson_mut_val *old = yyjson_mut_obj_get(root, "status");
+    if (old && yyjson_mut_equals(old, status)) {
+        return false;
+    }
+    yyjson_mut_obj_put(root, yyjson_mut_str(doc, "status"), status);
+    return true;
+}
+
+bool quota_sweep(struct store *store)
+{
+    cleanup_entry_list struct entry_list list = {0};
+    bool done = true;
+
+    store_list(store, quotas(), NULL, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        const struct shown s = {.store = store, .ns = list.items[i]->ns};
+        struct ferry_error err;
+
+        if (edit_entry(store, list.items[i], show, &s, &err) < 0) {
+            ferry_warn("cannot show what a quota has left", F_STR("namespace", list.items[i]->ns),
+                       F_STR("name", list.items[i]->name), F_ERR(&err));
+            done = false;
+        }
+    }
+    return done;
+}

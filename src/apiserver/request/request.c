@@ -1,0 +1,200 @@
+#include "apiserver/request/request.h"
+
+#include <string.h>
+
+#include "api/json.h"
+#include "apiserver/message/protobuf.h"
+#include "base/clock.h"
+
+enum { WARNING_MAX = 2000 };
+
+bool request_flag(const struct request *r, const char *name)
+{
+    const char *v = http_query(r->x, name);
+
+    return v && (!*v || ferry_streq(v, "1") || ferry_streq(v, "true"));
+}
+
+int request_dry_run(struct request *r, bool *ret)
+{
+    const char *v = http_query(r->x, "dryRun");
+
+    if (v && !ferry_streq(v, "All")) {
+        return status_fail(&r->st, 400, "dryRun: must be 'All'");
+    }
+    *ret = v != NULL;
+    return 0;
+}
+
+int request_dry_run_of(struct request *r, const yyjson_val *options, bool *dry_run)
+{
+    yyjson_val *list = yyjson_obj_get((yyjson_val *)options, "dryRun"), *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        if (!ferry_streq(yyjson_get_str(v), "All")) {
+            return status_fail(&r->st, 422, "dryRun: Unsupported value: must be 'All'");
+        }
+        *dry_run = true;
+    }
+    return 0;
+}
+
+static int one_document(void *ctx, const char *json, size_t len, struct ferry_error *err)
+{
+    yyjson_doc **ret = ctx;
+
+    if (*ret) {
+        return ferry_fail(err, FERRY_INVALID, "more than one YAML document");
+    }
+    return api_json_parse_depth(json, len, API_JSON_DEPTH, ret, err);
+}
+
+static bool is_type(const char *header, const char *type)
+{
+    size_t n = strlen(type);
+
+    return strncmp(header, type, n) == 0 && (!header[n] || header[n] == ';' || header[n] == ' ');
+}
+
+int request_body(struct request *r, yyjson_mut_doc **ret)
+{
+    const char *type = http_header(r->x, "Content-Type");
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    struct ferry_error err;
+    size_t len = 0;
+    const char *body = http_body(r->x, &len);
+    int rc;
+
+    if (len == 0) {
+        return status_fail(&r->st, 400, "the request has no body");
+    }
+    if (type && is_type(type, "application/vnd.kubernetes.protobuf")) {
+        rc = protobuf_parse(body, len, ret, &err);
+        return rc == 0                  ? 0
+               : rc == -FERRY_NOT_FOUND ? status_fail(&r->st, 415, "%s", err.msg)
+                                        : status_of_error(&r->st, &err);
+    }
+    if (!type || is_type(type, "application/json") || strstr(type, "-patch+json")) {
+        rc = api_json_parse_depth(body, len, API_JSON_DEPTH, &doc, &err);
+    } else if (is_type(type, "application/yaml") || is_type(type, "application/apply-patch+yaml")) {
+        rc = api_yaml_each(body, len, one_document, &doc, &err);
+        if (rc == 0 && !doc) {
+            rc = ferry_fail(&err, FERRY_INVALID, "the YAML document is empty");
+        }
+    } else {
+        return status_fail(&r->st, 415,
+                           "the body of the request was in an unknown format (%.100s); accepted "
+                           "are application/json and application/yaml",
+                           type);
+    }
+    if (rc < 0) {
+        return status_of_error(&r->st, &err);
+    }
+    *ret = yyjson_doc_mut_copy(doc, NULL);
+    return *ret ? 0 : status_fail(&r->st, 500, "out of memory");
+}
+
+bool request_wants_table(const struct request *r, enum table_include *ret_include)
+{
+    const char *accept = http_header(r->x, "Accept");
+    const char *include = http_query(r->x, "includeObject");
+
+    *ret_include = TABLE_METADATA;
+    if (ferry_streq(include, "Object")) {
+        *ret_include = TABLE_OBJECT;
+    } else if (ferry_streq(include, "None")) {
+        *ret_include = TABLE_NONE;
+    }
+    return accept && strstr(accept, "as=Table;v=v1;g=meta.k8s.io");
+}
+
+void request_warn(struct request *r, const char *text)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    ferry_buf_puts(&b, "299 - \"");
+    for (; *text && b.len < WARNING_MAX; text++) {
+        if (*text == '"' || *text == '\\') {
+            ferry_buf_puts(&b, "\\");
+        }
+        ferry_buf_append(&b, (unsigned char)*text < 0x20 ? " " : text, 1);
+    }
+    ferry_buf_puts(&b, "\"");
+    http_add_header(r->x, "Warning", b.data);
+}
+
+static void put_text(yyjson_mut_doc *doc, const char *key, const char *text)
+{
+    if (text) {
+        yyjson_mut_obj_put(yyjson_mut_doc_get_root(doc), yyjson_mut_str(doc, key),
+                           yyjson_mut_strcpy(doc, text));
+    }
+}
+
+/* What the VMI knows of the move with this uid: its nodes and mode, and what its source last said
+ * of the bytes. */
+static char *account_of(const yyjson_val *vmi, const char *uid)
+{
+    const char *text = api_json_str(vmi, "/metadata/annotations/ferry.io~1progress");
+    api_cleanup_doc yyjson_doc *said = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    bool reported = ferry_streq(api_json_str(yyjson_doc_get_root(said), "/uid"), uid);
+    bool current = ferry_streq(api_json_str(vmi, "/status/migrationState/migrationUid"), uid);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+
+    if (!reported && !current) {
+        return NULL;
+    }
+    yyjson_mut_doc_set_root(doc, reported ? yyjson_val_mut_copy(doc, yyjson_doc_get_root(said))
+                                          : yyjson_mut_obj(doc));
+    if (current) {
+        put_text(doc, "sourceNode", api_json_str(vmi, "/status/migrationState/sourceNode"));
+        put_text(doc, "targetNode", api_json_str(vmi, "/status/migrationState/targetNode"));
+        put_text(doc, "mode", api_json_str(vmi, "/status/migrationState/mode"));
+    }
+    return yyjson_mut_write(doc, 0, NULL);
+}
+
+char *request_progress(struct store *store, const struct api_resource *resource,
+                       const yyjson_val *object)
+{
+    const char *ns = api_json_str(object, "/metadata/namespace");
+    const char *name = api_json_str(object, "/spec/vmiName");
+    const char *uid = api_json_str(object, "/metadata/uid");
+
+    if (resource->kind != API_KIND_MIGRATION || !ns || !name || !uid) {
+        return NULL;
+    }
+    cleanup_entry struct entry *e = store_get(store, api_resource_of_kind(API_KIND_VMI), ns, name);
+    api_cleanup_doc yyjson_doc *vmi = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    return account_of(yyjson_doc_get_root(vmi), uid);
+}
+
+void request_answer_object(struct request *r, int code, const char *json, size_t len)
+{
+    enum table_include include;
+
+    r->code = code;
+    if (!request_wants_table(r, &include)) {
+        http_answer(r->x, code, "application/json", json, len);
+        return;
+    }
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(json, len, 0);
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    table_begin(&b, r->route.resource, store_version(r->store));
+    ferry_cleanup_free char *progress =
+        request_progress(r->store, r->route.resource, yyjson_doc_get_root(doc));
+    table_row(&b, r->route.resource, yyjson_doc_get_root(doc), json, progress, include,
+              ferry_now_unix_ms(), true);
+    table_end(&b);
+    http_answer(r->x, code, "application/json", b.data, b.len);
+}
+
+void request_answer_status(struct request *r, const struct status *st)
+{
+    ferry_cleanup_free char *json = status_json(st);
+
+    r->code = st->code;
+    http_answer_json(r->x, st->code, json);
+}

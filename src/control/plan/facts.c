@@ -1,0 +1,135 @@
+#include "control/plan/facts.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "control/names.h"
+#include "kube/queue.h"
+
+bool phase_is_final(const char *phase)
+{
+    return ferry_streq(phase, PHASE_SUCCEEDED) || ferry_streq(phase, PHASE_FAILED);
+}
+
+bool vmi_has_phase(const struct api_vmi *vmi, const char *phase)
+{
+    return ferry_streq(vmi->phase ? vmi->phase : "", phase);
+}
+
+bool vmi_is_migrating(const struct api_vmi *vmi)
+{
+    const struct api_migration_state *s = &vmi->migration;
+
+    return s->present && !ferry_str_empty(s->uid) && !s->completed;
+}
+
+bool vmi_awaits_target(const struct api_vmi *vmi)
+{
+    const struct api_migration_state *s = &vmi->migration;
+
+    return s->present && s->failed && !ferry_str_empty(s->uid) &&
+           ferry_streq(api_map_get(&vmi->meta.annotations, ANNOTATION_UNCONFIRMED), s->uid) &&
+           ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), s->target_node) &&
+           !ferry_streq(vmi->node_name, s->target_node);
+}
+
+bool pod_is_down(const struct api_pod *pod)
+{
+    return phase_is_final(pod->phase);
+}
+
+bool pod_is_ready(const struct api_pod *pod)
+{
+    return !pod_is_down(pod) && !pod->meta.deleted_ms && ferry_streq(pod->phase, "Running") &&
+           pod->container_running && !ferry_str_empty(pod->node_name);
+}
+
+int64_t node_silent_since(const struct api_node *node)
+{
+    const struct api_condition *ready = api_condition_find(&node->conditions, "Ready");
+
+    return !ready || ferry_streq(ready->status, "True") ? 0
+           : ready->last_transition_ms                  ? ready->last_transition_ms
+                                                        : 1;
+}
+
+/* How sure it is that a pod on the VM's node has the VM. The last move says which pod it came from
+ * or went to; one that has ended may be a leftover. */
+static int claim_of(const struct api_vmi *vmi, const struct api_pod *pod)
+{
+    const struct api_migration_state *s = &vmi->migration;
+    bool named =
+        (ferry_streq(s->target_node, vmi->node_name) &&
+         ferry_streq(s->target_pod, pod->meta.name)) ||
+        (ferry_streq(s->source_node, vmi->node_name) && ferry_streq(s->source_pod, pod->meta.name));
+
+    return s->present && named ? 2 : !pod_is_down(pod);
+}
+
+const struct api_object *vmi_current_pod(const struct api_vmi *vmi,
+                                         const struct api_object *const *pods, size_t n)
+{
+    const struct api_object *best = NULL;
+    int best_claim = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct api_pod *pod = &pods[i]->u.pod;
+        bool fits = ferry_str_empty(vmi->node_name)
+                        ? !api_map_get(&pod->meta.labels, LABEL_MIGRATION_JOB_UID)
+                        : ferry_streq(pod->node_name, vmi->node_name);
+        int claim = fits ? claim_of(vmi, pod) : 0;
+
+        /* Not by age alone: the clock may have been set between the two. */
+        if (fits && (!best || claim > best_claim ||
+                     (claim == best_claim && pod->meta.created_ms > best->meta->created_ms))) {
+            best = pods[i];
+            best_claim = claim;
+        }
+    }
+    return best;
+}
+
+/* ---- migrations ------------------------------------------------------------------------------
+ */
+
+bool migration_is_final(const struct api_migration *m)
+{
+    return phase_is_final(m->phase);
+}
+
+bool migration_target_created(const struct api_migration *m)
+{
+    return m->phase[0] && strcmp(m->phase, PHASE_PENDING) != 0;
+}
+
+bool migration_is_running(const struct api_migration *m)
+{
+    return migration_target_created(m) && !migration_is_final(m);
+}
+
+int migration_priority(const struct api_migration *m)
+{
+    static const struct {
+        const char *name;
+        int value;
+    } table[] = {{"system-critical", KUBE_PRIORITY_CRITICAL},
+                 {"user-triggered", KUBE_PRIORITY_USER},
+                 {"system-maintenance", KUBE_PRIORITY_MAINTENANCE}};
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (ferry_streq(m->priority, table[i].name)) {
+            return table[i].value;
+        }
+    }
+    return KUBE_PRIORITY_NONE;
+}
+
+int64_t migration_phase_since(const struct api_migration *m, const char *phase)
+{
+    for (size_t i = 0; i < m->n_phase_times; i++) {
+        if (ferry_streq(m->phase_times[i].phase, phase)) {
+            return m->phase_times[i].at_ms;
+        }
+    }
+    return m->meta.created_ms;
+}

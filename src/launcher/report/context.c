@@ -1,0 +1,71 @@
+#include "launcher/report/context.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "launcher/domain/disk_image.h"
+#include "launcher/domain/domain_devices.h"
+#include "launcher/report/status.h"
+
+void context_publish_migration(const struct context *c, const struct sample *sample)
+{
+    struct state_values v;
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+
+    state_get(c->state, &v);
+    yyjson_mut_val *o = status_migration(doc, &v.migration, sample);
+    if (!o) {
+        yyjson_mut_doc_free(doc);
+        return;
+    }
+    yyjson_mut_doc_set_root(doc, o);
+    events_publish(c->events, "migration", doc);
+}
+
+int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct ferry_error *err)
+{
+    if (!ferry_streq(vmi->meta.namespace_, c->namespace_) ||
+        !ferry_streq(vmi->meta.name, c->name) || !ferry_streq(vmi->meta.uid, c->uid)) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "this launcher is for VMI %s/%s (%s), not for %s/%s (%s)", c->namespace_,
+                          c->name, c->uid, vmi->meta.namespace_ ? vmi->meta.namespace_ : "",
+                          vmi->meta.name ? vmi->meta.name : "", vmi->meta.uid ? vmi->meta.uid : "");
+    }
+    return 0;
+}
+
+int context_domain(const struct context *c, const struct api_vmi *vmi, char **ret_xml,
+                   struct ferry_error *err)
+{
+    ferry_cleanup_free char *kernel = NULL;
+    struct disks disks;
+    struct disks_sizes sizes;
+    int rc = disk_image_find(vmi, c->domain.disk_dir, &disks, err);
+
+    if (rc < 0 || (rc = domain_xml(vmi, &disks, &c->domain, ret_xml, err)) < 0 ||
+        (rc = domain_xml_kernel(vmi, &c->domain, &kernel, err)) < 0) {
+        return rc;
+    }
+    for (size_t i = 0; i < domain_devices_taps(&vmi->machine); i++) {
+        ferry_cleanup_free char *tap = ferry_asprintf("tap%zu", i);
+
+        if (if_nametoindex(tap) == 0) {
+            return ferry_fail(err, FERRY_INVALID,
+                              "spec.domain.devices.interfaces: this pod has no device %s for an "
+                              "interface",
+                              tap);
+        }
+    }
+    if (disk_image_sizes(&disks, c->domain.disk_dir, false, &sizes, err) < 0) {
+        return -(int)FERRY_INVALID;
+    }
+    if (kernel && access(kernel, R_OK) < 0) {
+        ferry_fail_errno(err, errno, "spec.domain.firmware.kernelBoot.container.kernelPath: %s",
+                         kernel);
+        err->cls = FERRY_INVALID;
+        return -(int)FERRY_INVALID;
+    }
+    return 0;
+}
