@@ -75,11 +75,12 @@ class Api:
         return base + ("/" + name if name else "")
 
     def get(self, plural, name, ns="default"):
-        """The object, or None when there is none."""
+        """The object, or None when there is none. It has a status, which is empty before anybody wrote one."""
         status, body = self.call("GET", self.path(plural, name, ns))
         if status == 404:
             return None
         assert status == 200, f"get {plural} {name}: {status} {body}"
+        body.setdefault("status", {})
         return body
 
     def list(self, plural, ns="default"):
