@@ -229,16 +229,44 @@ int ferry_unix_listen(const char *path, mode_t mode, int backlog, struct ferry_e
     return ferry_take_fd(&fd);
 }
 
-int ferry_unix_connect(const char *path, int64_t deadline_ns, struct ferry_error *err)
+/* The socket itself, so that what was checked is what is connected to. `owner` may be NULL. */
+static int open_socket(const char *path, const uid_t *owner, struct ferry_error *err)
 {
     const char *name;
     ferry_cleanup_fd int dirfd = open_parent(path, &name, err);
-    struct sockaddr_un sa;
+    struct stat dir, st;
 
     if (dirfd < 0) {
         return dirfd;
     }
-    unix_address(dirfd, name, &sa);
+    ferry_cleanup_fd int fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0 || fstat(dirfd, &dir) < 0) {
+        return ferry_fail_errno(err, errno, "connecting to unix socket %s", path);
+    }
+    if (!S_ISSOCK(st.st_mode) || st.st_dev != dir.st_dev) {
+        return ferry_fail(err, FERRY_DENIED, "connecting to unix socket %s: it is %s", path,
+                          S_ISLNK(st.st_mode)    ? "a link"
+                          : S_ISSOCK(st.st_mode) ? "mounted there"
+                                                 : "no socket");
+    }
+    if (owner && st.st_uid != *owner) {
+        return ferry_fail(err, FERRY_DENIED,
+                          "connecting to unix socket %s: it belongs to uid %u, not to %u", path,
+                          st.st_uid, *owner);
+    }
+    return ferry_take_fd(&fd);
+}
+
+static int unix_connect(const char *path, const uid_t *owner, int64_t deadline_ns,
+                        struct ferry_error *err)
+{
+    ferry_cleanup_fd int place = open_socket(path, owner, err);
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+    if (place < 0) {
+        return place;
+    }
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d", place);
     for (;;) {
         /* Non-blocking, so that a full backlog is EAGAIN instead of a wait without end. */
         ferry_cleanup_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -258,6 +286,17 @@ int ferry_unix_connect(const char *path, int64_t deadline_ns, struct ferry_error
         }
         ferry_sleep_ms(5);
     }
+}
+
+int ferry_unix_connect(const char *path, int64_t deadline_ns, struct ferry_error *err)
+{
+    return unix_connect(path, NULL, deadline_ns, err);
+}
+
+int ferry_unix_connect_owned(const char *path, uid_t owner, int64_t deadline_ns,
+                             struct ferry_error *err)
+{
+    return unix_connect(path, &owner, deadline_ns, err);
 }
 
 int ferry_unix_peer(int fd, struct ferry_peer *ret, struct ferry_error *err)

@@ -27,8 +27,13 @@ int ferry_remove_tree(const char *path, struct ferry_error *err);
 /* Unix sockets are bound and dialled through a directory descriptor: the path may be of any length,
  * its last component at most 80 bytes. A stale socket at `path` is replaced. */
 int ferry_unix_listen(const char *path, mode_t mode, int backlog, struct ferry_error *err);
-/* Blocking descriptor. Retries while the listener's backlog is full, until `deadline_ns`. */
+/* Blocking descriptor. Retries while the listener's backlog is full, until `deadline_ns`. What is
+ * at `path` is the socket itself: a link that somebody who may write to its directory put there is
+ * refused, class DENIED, and so is anything that was mounted over it. */
 int ferry_unix_connect(const char *path, int64_t deadline_ns, struct ferry_error *err);
+/* The same, and the socket was made by `owner`. */
+int ferry_unix_connect_owned(const char *path, uid_t owner, int64_t deadline_ns,
+                             struct ferry_error *err);
 
 struct ferry_peer {
     pid_t pid;

@@ -301,6 +301,27 @@ class Hostile(unittest.TestCase):
         self.b.wait_log("stream closed", f"key={move.key}", "expired", " warning ")
         self.refused(move, hello(move.target_body["move"], CHANNEL, stream, flags=RESUME, epoch=2), "expired")
 
+    def test_socket_of_another_pod(self):
+        """Whoever owns a hypervisor may put a link where its socket was: the relay does not go to where that leads."""
+        victim, move = Move(self.lab, None, self.b, channels=(CHANNEL,)), Move(self.lab, self.a, self.b, channels=(CHANNEL,))
+        os.unlink(move.paths[CHANNEL])
+        os.symlink(victim.paths[CHANNEL], move.paths[CHANNEL])
+        near = self.lab.connect(move.file(CHANNEL))
+        self.assertTrue(victim.nothing_arrives(CHANNEL))
+        self.assertTrue(ended(near))
+        self.b.wait_log(f"key={move.key}", "it is a link")
+
+    def test_socket_of_another_user(self):
+        """Nor to a socket that is not of the user whose pod it is."""
+        move = Move(self.lab, self.a, self.b, channels=(CHANNEL,), owner=0)
+        owner = os.stat(move.paths[CHANNEL]).st_uid
+        answer = self.b.must("PUT", f"/v1/targets/{move.key}", dict(move.target_body, owner=owner + 1, generation=2))
+        self.a.must("PUT", f"/v1/sources/{move.key}", dict(move.source_body, ports=answer["ports"], generation=2))
+        near = self.lab.connect(move.file(CHANNEL))
+        self.assertTrue(move.nothing_arrives(CHANNEL))
+        self.assertTrue(ended(near))
+        self.b.wait_log(f"key={move.key}", "belongs to uid")
+
     def test_refused_by_a_target(self):
         """A source that is answered with nonsense ends its stream, and says why."""
         for what, answer, reason in (

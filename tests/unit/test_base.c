@@ -100,6 +100,33 @@ static void sockets_at_any_depth(void **state)
     assert_int_equal(ferry_remove_tree(top, &err), 0);
 }
 
+/* Whoever may write to a directory may put anything where a socket was. */
+static void sockets_of_others(void **state)
+{
+    char top[] = "/tmp/ferry-test-XXXXXX", at[3][64];
+    int64_t deadline = ferry_now_ns() + FERRY_NS_PER_S;
+    struct ferry_error err;
+
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    snprintf(at[0], sizeof(at[0]), "%s/real.sock", top);
+    snprintf(at[1], sizeof(at[1]), "%s/link.sock", top);
+    snprintf(at[2], sizeof(at[2]), "%s/file.sock", top);
+    ferry_cleanup_fd int listener = ferry_unix_listen(at[0], 0600, 1, &err);
+    assert_int_equal(symlink(at[0], at[1]), 0);
+    assert_int_equal(ferry_write_file(at[2], "", 0, 0600, &err), 0);
+
+    assert_int_equal(ferry_unix_connect(at[1], deadline, &err), -FERRY_DENIED);
+    assert_non_null(strstr(err.msg, "it is a link"));
+    assert_int_equal(ferry_unix_connect(at[2], deadline, &err), -FERRY_DENIED);
+    assert_non_null(strstr(err.msg, "it is no socket"));
+    assert_int_equal(ferry_unix_connect_owned(at[0], getuid() + 1, deadline, &err), -FERRY_DENIED);
+    assert_non_null(strstr(err.msg, "belongs to uid"));
+    ferry_cleanup_fd int mine = ferry_unix_connect_owned(at[0], getuid(), deadline, &err);
+    assert_true(mine >= 0);
+    assert_int_equal(ferry_remove_tree(top, &err), 0);
+}
+
 static void files_are_replaced_whole(void **state)
 {
     char path[] = "/tmp/ferry-test-file-XXXXXX";
@@ -197,6 +224,7 @@ int main(void)
         cmocka_unit_test(times),
         cmocka_unit_test(capped_buffers_refuse),
         cmocka_unit_test(sockets_at_any_depth),
+        cmocka_unit_test(sockets_of_others),
         cmocka_unit_test(files_are_replaced_whole),
         cmocka_unit_test(processes),
     };

@@ -89,6 +89,7 @@ int relay_put_target(const char *socket, const struct relay_target *t,
     yyjson_mut_obj_add_str(doc, o, "sourceNode", t->source_node);
     yyjson_mut_obj_add_str(doc, o, "bind", t->bind);
     yyjson_mut_obj_add_int(doc, o, "resumeWindowS", t->resume_window_s);
+    yyjson_mut_obj_add_uint(doc, o, "owner", t->owner);
     if (t->source_address) {
         yyjson_mut_obj_add_str(doc, o, "sourceAddress", t->source_address);
     }

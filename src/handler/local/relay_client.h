@@ -21,6 +21,7 @@ struct relay_target {
     const char *control_socket; /* libvirt's, on the host */
     const char *memory_socket;
     const char *disk_socket;    /* NULL = no disks are copied */
+    uid_t owner;                /* of these sockets */
     int64_t generation;         /* another one means fresh ports */
     const char *source_address; /* plain TCP from there alone; NULL = encrypted */
     int resume_window_s;

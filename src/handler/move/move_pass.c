@@ -127,6 +127,18 @@ static void end_trouble(struct pass *pass, const struct move_trouble *t)
     }
 }
 
+/* The uid of the pod's hypervisor, who has its sockets in this directory of it. */
+static int find_owner(const char *dir, uid_t *ret, struct ferry_error *err)
+{
+    struct stat st;
+
+    if (stat(dir, &st) < 0) {
+        return ferry_fail(err, FERRY_RETRY, "the pod has no directory %s", dir);
+    }
+    *ret = st.st_uid;
+    return 0;
+}
+
 /* ---- source -----------------------------------------------------------------------------------
  */
 
@@ -134,12 +146,13 @@ static int connect_source(struct pass *pass, struct ferry_error *err)
 {
     const struct api_migration_state *m = &pass->vmi->u.vmi.migration;
     ferry_cleanup_free char *dir = ferry_asprintf("%s/m", pass->pod_dir);
-    struct stat st;
+    uid_t owner = 0;
+    int rc = find_owner(dir, &owner, err);
 
-    if (stat(dir, &st) < 0) {
-        return ferry_fail(err, FERRY_RETRY, "the source pod has no directory %s", dir);
+    if (rc < 0) {
+        return rc;
     }
-    int rc = relay_put_source(
+    rc = relay_put_source(
         pass->node->relay_socket,
         &(struct relay_source){
             .key = pass->vmi->meta->uid,
@@ -153,7 +166,7 @@ static int connect_source(struct pass *pass, struct ferry_error *err)
             .rate = m->config.bandwidth_bytes_per_s,
             .resume_window_s = pass->node->resume_window_s,
             .plain = m->config.disable_tls,
-            .owner = st.st_uid},
+            .owner = owner},
         err);
     pass->memory->source_clean = false;
     return rc;
@@ -442,7 +455,9 @@ static int listen_target(struct pass *pass, char address[RELAY_ADDRESS_SIZE],
         ferry_asprintf("%s/m/%s-49152-source.sock", pass->pod_dir, key);
     ferry_cleanup_free char *disks =
         ferry_asprintf("%s/m/%s-49153-source.sock", pass->pod_dir, key);
+    ferry_cleanup_free char *dir = ferry_asprintf("%s/m", pass->pod_dir);
     char bind[ADDRESS_SIZE], source[ADDRESS_SIZE];
+    uid_t owner = 0;
     int rc = migration_net_address(pass->node->network, bind, err);
 
     *part = MOVE_PART_NETWORK;
@@ -450,6 +465,10 @@ static int listen_target(struct pass *pass, char address[RELAY_ADDRESS_SIZE],
         rc = find_source(pass, source, err);
     }
     if (rc < 0) {
+        return rc;
+    }
+    *part = MOVE_PART_LAUNCHER;
+    if ((rc = find_owner(dir, &owner, err)) < 0) {
         return rc;
     }
     *part = MOVE_PART_RELAY;
@@ -462,6 +481,7 @@ static int listen_target(struct pass *pass, char address[RELAY_ADDRESS_SIZE],
                                .control_socket = control,
                                .memory_socket = memory,
                                .disk_socket = pass->memory->disks ? disks : NULL,
+                               .owner = owner,
                                .generation =
                                    1 + recovery_generation(&pass->vmi->u.vmi, ANNOTATION_RECOVER),
                                .source_address = m->config.disable_tls ? source : NULL,

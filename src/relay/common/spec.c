@@ -368,16 +368,15 @@ static int fill(struct relay_spec *s, yyjson_val *root, struct ferry_error *err)
         (rc = get_name(root, target ? "sourceNode" : "targetNode", NAME_MAX_BYTES, &s->peer_node,
                        err)) < 0 ||
         (rc = get_address(root, target ? "bind" : "address", &s->address, err)) < 0 ||
-        (rc = get_mode(root, s, err)) < 0 || (rc = get_mode_fields(root, s, err)) < 0) {
+        (rc = get_mode(root, s, err)) < 0 || (rc = get_mode_fields(root, s, err)) < 0 ||
+        (rc = get_owner(root, s, err)) < 0) {
         return rc;
     }
     if (target) {
         return get_target_channels(s, root, err);
     }
-    if ((rc = get_path(root, "dir", &s->dir, err)) < 0 || (rc = get_owner(root, s, err)) < 0) {
-        return rc;
-    }
-    return get_source_ports(s, root, err);
+    rc = get_path(root, "dir", &s->dir, err);
+    return rc < 0 ? rc : get_source_ports(s, root, err);
 }
 
 int relay_spec_parse(enum relay_role role, const char *key, const char *json, size_t len,

@@ -53,8 +53,10 @@ struct relay_spec {
     char *interface;          /* source: connections leave by this one; NULL = any */
     struct relay_channel channels[RELAY_CHANNELS_MAX]; /* by logical number */
     size_t n_channels;
-    char *dir;      /* source: where the socket files go */
-    bool has_owner; /* source: `owner` may connect, beside root and the relay's own user */
+    char *dir; /* source: where the socket files go */
+    /* source: `owner` may connect, beside root and the relay's own user; target: the sockets that
+     * it dials are `owner`'s */
+    bool has_owner;
     uid_t owner;
 };
 

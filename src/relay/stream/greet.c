@@ -77,7 +77,7 @@ static enum relay_leave run_target(const struct relay_stream *s, struct relay_ar
     session_config(s, &config);
     x->p = protocol_new_target(&config, &a->hello, ferry_now_ns());
     relay_link_adopt(&x->link, a->fd, a->tls);
-    int fd = relay_local_dial(s->channel->unix_path, s->stop_fd, &err);
+    int fd = relay_local_dial(s->spec, s->channel->unix_path, s->stop_fd, &err);
     if (fd == -FERRY_CANCELLED && atomic_load(s->pausing)) {
         return begin_anew(x);
     }

@@ -65,13 +65,16 @@ static bool worth_another_try(const struct ferry_error *err)
     return err->sys == ETIMEDOUT || err->sys == EMFILE || err->sys == ENFILE;
 }
 
-int relay_local_dial(const char *path, int stop_fd, struct ferry_error *err)
+int relay_local_dial(const struct relay_spec *spec, const char *path, int stop_fd,
+                     struct ferry_error *err)
 {
     int64_t deadline = ferry_now_ns() + DIAL_NS;
 
     for (;;) {
         int64_t slice = ferry_now_ns() + DIAL_SLICE_NS;
-        ferry_cleanup_fd int fd = ferry_unix_connect(path, slice, err);
+        ferry_cleanup_fd int fd = spec->has_owner
+                                      ? ferry_unix_connect_owned(path, spec->owner, slice, err)
+                                      : ferry_unix_connect(path, slice, err);
 
         if (fd >= 0) {
             int rc = ferry_set_nonblock(fd, true, err);

@@ -16,5 +16,6 @@ int relay_local_check(const struct relay_spec *spec, int fd, struct ferry_error 
 int relay_local_take_slot(atomic_bool *slot, int stop_fd, struct ferry_error *err);
 void relay_local_leave_slot(atomic_bool *slot, bool *has);
 
-/* A non-blocking connection to the unix socket `path`. */
-int relay_local_dial(const char *path, int stop_fd, struct ferry_error *err);
+/* A non-blocking connection to the unix socket `path`, which is the owner's that `spec` names. */
+int relay_local_dial(const struct relay_spec *spec, const char *path, int stop_fd,
+                     struct ferry_error *err);

@@ -120,7 +120,7 @@ static int open_target(const struct relay_stream *s, struct ends *e, struct ferr
         return rc;
     }
     e->has_slot = true;
-    e->unix_fd = relay_local_dial(s->channel->unix_path, s->stop_fd, err);
+    e->unix_fd = relay_local_dial(s->spec, s->channel->unix_path, s->stop_fd, err);
     return e->unix_fd < 0 ? e->unix_fd : 0;
 }
 
