@@ -220,7 +220,7 @@ int verb_serve(int argc, char **argv)
                    "site's CA and\nDATA/admin.kubeconfig when it starts.",
         .options = rows,
         .config = PROGRAM,
-        .epilogue = "Sockets passed by LISTEN_FDS are served too. See ferry-apiserver(1).",
+        .epilogue = "Sockets passed by LISTEN_FDS are served too. See ferry-apiserver(8).",
     };
     int first = site_options_parse(&command, &o.site, argc, argv, &err);
 

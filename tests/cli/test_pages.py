@@ -66,7 +66,7 @@ def test_every_program_has_its_page(bin_dir):
     programs = [name for name in os.listdir(bin_dir) if re.fullmatch(r"ferry-\w+", name)]
     assert len(programs) >= 7, programs
     for name in programs:
-        pages = [p for p in os.listdir(os.path.join(ROOT, "docs/man")) if re.fullmatch(rf"{name}(-\w+)?\.1\.rst", p)]
+        pages = [p for p in os.listdir(os.path.join(ROOT, "docs/man")) if re.fullmatch(rf"{name}(-\w+)?\.8\.rst", p)]
         text = ""
         for page in pages:
             with open(os.path.join(ROOT, "docs/man", page), encoding="utf8") as f:

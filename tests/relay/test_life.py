@@ -85,7 +85,7 @@ class Starting(unittest.TestCase):
     def test_help(self):
         self.assertIn("Usage: ferry-relay", run(RELAY, "--help"))
         for verb in ("serve", "source", "target", "pki"):
-            page = (MAN / f"ferry-relay-{verb}.1.rst").read_text().replace(
+            page = (MAN / f"ferry-relay-{verb}.8.rst").read_text().replace(
                 ".. include:: ferry-relay-side.inc", (MAN / "ferry-relay-side.inc").read_text())
             text = run(RELAY, verb, "--help")
             self.assertIn(f"Usage: ferry-relay {verb}", text)
