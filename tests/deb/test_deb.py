@@ -28,7 +28,8 @@ def looks_right(deb):
         assert f"./usr/bin/{program}" in names, program
     for unit in UNITS:
         assert any(n.endswith(f"/systemd/system/{unit}.service") for n in names), unit
-    for page in ("man1/ferry.1.gz", "man1/ferry-why.1.gz", "man8/ferry-pods.8.gz"):
+    for page in ("man1/ferry.1.gz", "man1/ferry-why.1.gz", "man5/ferry.conf.5.gz", "man5/ferry-annotations.5.gz", "man7/ferry.7.gz",
+                 "man8/ferry-pods.8.gz"):
         assert not shutil.which("rst2man") or f"./usr/share/man/{page}" in names, page
     for name in ("./usr/share/doc/ferry/copyright", "./usr/lib/ferry/gate/ferry.so", "./etc/ferry/ferry-apiserver.conf"):
         assert any(n == name or n.endswith("/ferry/gate/ferry.so") for n in names), name
