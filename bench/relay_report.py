@@ -77,13 +77,14 @@ def show_floor(kept):
     f = kept["floor"]
     cipher = 2 * (1 << 30) / f["used"]
     print(f"\nFloor: AES-128-GCM on 16 KiB blocks runs at {f['openssl'] / 1e9:.1f} GB/s in OpenSSL and at {f['used'] / 1e9:.1f} GB/s in what ferry uses here "
-          f"({f['by']}), so sealing and opening a GiB is {cipher:.2f} CPU-s;")
+          f"({f['by']}), so sealing and opening a GiB is {cipher:.2f} CPU-s.")
     results = kept.get("1m", {})
     if "ferry plain" in results:
         plain = statistics.median(column(results["ferry plain"], "cpu"))
         ours = statistics.median(column(results[OURS], "cpu"))
         base = f", {(plain + cipher) / statistics.median(column(results['kubevirt'], 'cpu')):.2f} of kubevirt's" if "kubevirt" in results else ""
-        print(f"the kernel's copies and TCP are what `ferry plain` needs, {plain:.2f}. Together {plain + cipher:.2f} CPU-s a GiB{base}; `ferry/1` needs {ours:.2f}.")
+        print(f"The kernel's copies and TCP are what `ferry plain` needs, {plain:.2f}.")
+        print(f"Together {plain + cipher:.2f} CPU-s a GiB{base}; `ferry/1` needs {ours:.2f}.")
 
 
 def show(kept):
