@@ -1,7 +1,7 @@
 /* Which pods this node can run, and what they ask for. Pure.
  *
- * Ferry's sandboxes are not containers: what a pod asks for beyond the dialect of docs/contracts.md
- * (Life of a pod) is refused by name, never ignored. */
+ * Ferry's sandboxes are not containers: what a pod asks for beyond the dialect of
+ * docs/contracts/pods.md is refused by name, never ignored. */
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* A pod's sandbox on this host: its directory, its processes, and what is left of it after a
  * restart of the agent.
  *
- * All state is in the pod's directory (docs/contracts.md, Paths) and in the kernel: nothing here is
+ * All state is in the pod's directory (docs/contracts/paths.md) and in the kernel: nothing here is
  * remembered in memory, so adopting a running sandbox is just probing it. Whether it lives is told
  * by the flock on `exit`, which ferry-init holds; who it is, by the pid and pid namespace that
  * bubblewrap wrote to `sandbox.json`. Calls for one pod must not overlap; different pods are

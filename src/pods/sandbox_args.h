@@ -1,6 +1,6 @@
 /* The bubblewrap command line of a pod's sandbox. Pure: values in, words out.
  *
- * What the pod sees is fixed in docs/contracts.md (Life of a pod). Bubblewrap
+ * What the pod sees is fixed in docs/contracts/pods.md. Bubblewrap
  * runs as root, because only root may make these namespaces without a user namespace; ferry-init
  * gives up user and capabilities before it starts anything. */
 #pragma once

@@ -1,4 +1,4 @@
-/* The site's certificates: one CA, and the leaves it signs (docs/contracts.md, Identity and roles).
+/* The site's certificates: one CA, and the leaves it signs (docs/contracts/identity.md).
  *
  * All keys are ECDSA P-256. A CA lives ten years; a leaf lives 30 days unless told otherwise and
  * never longer than its CA. Serials are random. Key files are made with mode 0600; keys are never

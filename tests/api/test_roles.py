@@ -1,4 +1,4 @@
-"""Who may do what: the table of docs/contracts.md, asked of a real server by real calls.
+"""Who may do what: the table of docs/contracts/identity.md, asked of a real server by real calls.
 
 A call that is allowed fails for another reason (there is no such object, there is nothing in the body), so that a row changes
 nothing. tests/kubernetes/test_roles.py asks the same of the roles in deploy/kubernetes/; the rows are in tests/lib/roles.py.

@@ -1,5 +1,5 @@
 """A control plane without nodes: ferry-apiserver and ferry-controller for real, and a test agent that plays the
-node side. The agent writes what pods agent and handlers write (docs/contracts.md, Ownership of fields), with the
+node side. The agent writes what pods agent and handlers write (docs/contracts/fields.md), with the
 certificates of the nodes, and can be told to stop at any step."""
 import contextlib
 import datetime

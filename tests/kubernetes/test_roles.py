@@ -1,4 +1,4 @@
-"""Who may do what: the identity table of docs/contracts.md, as deploy/kubernetes/ grants it."""
+"""Who may do what: the identity table of docs/contracts/identity.md, as deploy/kubernetes/ grants it."""
 import cases
 import engine
 import roles

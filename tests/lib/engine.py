@@ -5,7 +5,7 @@
         node = e.client("node", "a")                 # calls with the credentials of node a
         Popen([..., "--kubeconfig", e.kubeconfig("controller")])
 
-Both kinds have the same identities (docs/contracts.md): admin, controller, node NAME, viewer, relay NAME. Kubernetes is
+Both kinds have the same identities (docs/contracts/identity.md): admin, controller, node NAME, viewer, relay NAME. Kubernetes is
 etcd, kube-apiserver and, when asked for, kube-scheduler, from the directory that KUBEBUILDER_ASSETS names (default:
 .cache/kubernetes; tests/kubernetes/get-assets fills it), with what deploy/kubernetes/ has applied. There is no
 controller-manager: nothing collects garbage, nothing finishes the deletion of namespaces.

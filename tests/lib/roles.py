@@ -1,4 +1,4 @@
-"""Who may do what (docs/contracts.md, Identity and roles): rows for both engines.
+"""Who may do what (docs/contracts/identity.md): rows for both engines.
 
 A row is (who, verbs, object, allowed); `allowed` is True, False, or the one engine that allows it:
 on Kubernetes there are other leases and secrets, and the scheduler binds. An object is

@@ -1,4 +1,4 @@
-/* Who may do what (docs/contracts.md, Identity and roles). Pure. */
+/* Who may do what (docs/contracts/identity.md). Pure. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* The way to what only a node knows: GET of /api/v1/nodes/NAME/proxy/... is asked of that node's
- * handler (docs/contracts.md, Node API) and its answer passed on as it comes. */
+ * handler (docs/contracts/node-api.md) and its answer passed on as it comes. */
 #pragma once
 
 #include "apiserver/request/request.h"

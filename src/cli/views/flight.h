@@ -1,5 +1,5 @@
-/* The flight record of a move (docs/contracts.md: one line of JSON per sample, decision and event)
- * as a person reads it. Pure: text in, text out. */
+/* The flight record of a move (docs/contracts/launcher.md: one line of JSON per sample, decision
+ * and event) as a person reads it. Pure: text in, text out. */
 #pragma once
 
 #include <stdbool.h>

@@ -14,7 +14,7 @@ struct plan_text_case {
     int64_t rounds, total_ms, downtime_ms;
 };
 
-/* The answer of a node to POST /v1/plan (docs/contracts.md). */
+/* The answer of a node to POST /v1/plan (docs/contracts/node-api.md). */
 struct plan_text {
     int64_t data_bytes, dirty_bytes_per_s, path_bytes_per_s;
     bool path_measured;

@@ -32,7 +32,7 @@ const char *why_node_trouble(const struct why_view *v, const char *name);
 /* What the node says of itself in an annotation; NULL when it says nothing. */
 const char *why_node_says(const struct why_view *v, const char *name, const char *key);
 /* Whether a node says of its side ("source", "target") of this move that it cannot do its part, for
- * this reason (NULL = any; docs/contracts.md); then `l` says it, too. */
+ * this reason (NULL = any; docs/contracts/reasons.md); then `l` says it, too. */
 bool why_node_cannot(const struct why_view *v, const char *side, const char *reason,
                      struct why_link *l);
 /* A step that a node has to take: broken when the node is away or takes too long. */

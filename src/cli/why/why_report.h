@@ -1,4 +1,4 @@
-/* What a node says of its part in a move (docs/contracts.md, /v1/checks), decoded. Pure. */
+/* What a node says of its part in a move (docs/contracts/node-api.md), decoded. Pure. */
 #pragma once
 
 #include <stdbool.h>

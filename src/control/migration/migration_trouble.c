@@ -1,6 +1,6 @@
-/* What a node says that it cannot do for its side of a move (docs/contracts.md), on the migration,
- * where whoever asked for the move looks. The nodes' word is checked, not trusted: it is about this
- * move, and its reason is one of the contract's. */
+/* What a node says that it cannot do for its side of a move (docs/contracts/annotations.md), on the
+ * migration, where whoever asked for the move looks. The nodes' word is checked, not trusted: it is
+ * about this move, and its reason is one of the contract's. */
 #include <stdio.h>
 #include <string.h>
 

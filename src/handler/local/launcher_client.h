@@ -1,4 +1,4 @@
-/* Calls to a launcher (docs/contracts.md, Launcher control API). `socket` is the pod's
+/* Calls to a launcher (docs/contracts/launcher.md). `socket` is the pod's
  * launcher.sock. Blocking, any thread. */
 #pragma once
 

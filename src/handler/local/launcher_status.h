@@ -1,4 +1,4 @@
-/* What a launcher says about itself (docs/contracts.md, Launcher control API). Pure: text in,
+/* What a launcher says about itself (docs/contracts/launcher.md). Pure: text in,
  * values out. The launcher runs beside the hypervisor: its words are checked, not trusted. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* Calls to this node's relay (docs/contracts.md, Relay control API). Blocking, any thread.
+/* Calls to this node's relay (docs/contracts/relay.md). Blocking, any thread.
  *
  * PUT with the same body changes nothing and answers as before, so callers simply say what they
  * want each time they look: after a restart of the relay that brings the move back. */

@@ -1,5 +1,5 @@
-/* What this node cannot do for its side of a move, as the VMI says it (docs/contracts.md,
- * ferry.io/source-trouble and ferry.io/target-trouble). Pure. */
+/* What this node cannot do for its side of a move, as the VMI says it
+ * (docs/contracts/annotations.md, ferry.io/source-trouble and ferry.io/target-trouble). Pure. */
 #pragma once
 
 #include <stdbool.h>

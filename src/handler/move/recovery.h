@@ -1,4 +1,4 @@
-/* The hand-shake by which a post-copy goes on over fresh streams (docs/contracts.md, Recovery): the
+/* The hand-shake by which a post-copy goes on over fresh streams (docs/contracts/moves.md): the
  * source asks for generation N in an annotation, the target answers with fresh ports and the same
  * N. Values are "MOVE/N", so that those of an earlier move mean nothing. Pure. */
 #pragma once

@@ -1,4 +1,4 @@
-/* The node's own API (docs/contracts.md, Node API): HTTPS for the API server and administrators,
+/* The node's own API (docs/contracts/node-api.md): HTTPS for the API server and administrators,
  * the same on handler.sock for root on this host. Read-only. Threads of its own; all calls here
  * from one thread. */
 #pragma once

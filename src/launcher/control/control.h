@@ -1,4 +1,4 @@
-/* The launcher's control API: HTTP/JSON on a unix socket (docs/contracts.md). */
+/* The launcher's control API: HTTP/JSON on a unix socket (docs/contracts/launcher.md). */
 #pragma once
 
 #include "base/error.h"

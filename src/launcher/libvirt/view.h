@@ -1,4 +1,4 @@
-/* A domain's state in the words of docs/contracts.md, from libvirt's numbers. Pure. */
+/* A domain's state in the words of docs/contracts/launcher.md, from libvirt's numbers. Pure. */
 #pragma once
 
 #include <stdbool.h>

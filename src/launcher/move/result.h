@@ -34,7 +34,7 @@ struct result {
     enum state_phase phase;
     enum state_abort_status abort_status;
     char failure_reason[512]; /* "" on success */
-    const char *reason_code;  /* of docs/contracts.md; "" on success */
+    const char *reason_code;  /* of docs/contracts/reasons.md; "" on success */
     bool resume_source;       /* undecided: nobody else can have the guest, let it run here */
     bool rescue_source;       /* likewise, out of a post-copy (rescue.h) */
     bool stop_source;         /* decided: the target has the guest, what is left here must go */

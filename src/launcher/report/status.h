@@ -1,4 +1,4 @@
-/* The answer to GET /v1/status (docs/contracts.md). Pure. */
+/* The answer to GET /v1/status (docs/contracts/launcher.md). Pure. */
 #pragma once
 
 #include <yyjson.h>

@@ -22,5 +22,5 @@ struct sample {
  * completed event. */
 void sample_decode(int job_type, virTypedParameterPtr params, int n_params, struct sample *ret);
 
-/* The object of docs/contracts.md, "Status". */
+/* The object of docs/contracts/launcher.md, "Status". */
 yyjson_mut_val *sample_json(yyjson_mut_doc *doc, const struct sample *s);

@@ -1,4 +1,4 @@
-/* The relay's control API (docs/contracts.md): HTTP/JSON on a unix socket. */
+/* The relay's control API (docs/contracts/relay.md): HTTP/JSON on a unix socket. */
 #pragma once
 
 #include <sys/types.h>

@@ -26,7 +26,8 @@ enum {
     /* multifd takes up to 255 connections and one; then there are disks and control. */
     MAX_STREAMS = 320,
     UNIX_BACKLOG = 64,
-    /* Whoever reaches the directory may connect; the directory is the gate (docs/contracts.md). */
+    /* Whoever reaches the directory may connect; the directory is the gate
+       (docs/contracts/paths.md). */
     SOCKET_MODE = 0666,
     OWN_SOCKET_MODE = 0660, /* where an operator named the path there is no such gate */
     STACK_BYTES = 1024 * 1024,
