@@ -4,6 +4,7 @@
 #include "api/fields.h"
 #include "api/json.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 /* clang-format off */
@@ -168,7 +169,7 @@ static int add_requests(struct api_pod *pod, yyjson_val *container, size_t i,
                   {"hugepages-1Gi", 1, &pod->hugepages_1gi_bytes}};
     yyjson_val *requests = yyjson_obj_get(yyjson_obj_get(container, "resources"), "requests");
 
-    for (size_t w = 0; requests && w < sizeof(wanted) / sizeof(wanted[0]); w++) {
+    for (size_t w = 0; requests && w < FERRY_COUNT(wanted); w++) {
         if (add_request(requests, wanted[w].name, wanted[w].scale, wanted[w].sum, err) < 0) {
             return ferry_wrap(err, "spec.containers[%zu].resources.requests.%s", i, wanted[w].name);
         }

@@ -4,6 +4,7 @@
 #include "api/fields.h"
 #include "api/json.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 /* clang-format off */
@@ -154,7 +155,7 @@ static int finish_machine(const yyjson_val *v, void *out, struct ferry_error *er
                  {"maxSockets", m->max_sockets}};
 
     (void)v;
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(parts); i++) {
         if (parts[i].value < 0 || parts[i].value > 4096) {
             return ferry_fail(err, FERRY_INVALID,
                               "domain.cpu.%s: must be a whole number from 1 to 4096",

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/count.h"
+
 /* Without short ones: a pointer is eight bytes, but a string of its own costs its length alone. */
 static const char *const words[] = {
     /* metadata */
@@ -79,7 +81,7 @@ static const char *const words[] = {
     /* nodes and claims */
     "allocatable", "addresses", "nodeInfo", "taints", "unschedulable", "kubevirt.io/heartbeat",
     "storageClassName", "volumeName", "storage"};
-enum { N_WORDS = sizeof(words) / sizeof(words[0]), SLOTS = 1024, SHORTEST = 3, LONGEST = 63 };
+enum { N_WORDS = FERRY_COUNT(words), SLOTS = 1024, SHORTEST = 3, LONGEST = 63 };
 _Static_assert(N_WORDS * 2 < SLOTS, "room in the table");
 
 /* Asked for each string of each object: small enough to stay in the processor's cache. */

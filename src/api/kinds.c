@@ -6,6 +6,7 @@
 
 #include "api/decode.h"
 #include "api/fields.h"
+#include "base/count.h"
 #include "base/str.h"
 
 static const struct {
@@ -34,7 +35,7 @@ static const struct {
     [API_KIND_KUBEVIRT] = {&api_kubevirt_table, sizeof(struct api_kubevirt), true},
     [API_KIND_POLICY] = {&api_policy_table, sizeof(struct api_policy), true},
 };
-_Static_assert(sizeof(kinds) / sizeof(kinds[0]) == API_KIND_COUNT, "one row per kind");
+_Static_assert(FERRY_COUNT(kinds) == API_KIND_COUNT, "one row per kind");
 
 size_t api_kind_size(enum api_kind kind)
 {

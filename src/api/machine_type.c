@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 enum { LABEL_NAME_MAX = 63, PARTS = 4, DIGITS_MAX = 6 };
@@ -15,7 +16,7 @@ static const struct {
 /* What stands behind the family; NULL: it is of none. */
 static const char *after_family(const char *type, const char *alias)
 {
-    for (size_t i = 0; type && i < sizeof(families) / sizeof(families[0]); i++) {
+    for (size_t i = 0; type && i < FERRY_COUNT(families); i++) {
         if ((!alias || ferry_streq(alias, families[i].alias)) &&
             ferry_str_starts(type, families[i].prefix)) {
             return type + strlen(families[i].prefix);

@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum { MTU_MIN = 576, MTU_MAX = 65535, VLAN_MAX = 4094 };
@@ -69,7 +70,7 @@ static int read_mode(yyjson_val *v, const char **ret, struct ferry_error *err)
     const char *mode = text(v, "mode");
 
     *ret = modes[0];
-    for (size_t i = 0; mode && i < sizeof(modes) / sizeof(modes[0]); i++) {
+    for (size_t i = 0; mode && i < FERRY_COUNT(modes); i++) {
         if (ferry_streq(mode, modes[i])) {
             *ret = modes[i];
             return 0;
@@ -90,7 +91,7 @@ static int check_unsupported(yyjson_val *v, struct ferry_error *err)
                  "(eth1.100) into the bridge, or use type vlan"},
     };
 
-    for (size_t i = 0; i < sizeof(must) / sizeof(must[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(must); i++) {
         yyjson_val *f = field(v, must[i][0]);
 
         if (f && !yyjson_is_null(f) && !yyjson_is_false(f) &&

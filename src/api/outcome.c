@@ -1,5 +1,7 @@
 #include "api/outcome.h"
 
+#include "base/count.h"
+
 /* Before post-copy the source holds everything until the target has confirmed that it runs. */
 static const enum outcome precopy[OUTCOME_SOURCE_COUNT][OUTCOME_TARGET_COUNT] = {
     [OUTCOME_SOURCE_UNKNOWN] = {[OUTCOME_TARGET_ACTIVE] = OUTCOME_ON_TARGET},
@@ -49,7 +51,7 @@ const char *outcome_name(enum outcome o)
         [OUTCOME_RESUME_SOURCE] = "resume-source",
         [OUTCOME_LOST] = "lost",
     };
-    _Static_assert(sizeof(names) / sizeof(names[0]) == OUTCOME_COUNT, "one name per outcome");
+    _Static_assert(FERRY_COUNT(names) == OUTCOME_COUNT, "one name per outcome");
 
     return names[o];
 }

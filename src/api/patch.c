@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 struct job {
@@ -177,7 +178,7 @@ static int apply_one(struct job *j, yyjson_val *op)
     if (!is_pointer(j->path)) {
         return fail(j, FERRY_INVALID, "'path' must be a JSON pointer");
     }
-    for (size_t i = 0; name && i < sizeof(operations) / sizeof(operations[0]); i++) {
+    for (size_t i = 0; name && i < FERRY_COUNT(operations); i++) {
         if (strcmp(name, operations[i].name) != 0) {
             continue;
         }

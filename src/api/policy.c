@@ -4,6 +4,7 @@
 
 #include "api/json.h"
 #include "api/patch.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum type { BOOL, COUNT, QUANTITY, TEXT };
@@ -32,7 +33,7 @@ static const struct field {
     {"network", TEXT, 0, 0, NULL, false},
     {"matchSELinuxLevelOnMigration", BOOL, 0, 0, NULL, false},
 };
-enum { N_FIELDS = sizeof(fields) / sizeof(fields[0]) };
+enum { N_FIELDS = FERRY_COUNT(fields) };
 
 /* ---- matching --------------------------------------------------------------------------------
  */

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "base/suggest.h"
 
@@ -92,7 +93,7 @@ static bool is_called(const struct api_resource *r, const char *word)
 /* The kind that was meant, or NULL. */
 static const struct api_resource *nearest(const char *kind)
 {
-    const char *names[sizeof(resources) / sizeof(resources[0])];
+    const char *names[FERRY_COUNT(resources)];
     size_t n = 0;
 
     for (const struct api_resource *r = resources; r->plural; r++) {

@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "api/patch.h"
+#include "base/count.h"
 #include "base/str.h"
 
 struct merge_list {
@@ -34,7 +35,7 @@ static const struct merge_list merge_lists[] = {
 
 static const struct merge_list *merge_list_of(const char *field)
 {
-    for (size_t i = 0; i < sizeof(merge_lists) / sizeof(merge_lists[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(merge_lists); i++) {
         if (strcmp(field, merge_lists[i].field) == 0) {
             return &merge_lists[i];
         }

@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum { MAX_DIGITS = 18, MAX_TEXT = 64 };
@@ -57,7 +58,7 @@ static const char *read_digits(const char *s, struct number *n)
 
 static bool read_suffix(const char *s, struct number *n)
 {
-    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(suffixes); i++) {
         if (strcmp(s, suffixes[i].text) == 0) {
             n->binary += suffixes[i].binary;
             n->decimal += suffixes[i].decimal;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
+
 static const char *const class_names[] = {
     [FERRY_OK] = "ok",
     [FERRY_RETRY] = "retry",
@@ -17,8 +19,7 @@ static const char *const class_names[] = {
     [FERRY_PEER] = "peer",
     [FERRY_FATAL] = "fatal",
 };
-static_assert(sizeof(class_names) / sizeof(class_names[0]) == FERRY_CLASS_COUNT,
-              "one name a class");
+static_assert(FERRY_COUNT(class_names) == FERRY_CLASS_COUNT, "one name a class");
 
 const char *ferry_class_name(enum ferry_class cls)
 {

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/count.h"
 #include "base/str.h"
 
 #ifndef FERRY_VERSION
@@ -44,7 +45,7 @@ static int store_flag(const struct ferry_option *o, const char *value, struct fe
 {
     static const char *const words[] = {"no", "yes", "false", "true"};
 
-    for (size_t i = 0; value && i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; value && i < FERRY_COUNT(words); i++) {
         if (strcmp(value, words[i]) == 0) {
             *(bool *)o->dest = i % 2;
             return 0;

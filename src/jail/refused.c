@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "base/count.h"
+
 #define ALWAYS(call)                                                                               \
     {                                                                                              \
         call, EPERM, -1, 0, 0                                                                      \
@@ -136,7 +138,7 @@ static const struct jail_call refused[] = {
 
 const struct jail_call *jail_refused(size_t *ret_n)
 {
-    *ret_n = sizeof(refused) / sizeof(refused[0]);
+    *ret_n = FERRY_COUNT(refused);
     return refused;
 }
 

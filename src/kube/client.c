@@ -9,6 +9,7 @@
 
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/client.h"
@@ -438,7 +439,7 @@ static char *list_path(const struct kube_ref *ref, const struct kube_list_option
                       {"continue", next}};
 
     ferry_buf_printf(&b, "%s?limit=%d", plain, LIST_PAGE);
-    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(parameters); i++) {
         if (parameters[i].value) {
             ferry_cleanup_free char *value = http_escape(parameters[i].value);
 

@@ -9,6 +9,7 @@
 
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "http/client.h"
 
@@ -41,7 +42,7 @@ static char *secret_json(const struct kube_token_use *use, const char *id, const
         {"group", use->group},
         {"end", use->life_s ? ferry_rfc3339(ferry_now_unix_ms() + use->life_s * 1000, end) : NULL},
     };
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(pairs); i++) {
         if (pairs[i][1]) {
             yyjson_mut_obj_add_str(doc, data, pairs[i][0], pairs[i][1]);
         }

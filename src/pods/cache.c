@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/str.h"
 
@@ -44,7 +45,7 @@ bool cache_fresh(const char *node_dir)
     if (stat(stamp, &cache) < 0) {
         return false;
     }
-    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(programs); i++) {
         /* ctime: a package installs files with the mtime of their build. */
         if (stat(programs[i], &program) == 0 && program.st_ctime >= cache.st_mtime) {
             return false;
@@ -137,7 +138,7 @@ int cache_seed(const char *node_dir, const char *home, uid_t uid, gid_t gid,
     if (from < 0) {
         return 0;
     }
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(levels); i++) {
         ferry_cleanup_free char *path = ferry_asprintf("%s/%s", home, levels[i]);
 
         if ((mkdir(path, 0700) < 0 && errno != EEXIST) || lchown(path, uid, gid) < 0) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum {
@@ -196,7 +197,7 @@ int cgroup_limits_read(const yyjson_val *container, struct cgroup_limits *ret,
         {"/resources/limits/memory", 1, &l.memory_limit_bytes},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         const yyjson_val *v = yyjson_ptr_get((yyjson_val *)container, rows[i].pointer);
 
         if (v && api_quantity_val(v, rows[i].scale, rows[i].into, err) < 0) {

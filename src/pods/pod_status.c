@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 
 struct draft {
@@ -113,14 +114,14 @@ static void put_conditions(struct draft *d, const struct api_pod *pod, const str
         const char *type = yyjson_get_str(yyjson_obj_get(c, "type"));
         bool mine = false;
 
-        for (size_t k = 0; k < sizeof(ours) / sizeof(ours[0]); k++) {
+        for (size_t k = 0; k < FERRY_COUNT(ours); k++) {
             mine = mine || ferry_streq(type, ours[k].type);
         }
         if (!mine) {
             yyjson_mut_arr_append(list, yyjson_val_mut_copy(d->doc, c));
         }
     }
-    for (size_t k = 0; k < sizeof(ours) / sizeof(ours[0]); k++) {
+    for (size_t k = 0; k < FERRY_COUNT(ours); k++) {
         yyjson_mut_arr_append(list,
                               condition(d, pod, ours[k].type, ours[k].status, ours[k].reason));
     }

@@ -4,6 +4,7 @@
 
 #include "api/names.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "pods/pod_files.h"
 
@@ -47,7 +48,7 @@ static int read_host_path(const yyjson_val *v, struct pod_volume *ret, struct fe
     const char *type = api_json_str(v, "/type");
     bool known = !type;
 
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]) && !known; i++) {
+    for (size_t i = 0; i < FERRY_COUNT(types) && !known; i++) {
         known = ferry_streq(type, types[i]);
     }
     ret->kind = POD_VOLUME_HOST_PATH;

@@ -17,6 +17,7 @@
 #include <yyjson.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/proc.h"
@@ -220,7 +221,7 @@ static int make_dirs(const struct sandbox_host *h, const char *uid, struct ferry
     };
     int rc = ferry_mkdir_p(h->pods_dir, 0711, err);
 
-    for (size_t i = 0; rc == 0 && i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+    for (size_t i = 0; rc == 0 && i < FERRY_COUNT(dirs); i++) {
         rc = make_dir(h, uid, dirs[i].name, dirs[i].owner, dirs[i].group, dirs[i].mode, err);
     }
     return rc;
@@ -262,7 +263,7 @@ static int write_files(const struct sandbox_host *h, const struct sandbox_pod *p
     };
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+    for (size_t i = 0; rc == 0 && i < FERRY_COUNT(files); i++) {
         rc = write_text(h, pod->uid, files[i].name, files[i].text, err);
     }
     return rc;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 enum { HOSTNAME_MAX = 63 };
@@ -58,7 +59,7 @@ static void add_environment(struct sandbox_args *a)
         {"XDG_DATA_HOME", "/var/run/ferry-home/data"},
     };
 
-    for (size_t i = 0; i < sizeof(vars) / sizeof(vars[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(vars); i++) {
         ADD(a, "--setenv", vars[i][0], vars[i][1]);
     }
 }
@@ -87,7 +88,7 @@ static void add_system(struct sandbox_args *a, const struct sandbox_spec *s)
         "--ro-bind", "/sys/devices/system", "/sys/devices/system");
     ADD(a, "--perms", "0755", "--dir", "/etc", "--ro-bind-try", "/etc/ld.so.cache",
         "/etc/ld.so.cache");
-    for (size_t i = 0; i < sizeof(etc) / sizeof(etc[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(etc); i++) {
         ferry_cleanup_free char *name = ferry_asprintf("etc/%s", etc[i]);
         ferry_cleanup_free char *dest = ferry_asprintf("/etc/%s", etc[i]);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 char *site_options_dir(const struct site_options *o)
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
         {"restore", verb_restore}, {"token", verb_token},
     };
 
-    for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+    for (size_t i = 0; argc > 1 && i < FERRY_COUNT(verbs); i++) {
         if (strcmp(argv[1], verbs[i].name) == 0) {
             return verbs[i].run(argc - 1, argv + 1);
         }

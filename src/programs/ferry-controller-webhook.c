@@ -16,6 +16,7 @@
 #include "api/admit.h"
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -168,7 +169,7 @@ static int find_door(const struct webhook *w, const struct http_exchange *x, siz
         return ferry_fail(err, FERRY_DENIED, "a client certificate is needed here%s%s",
                           *http_peer(x)->tls_error ? ": " : "", http_peer(x)->tls_error);
     }
-    for (size_t i = 0; i < sizeof(doors) / sizeof(doors[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(doors); i++) {
         if (ferry_streq(http_path(x), doors[i].path) && ferry_streq(http_method(x), "POST")) {
             *ret = i;
             return 0;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/options.h"
 #include "base/str.h"
@@ -42,7 +43,7 @@ static void live_in(const char *dir)
     static const char *const variables[] = {"HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME",
                                             "XDG_CACHE_HOME", "XDG_DATA_HOME"};
 
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(variables); i++) {
         setenv(variables[i], dir, 1);
     }
 }

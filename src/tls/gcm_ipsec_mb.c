@@ -20,6 +20,7 @@
 #include <openssl/params.h>
 #include <openssl/provider.h>
 
+#include "base/count.h"
 #include "tls/gcm.h"
 
 #define PROVIDER "ferry-gcm"
@@ -215,7 +216,7 @@ static int get_constants(OSSL_PARAM params[])
     if (p && !OSSL_PARAM_set_uint(p, EVP_CIPH_GCM_MODE)) {
         return 0;
     }
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(flags); i++) {
         p = OSSL_PARAM_locate(params, flags[i]);
         if (p && !OSSL_PARAM_set_int(p, 1)) {
             return 0;

@@ -8,6 +8,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/cleanup.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "tls/pki.h"
 
@@ -141,8 +142,7 @@ static const char *const sentences[] = {
     [TLS_WRONG_COMMON_NAME] = "the certificate has the wrong common name",
     [TLS_BROKEN] = "the certificate chain does not verify",
 };
-_Static_assert(sizeof(sentences) / sizeof(sentences[0]) == TLS_REFUSAL_COUNT,
-               "one sentence per refusal");
+_Static_assert(FERRY_COUNT(sentences) == TLS_REFUSAL_COUNT, "one sentence per refusal");
 
 int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X509 *leaf,
                         enum tls_role peer_role, const struct tls_name *name)

@@ -8,6 +8,7 @@
 #include "apiserver/kinds/schema.h"
 #include "apiserver/message/status.h"
 #include "apiserver/object/prepare.h"
+#include "base/count.h"
 
 static const enum api_kind kinds[] = {API_KIND_VMI, API_KIND_MIGRATION, API_KIND_VM,
                                       API_KIND_KUBEVIRT, API_KIND_POLICY};
@@ -25,8 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         !yyjson_is_obj(yyjson_doc_get_root(in))) {
         return 0;
     }
-    const struct api_resource *r =
-        api_resource_of_kind(kinds[data[0] % (sizeof(kinds) / sizeof(kinds[0]))]);
+    const struct api_resource *r = api_resource_of_kind(kinds[data[0] % (FERRY_COUNT(kinds))]);
     const yyjson_val *schema = crds_schema(r);
     api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(in, NULL);
     ferry_cleanup_buf struct ferry_buf before = {0}, after = {0};

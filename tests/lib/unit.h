@@ -13,4 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#include "base/count.h"
+
+#define COUNT_OF(a) FERRY_COUNT(a)

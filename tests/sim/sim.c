@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_decide.h"
 #include "control/names.h"
@@ -267,7 +268,7 @@ static void check_deadline(const struct plan *p, const struct api_object *m)
         {"Stuck", settings.stuck_timeout_s},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         const struct world_item *item = world_find(API_KIND_MIGRATION, m->meta->name);
         int64_t took_ms = world.now_ms - item->born_ms, slack_ms = world.seed % 4 ? 2000 : 120000;
 
@@ -620,7 +621,7 @@ static void deliver(void)
 {
     static const enum api_kind kinds[] = {API_KIND_NODE, API_KIND_POD, API_KIND_VMI,
                                           API_KIND_MIGRATION};
-    enum { N = sizeof(kinds) / sizeof(kinds[0]) };
+    enum { N = FERRY_COUNT(kinds) };
 
     for (size_t i = 0; i < N; i++) {
         size_t k = (i + world_random(N)) % N; /* now and then one is not served at all */

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "handler/move/memory_map.h"
 
@@ -86,7 +87,7 @@ static void times_follow_the_clock(void **state)
     enum { DAY = 1700000000, AGO = 3000 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(steps); i++) {
         int64_t mono = 5000, day = (int64_t)DAY * 1000;
         struct pass_memory m = {0};
 
@@ -99,7 +100,7 @@ static void times_follow_the_clock(void **state)
         const int64_t times[] = {m.told_ms,       m.progress_ms,  m.undecided_since_ms,
                                  m.gone_since_ms, m.recovered_ms, m.asked_ms,
                                  m.seen_ms,       m.patched_ms,   m.trouble_ms};
-        for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
+        for (size_t k = 0; k < FERRY_COUNT(times); k++) {
             assert_int_equal(day - times[k], AGO);
         }
         m.told_ms = 0; /* never */

@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/provider.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "tls/gcm.h"
 
@@ -29,7 +30,7 @@ static void test_choice(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         assert_int_equal(
             tls_gcm_faster_elsewhere(rows[i].openssl, rows[i].wide_aes, rows[i].tested),
             rows[i].elsewhere);
@@ -130,7 +131,7 @@ static void test_same_as_openssl(void **state)
 
     (void)state;
     for (size_t len = 0; len <= 16 * 1024 + 17; len += len < 1100 || len >= 16 * 1024 ? 1 : 509) {
-        size_t piece = pieces[nonce % (sizeof(pieces) / sizeof(pieces[0]))];
+        size_t piece = pieces[nonce % (FERRY_COUNT(pieces))];
 
         fill(a, len);
         fill(b, len);

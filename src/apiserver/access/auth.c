@@ -5,13 +5,14 @@
 
 #include "api/address_name.h"
 #include "api/json.h"
+#include "base/count.h"
 #include "base/str.h"
 
 static const char *const role_names[] = {
     [AUTH_ANONYMOUS] = "anonymous", [AUTH_NOBODY] = "nobody",         [AUTH_VIEWER] = "viewer",
     [AUTH_NODE] = "node",           [AUTH_CONTROLLER] = "controller", [AUTH_ADMIN] = "admin",
 };
-_Static_assert(sizeof(role_names) / sizeof(role_names[0]) == AUTH_ROLE_COUNT, "one name per role");
+_Static_assert(FERRY_COUNT(role_names) == AUTH_ROLE_COUNT, "one name per role");
 
 const char *auth_role_name(enum auth_role role)
 {
@@ -114,7 +115,7 @@ static const struct auth_rule rules[] = {
 
 const struct auth_rule *auth_rules(size_t *ret_n)
 {
-    *ret_n = sizeof(rules) / sizeof(rules[0]);
+    *ret_n = FERRY_COUNT(rules);
     return rules;
 }
 
@@ -160,7 +161,7 @@ enum auth_answer auth_check(const struct auth_who *who, const struct route *rout
     if (who->role == AUTH_ADMIN) {
         return AUTH_YES;
     }
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rules); i++) {
         if (!rule_fits(&rules[i], who, route)) {
             continue;
         }
@@ -238,7 +239,7 @@ const char *auth_overstepped(const struct api_resource *r, const yyjson_val *sto
         {"/metadata/labels", "the labels", true}, /* by which a pod is known as some VMI's */
     };
 
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(kept); i++) {
         yyjson_val *a = yyjson_ptr_get((yyjson_val *)stored, kept[i].pointer);
         yyjson_val *b = yyjson_ptr_get((yyjson_val *)changed, kept[i].pointer);
         bool same = a && b ? yyjson_equals(a, b) : yyjson_get_len(a) + yyjson_get_len(b) == 0;

@@ -6,6 +6,7 @@
 #include "api/json.h"
 #include "apiserver/store/ident.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "tls/pki.h"
 
@@ -51,7 +52,7 @@ bool deny_check(struct store *store, const struct http_peer *peer)
 {
     static const char *const prefixes[] = {"system:node:", "ferry-relay:"};
 
-    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(prefixes); i++) {
         if (!ferry_str_starts(peer->common_name, prefixes[i])) {
             continue;
         }

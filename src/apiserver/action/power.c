@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 struct power {
@@ -124,7 +125,7 @@ static const struct {
     int (*request)(const struct power *p);
 } verbs[] = {{"start", start}, {"stop", stop}, {"restart", restart}};
 
-enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+enum { VERBS = FERRY_COUNT(verbs) };
 
 bool power_is_verb(const char *verb)
 {

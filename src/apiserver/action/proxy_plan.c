@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "base/count.h"
 #include "base/str.h"
 
 static const char prefix[] = "/api/v1/nodes/", word[] = "/proxy";
@@ -67,10 +68,10 @@ bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c, bool 
     static const char *const open_below[] = {"/v1/checks/", "/v1/records/"};
     bool harmless = false;
 
-    for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(open); i++) {
         harmless = harmless || ferry_streq(c->rest, open[i]);
     }
-    for (size_t i = 0; i < sizeof(open_below) / sizeof(open_below[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(open_below); i++) {
         harmless = harmless || ferry_str_starts(c->rest, open_below[i]);
     }
     switch (who->role) {

@@ -6,6 +6,7 @@
 #include "api/json.h"
 #include "apiserver/message/jsontext.h"
 #include "base/clock.h"
+#include "base/count.h"
 
 enum review { REVIEW_ACCESS, REVIEW_RULES, REVIEW_WHO, REVIEW_COUNT };
 
@@ -19,7 +20,7 @@ static const struct {
     [REVIEW_WHO] = {"/apis/authentication.k8s.io/v1/selfsubjectreviews", "authentication.k8s.io/v1",
                     "SelfSubjectReview"},
 };
-_Static_assert(sizeof(reviews) / sizeof(reviews[0]) == REVIEW_COUNT, "one row per review");
+_Static_assert(FERRY_COUNT(reviews) == REVIEW_COUNT, "one row per review");
 
 /* Paths that are no objects: who gets them. */
 static const struct {
@@ -30,7 +31,7 @@ static const struct {
     {"/api", false},     {"/api/*", false},     {"/apis", false},    {"/apis/*", false},
     {"/openapi", false}, {"/openapi/*", false}, {"/metrics", false},
 };
-enum { PLAIN_PATHS = sizeof(plain_paths) / sizeof(plain_paths[0]) };
+enum { PLAIN_PATHS = FERRY_COUNT(plain_paths) };
 
 static bool has_role(const struct auth_who *who)
 {
@@ -175,7 +176,7 @@ static void put_verbs(struct ferry_buf *b, const struct auth_rule *rule)
     bool first = true;
 
     ferry_buf_puts(b, "\"verbs\":[");
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(words); i++) {
         if (rule->verbs & words[i].bit) {
             ferry_buf_printf(b, "%s%s", first ? "" : ",", words[i].names);
             first = false;

@@ -6,6 +6,7 @@
 
 #include "apiserver/kinds/core_types.h"
 #include "apiserver/message/jsontext.h"
+#include "base/count.h"
 #include "base/log.h"
 
 enum { NAME_SIZE = 80, MAX_KINDS = 32 };
@@ -59,7 +60,7 @@ static const struct {
 
 static const char *scalar(const char *type)
 {
-    for (size_t i = 0; i < sizeof(scalars) / sizeof(scalars[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(scalars); i++) {
         if (ferry_streq(scalars[i].type, type)) {
             return scalars[i].schema;
         }
@@ -169,7 +170,7 @@ static void put_name(struct ferry_buf *b, const char *type)
     static const char *const meta[] = {"ObjectMeta", "OwnerReference", "ManagedFieldsEntry",
                                        "LabelSelector", "LabelSelectorRequirement"};
 
-    for (size_t i = 0; i < sizeof(meta) / sizeof(meta[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(meta); i++) {
         if (ferry_streq(meta[i], type)) {
             ferry_buf_printf(b, "io.k8s.apimachinery.pkg.apis.meta.v1.%s", type);
             return;

@@ -9,6 +9,7 @@
 #include "api/json.h"
 #include "apiserver/kinds/core_schema.h"
 #include "apiserver/kinds/crds.h"
+#include "base/count.h"
 #include "base/str.h"
 
 #define KUBERNETES_MINOR "32" /* whose behaviour this server follows */
@@ -62,7 +63,7 @@ static const struct api_resource bare_groups[] = {
      .singular = "selfsubjectreview",
      .kind_name = "SelfSubjectReview"},
 };
-enum { BARE_GROUPS = sizeof(bare_groups) / sizeof(bare_groups[0]) };
+enum { BARE_GROUPS = FERRY_COUNT(bare_groups) };
 
 static void put_group(struct ferry_buf *b, const struct api_resource *r, bool typed)
 {

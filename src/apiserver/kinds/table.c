@@ -8,6 +8,7 @@
 #include "apiserver/kinds/crds.h"
 #include "apiserver/kinds/jsonpath.h"
 #include "apiserver/message/jsontext.h"
+#include "base/count.h"
 
 /* Writes the text of one cell. */
 struct cell {
@@ -291,7 +292,7 @@ static void render_access_modes(const struct cell *c)
 
     yyjson_arr_foreach(list, i, max, v)
     {
-        for (size_t j = 0; j < sizeof(names) / sizeof(names[0]); j++) {
+        for (size_t j = 0; j < FERRY_COUNT(names); j++) {
             if (ferry_streq(yyjson_get_str(v), names[j][0])) {
                 ferry_buf_printf(c->out, "%s%s", i ? "," : "", names[j][1]);
             }
@@ -434,7 +435,7 @@ static const struct {
 
 static const struct column *columns_of(const struct api_resource *r)
 {
-    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(tables); i++) {
         if (ferry_streq(r->plural, tables[i].plural)) {
             return tables[i].columns;
         }

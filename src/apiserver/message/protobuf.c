@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum { MAX_DEPTH = 8, MAX_BYTES = 3 << 20 };
@@ -386,7 +387,7 @@ int protobuf_parse(const void *body, size_t len, yyjson_mut_doc **ret, struct fe
         return malformed(err);
     }
     const char *kind = yyjson_mut_get_str(yyjson_mut_obj_get(e.root, "kind"));
-    for (size_t i = 0; kind && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; kind && i < FERRY_COUNT(kinds); i++) {
         if (strcmp(kind, kinds[i].kind) != 0) {
             continue;
         }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 enum { MAX_PARTS = 9 };
@@ -13,7 +14,7 @@ static const char *const verb_names[] = {
     [ROUTE_UPDATE] = "update", [ROUTE_PATCH] = "patch",
     [ROUTE_DELETE] = "delete", [ROUTE_DELETE_COLLECTION] = "deletecollection",
 };
-_Static_assert(sizeof(verb_names) / sizeof(verb_names[0]) == ROUTE_VERB_COUNT, "one name per verb");
+_Static_assert(FERRY_COUNT(verb_names) == ROUTE_VERB_COUNT, "one name per verb");
 
 const char *route_verb_name(enum route_verb v)
 {
@@ -108,13 +109,13 @@ static int find_verb(const char *method, bool watch, struct route *ret, struct s
         ret->verb = ROUTE_CREATE;
         return 0;
     }
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(verbs); i++) {
         if (!binding && ferry_streq(method, verbs[i].method) && named == verbs[i].named &&
             !(*ret->subresource && verbs[i].verb == ROUTE_DELETE)) {
             ret->verb = watch && ferry_streq(method, "GET") ? ROUTE_WATCH : verbs[i].verb;
             break;
         }
-        if (i + 1 == sizeof(verbs) / sizeof(verbs[0])) {
+        if (i + 1 == FERRY_COUNT(verbs)) {
             return status_fail(st, 405,
                                "the server does not allow this method on the requested "
                                "resource");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "base/count.h"
 #include "base/str.h"
 
 static const struct {
@@ -33,7 +34,7 @@ static const struct {
 
 const char *status_reason(int code)
 {
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(reasons); i++) {
         if (reasons[i].code == code) {
             return reasons[i].reason;
         }
@@ -157,7 +158,7 @@ static const char *cause_of(const char *why)
         {"Forbidden", "FieldValueForbidden"},
     };
 
-    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(causes); i++) {
         if (ferry_str_starts(why, causes[i].begins)) {
             return causes[i].reason;
         }

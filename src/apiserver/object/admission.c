@@ -5,6 +5,7 @@
 #include "api/admit.h"
 #include "api/json.h"
 #include "apiserver/object/spec_check.h"
+#include "base/count.h"
 #include "base/str.h"
 
 #define VMI_NAME_LABEL "kubevirt.io/vmi-name"
@@ -114,7 +115,7 @@ static int check_eviction(const struct api_resource *r, yyjson_mut_doc *doc, str
     static const char *const known[] = {"None", "LiveMigrate", "LiveMigrateIfPossible", "External"};
     const char *strategy = text_at(doc, "/spec/evictionStrategy");
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(known); i++) {
         if (!*strategy || strcmp(strategy, known[i]) == 0) {
             return 0;
         }
@@ -290,7 +291,7 @@ static int check_chosen(const struct api_resource *r, const yyjson_val *old, yyj
         {"storageclasses", "volumeBindingMode"},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         if (ferry_streq(r->plural, rows[i].plural) && field_changed(old, doc, rows[i].field)) {
             return status_invalid(st, r, name_of(doc), rows[i].field,
                                   "Invalid value: field is immutable");
@@ -385,7 +386,7 @@ static int check_gates(const struct api_resource *r, const yyjson_val *old, yyjs
          "MigrationStallDetection"},
     };
 
-    for (size_t i = 0; view->gates && i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; view->gates && i < FERRY_COUNT(rows); i++) {
         yyjson_mut_val *now = at(doc, rows[i].pointer);
         yyjson_val *before = old ? yyjson_ptr_get((yyjson_val *)old, rows[i].pointer) : NULL;
 
@@ -418,7 +419,7 @@ static int check_policy(const struct api_resource *r, yyjson_mut_doc *doc, struc
         return status_invalid(st, r, name_of(doc), "spec.experimental.downtimeTuning",
                               "Forbidden: may not be set together with stallDetector");
     }
-    for (size_t i = 0; i < sizeof(factors) / sizeof(factors[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(factors); i++) {
         if (check_factor(r, doc, factors[i].name, factors[i].min, factors[i].max, st) < 0) {
             return -1;
         }
@@ -453,7 +454,7 @@ static const struct {
 void admission_warn(const struct api_resource *r, yyjson_mut_doc *doc,
                     void (*say)(void *ctx, const char *text), void *ctx)
 {
-    for (size_t i = 0; i < sizeof(risks) / sizeof(risks[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(risks); i++) {
         if (ferry_streq(r->plural, risks[i].plural) &&
             yyjson_mut_is_true(at(doc, risks[i].pointer))) {
             say(ctx, risks[i].text);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/names.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum { ANNOTATIONS_MAX = 256 << 10 };
@@ -93,7 +94,7 @@ static int check_finalizers(const struct api_resource *r, const struct api_meta 
         const char *name = meta->finalizers.items[i];
         bool known = custom || strchr(name, '/');
 
-        for (size_t j = 0; j < sizeof(standard) / sizeof(standard[0]); j++) {
+        for (size_t j = 0; j < FERRY_COUNT(standard); j++) {
             known = known || strcmp(name, standard[j]) == 0;
         }
         if (!known || !api_name_is_label_key(name)) {

@@ -11,6 +11,7 @@
 #include "apiserver/kinds/schema.h"
 #include "apiserver/object/meta_check.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum { GENERATED_BASE_MAX = 58, DEFAULT_GRACE_S = 30 };
@@ -214,7 +215,7 @@ int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepar
     if (*text_of(meta, "resourceVersion")) {
         return status_fail(st, 400, "resourceVersion should not be set on objects to be created");
     }
-    for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(dropped); i++) {
         yyjson_mut_obj_remove_key(meta, dropped[i]);
     }
     if (r->namespaced) {
@@ -383,7 +384,7 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
         check_finalizers(route, old_meta, meta, st) < 0) {
         return -1;
     }
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(kept); i++) {
         copy_from(doc, meta, old_meta, kept[i]);
     }
     yyjson_mut_obj_remove_key(meta, "managedFields");

@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum { FIELD_SIZE = 128, MILLI = 1000 };
@@ -134,7 +135,7 @@ int spec_check(const struct api_resource *r, const char *name, const yyjson_val 
 {
     const struct check c = {.resource = r, .name = name, .st = st};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         if (ferry_streq(r->plural, rows[i].plural) &&
             rows[i].check(&c, yyjson_ptr_get((yyjson_val *)object, rows[i].pointer),
                           rows[i].field) < 0) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "base/count.h"
 #include "base/str.h"
 
 /* Fields that may be selected on, beside name and namespace. */
@@ -36,7 +37,7 @@ static bool is_selectable(const struct api_resource *r, const char *field)
     if (ferry_streq(field, "metadata.name") || ferry_streq(field, "metadata.namespace")) {
         return true;
     }
-    for (size_t i = 0; i < sizeof(selectable) / sizeof(selectable[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(selectable); i++) {
         if (ferry_streq(r->plural, selectable[i].plural) &&
             ferry_streq(field, selectable[i].field)) {
             return true;

@@ -9,6 +9,7 @@
 
 #include "api/json.h"
 #include "apiserver/object/edit.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -83,7 +84,7 @@ int64_t quota_usage(const char *what, const struct api_resource *r, const yyjson
     if (r->kind == API_KIND_POD && is_over(object)) {
         return 0;
     }
-    for (size_t i = 0; r->kind == API_KIND_POD && i < sizeof(computed) / sizeof(computed[0]); i++) {
+    for (size_t i = 0; r->kind == API_KIND_POD && i < FERRY_COUNT(computed); i++) {
         if (ferry_streq(what, computed[i].name)) {
             return pod_takes(object, computed[i].limits, computed[i].resource);
         }
@@ -168,7 +169,7 @@ static void put_amount(struct ferry_buf *b, const char *what, int64_t amount)
 /* Cpu and memory that a quota limits must be said. */
 static bool is_unsaid(const char *what, const struct api_resource *r, int64_t takes)
 {
-    for (size_t i = 0; r->kind == API_KIND_POD && i < sizeof(computed) / sizeof(computed[0]); i++) {
+    for (size_t i = 0; r->kind == API_KIND_POD && i < FERRY_COUNT(computed); i++) {
         if (ferry_streq(what, computed[i].name)) {
             return takes == 0;
         }

@@ -17,6 +17,7 @@
 #include "apiserver/request/quota.h"
 #include "apiserver/store/ident.h"
 #include "base/clock.h"
+#include "base/count.h"
 
 enum { GENERATE_TRIES = 8, APPLY_TRIES = 8 };
 
@@ -473,7 +474,7 @@ int write_patch(struct request *r)
     api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
     bool dry_run;
 
-    for (size_t i = 0; type && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; type && i < FERRY_COUNT(kinds); i++) {
         /* Which lists are merged by key is known of core kinds alone. */
         if (!ferry_str_starts(type, kinds[i].type) ||
             (kinds[i].apply == api_patch_apply_strategic && is_custom(r->route.resource))) {

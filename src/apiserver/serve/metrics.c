@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 
 enum { CLASSES = 6 }; /* by the first digit of the code */
 
@@ -12,8 +13,7 @@ static const char *const kind_names[] = {
     [METRICS_WRITE] = "write",
     [METRICS_OTHER] = "other",
 };
-_Static_assert(sizeof(kind_names) / sizeof(kind_names[0]) == METRICS_KIND_COUNT,
-               "one name per kind");
+_Static_assert(FERRY_COUNT(kind_names) == METRICS_KIND_COUNT, "one name per kind");
 
 static atomic_ullong calls[METRICS_KIND_COUNT][CLASSES];
 static atomic_ullong time_ns[METRICS_KIND_COUNT];

@@ -29,6 +29,7 @@
 #include "apiserver/store/backup.h"
 #include "apiserver/store/store.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
@@ -295,7 +296,7 @@ static int make_namespaces(struct store *store, struct ferry_error *err)
 {
     static const char *const names[] = {"default", "kube-system", "kube-node-lease"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(names); i++) {
         int rc = write_ensure(store, api_resource_find("", "v1", "namespaces"), names[i], err);
 
         if (rc < 0) {

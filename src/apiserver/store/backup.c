@@ -7,6 +7,7 @@
 #include "api/json.h"
 #include "apiserver/message/jsontext.h"
 #include "apiserver/store/database.h"
+#include "base/count.h"
 #include "base/fd.h"
 
 enum { FORMAT = 1, CA_FILE_MAX = 64 << 10 };
@@ -33,7 +34,7 @@ void backup_objects(struct store *store, struct ferry_buf *out)
 
 int backup_finish(const char *data, struct ferry_buf *out, struct ferry_error *err)
 {
-    for (size_t i = 0; i < sizeof(ca_files) / sizeof(ca_files[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(ca_files); i++) {
         ferry_cleanup_free char *path = ferry_asprintf("%s/%s", data, ca_files[i]);
         ferry_cleanup_buf struct ferry_buf text = {0};
         int rc = ferry_read_file(path, CA_FILE_MAX, &text, err);
@@ -102,7 +103,7 @@ static int take_file(struct restore *r, yyjson_val *line, const char *name, stru
 {
     const char *text = api_json_str(line, "/text");
 
-    for (size_t i = 0; text && i < sizeof(ca_files) / sizeof(ca_files[0]); i++) {
+    for (size_t i = 0; text && i < FERRY_COUNT(ca_files); i++) {
         if (strcmp(name, ca_files[i]) == 0) {
             ferry_cleanup_free char *path = ferry_asprintf("%s/%s", r->data, name);
 
@@ -165,7 +166,7 @@ static int take_lines(struct restore *r, const char *text, size_t len, struct fe
         }
         text += n + 1;
     }
-    if (!r->ended || r->n != r->expected || r->files != sizeof(ca_files) / sizeof(ca_files[0])) {
+    if (!r->ended || r->n != r->expected || r->files != FERRY_COUNT(ca_files)) {
         return ferry_fail(err, FERRY_INVALID, "it is not whole: %zu of %zu objects", r->n,
                           r->expected);
     }

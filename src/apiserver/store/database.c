@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 /* What makes schema N out of schema N-1; a new file goes through all of them. */
@@ -23,7 +24,7 @@ static const char *const upgrades[] = {
     "INSERT INTO objects SELECT resource, namespace, name, version, json FROM old_objects;"
     "DROP TABLE old_objects;",
 };
-enum { SCHEMA_VERSION = sizeof(upgrades) / sizeof(upgrades[0]) };
+enum { SCHEMA_VERSION = FERRY_COUNT(upgrades) };
 
 enum statement { SQL_PUT, SQL_REMOVE, SQL_VERSION, SQL_COUNT };
 static const char *const statements[] = {
@@ -33,7 +34,7 @@ static const char *const statements[] = {
     [SQL_REMOVE] = "DELETE FROM objects WHERE resource=?1 AND namespace=?2 AND name=?3",
     [SQL_VERSION] = "UPDATE counters SET value=?1 WHERE name='version'",
 };
-_Static_assert(sizeof(statements) / sizeof(statements[0]) == SQL_COUNT, "one text per statement");
+_Static_assert(FERRY_COUNT(statements) == SQL_COUNT, "one text per statement");
 
 struct database {
     sqlite3 *db;

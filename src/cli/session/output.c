@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "base/count.h"
 
 int output_parse(const char *text, enum output_format *ret, struct ferry_error *err)
 {
@@ -18,7 +19,7 @@ int output_parse(const char *text, enum output_format *ret, struct ferry_error *
         *ret = OUTPUT_TABLE;
         return 0;
     }
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(known); i++) {
         if (ferry_streq(text, known[i].name)) {
             *ret = known[i].format;
             return 0;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/proc.h"
 #include "base/str.h"
@@ -82,7 +83,7 @@ static int end_leftovers(const char *root, struct ferry_error *err)
 /* Whatever else is in the directory is somebody else's. */
 static const char *const parts[] = {"log",   "api",   "node1", "node2", "node3",
                                     "node4", "node5", "node6", "node7", "node8"};
-enum { N_PARTS = sizeof(parts) / sizeof(parts[0]) };
+enum { N_PARTS = FERRY_COUNT(parts) };
 static_assert(N_PARTS == SITE_MAX_NODES + 2, "all that a site puts into its directory");
 
 bool site_down_unmounts(const char *root, const char *point)

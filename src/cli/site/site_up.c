@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/options.h"
 #include "base/proc.h"
@@ -51,7 +52,7 @@ static const struct {
 
 static int check_tools(struct ferry_error *err)
 {
-    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(tools); i++) {
         ferry_cleanup_free char *path = ferry_find_program(tools[i].program, NULL);
 
         if (!path || access(path, X_OK) < 0) {

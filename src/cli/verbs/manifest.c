@@ -7,6 +7,7 @@
 #include <yyjson.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "cli/views/progress.h"
 
@@ -76,7 +77,7 @@ static int check_strategy(const char *strategy, struct ferry_error *err)
 {
     static const char *const known[] = {"Manual", "Always", "RerunOnFailure", "Once", "Halted"};
 
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && strategy; i++) {
+    for (size_t i = 0; i < FERRY_COUNT(known) && strategy; i++) {
         if (ferry_streq(strategy, known[i])) {
             return 0;
         }

@@ -15,6 +15,7 @@
 #include "api/names.h"
 #include "api/object.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/options.h"
 #include "base/str.h"
@@ -239,7 +240,7 @@ static int write_files(const struct join *j, const yyjson_val *answer, const cha
         {etc, "node.env", environment, 0644},
         {state, "node.kubeconfig", config, 0600},
     };
-    for (size_t i = 0; rc == 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+    for (size_t i = 0; rc == 0 && i < FERRY_COUNT(files); i++) {
         rc = write_one(files[i].dir, files[i].name, files[i].text, files[i].mode, err);
         if (rc == 0 && i == 1) {
             rc = give_to_relay(pki, err);

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "base/count.h"
+
 enum { BAR = 20, FULL_LINE = 150 };
 
 static int64_t number(yyjson_val *root, const char *key, int64_t absent)
@@ -115,7 +117,7 @@ char *progress_bytes(int64_t bytes, char buf[PROGRESS_TEXT])
         snprintf(buf, PROGRESS_TEXT, "%" PRId64 " B", bytes);
         return buf;
     }
-    while (v >= 1023.95 && u + 1 < sizeof(units) / sizeof(units[0])) {
+    while (v >= 1023.95 && u + 1 < FERRY_COUNT(units)) {
         v /= 1024;
         u++;
     }

@@ -5,6 +5,7 @@
 
 #include "api/messages.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "cli/why/why_case.h"
 
 enum { ADMIT_MS = 10000, POD_START_MS = 60000, LEASE_GRACE_MS = 15000 };
@@ -192,7 +193,7 @@ static void link_target_prepared(const struct why_view *v, struct why_link *l)
     why_node_step(v, l, s->target_node, "the target node prepares itself");
     /* Its own word says what it waits for. */
     static const char *const steps[] = {"pod", "launcher", "relay", "network"};
-    for (size_t i = 0; v->target && i < sizeof(steps) / sizeof(steps[0]); i++) {
+    for (size_t i = 0; v->target && i < FERRY_COUNT(steps); i++) {
         const struct why_check *fault = why_report_fault(v->target, steps[i]);
         size_t n = strlen(l->text);
 
@@ -274,7 +275,7 @@ static const struct {
     {"cancel", why_link_cancel},
     {"end", why_link_end},
 };
-_Static_assert(sizeof(chain) / sizeof(chain[0]) <= WHY_LINKS, "the answer has room for the chain");
+_Static_assert(FERRY_COUNT(chain) <= WHY_LINKS, "the answer has room for the chain");
 
 /* ---- moves that are over ------------------------------------------------------------------- */
 
@@ -310,7 +311,7 @@ static void walk_failed(const struct why_view *v, struct why_answer *ret)
                     why_text_or(s ? s->failure_reason : NULL, "no reason was given"));
     const char *link = "end", *advice = "'ferry show' has its events";
 
-    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(failures); i++) {
         size_t n = strlen(failures[i].code);
 
         if (strncmp(reason, failures[i].code, n) == 0 && reason[n] == ':') {
@@ -319,7 +320,7 @@ static void walk_failed(const struct why_view *v, struct why_answer *ret)
             break;
         }
     }
-    for (size_t i = 0; i < sizeof(chain) / sizeof(chain[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(chain); i++) {
         struct why_link *l = &ret->links[ret->n++];
 
         l->name = chain[i].name;
@@ -342,7 +343,7 @@ void why_walk(const struct why_view *view, struct why_answer *ret)
         ret->links[ret->n++] = (struct why_link){.name = "end", .text = "the VM has moved"};
         return;
     }
-    for (size_t i = 0; i < sizeof(chain) / sizeof(chain[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(chain); i++) {
         struct why_link *l = &ret->links[ret->n++];
 
         l->name = chain[i].name;

@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 void why_say(struct why_link *l, enum why_state state, const char *fmt, ...)
@@ -38,7 +39,7 @@ enum why_rank why_rank_of(const struct why_view *v)
                                          "Scheduled", "PreparingTarget", "TargetReady",
                                          "Running",   "Succeeded"};
 
-    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(phases); i++) {
         if (ferry_streq(v->migration->phase, phases[i])) {
             return (enum why_rank)i;
         }

@@ -6,6 +6,7 @@
 #include "api/json.h"
 #include "api/messages.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "cli/why/why_case.h"
 
@@ -58,7 +59,7 @@ bool why_queued_at(const struct why_view *v, const char *link, struct why_link *
     const yyjson_val *root = yyjson_doc_get_root(doc);
     const char *reason = root ? api_json_str(root, "/reason") : NULL;
 
-    for (size_t i = 0; reason && i < sizeof(queue_reasons) / sizeof(queue_reasons[0]); i++) {
+    for (size_t i = 0; reason && i < FERRY_COUNT(queue_reasons); i++) {
         if (!ferry_streq(reason, queue_reasons[i].reason) ||
             !ferry_streq(link, queue_reasons[i].link)) {
             continue;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/plan/facts.h"
 
@@ -30,7 +31,7 @@ static char *make_name(const struct auto_move *m)
         }
     }
     const char *const parts[] = {m->vmi->meta->uid, last ? last->uid : "", m->value};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(parts); i++) {
         for (const char *c = parts[i]; *c; c++) {
             h = (h ^ (unsigned char)*c) * 1099511628211u;
         }

@@ -6,17 +6,18 @@
 
 #include "api/admit.h"
 #include "api/json.h"
+#include "base/count.h"
 #include "control/names.h"
 #include "control/plan/facts.h"
 
 static const double bounds[] = {0.5, 1,  2,   5,   10,  20,  30,   40,   50,
                                 60,  90, 120, 180, 300, 600, 1200, 1800, 3600};
-enum { N_BOUNDS = sizeof(bounds) / sizeof(bounds[0]) };
+enum { N_BOUNDS = FERRY_COUNT(bounds) };
 
 static const char *const phases[] = {PHASE_PENDING,          PHASE_SCHEDULING,   PHASE_SCHEDULED,
                                      PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING,
                                      PHASE_SUCCEEDED,        PHASE_FAILED};
-enum { N_PHASES = sizeof(phases) / sizeof(phases[0]) };
+enum { N_PHASES = FERRY_COUNT(phases) };
 
 struct histogram {
     unsigned long long buckets[N_BOUNDS], count;
@@ -154,7 +155,7 @@ static void write_phases(const struct control_metrics_view *v, struct ferry_buf 
         {"kubevirt_vmi_migrations_in_running_phase",
          "Migrations from a ready target pod to their end.", running},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         begin(out, rows[i].name, rows[i].help);
         ferry_buf_printf(out, "%s %zu\n", rows[i].name, rows[i].n);
     }
@@ -198,7 +199,7 @@ static void write_waiting(const struct control_metrics_view *v, struct ferry_buf
         "SourceBusy",      "PolicyInvalid",  "PathAway",         "TargetPreparing",  "RelayTrouble",
         "LauncherTrouble", "NetworkTrouble",
     };
-    enum { N = sizeof(codes) / sizeof(codes[0]) };
+    enum { N = FERRY_COUNT(codes) };
     size_t count[N] = {0};
 
     for (size_t i = 0; i < v->n_migrations; i++) {

@@ -8,6 +8,7 @@
 
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/clock_notes.h"
@@ -89,7 +90,7 @@ static int start_workers(struct controller *c, unsigned workers, struct ferry_er
         {QUEUE_CLOCK, "clock", clock_notes_reconcile, &c->cluster, 1, true},
     };
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(table); i++) {
         if (!table[i].wanted) {
             continue;
         }
@@ -202,7 +203,7 @@ void controller_metrics(struct controller *c, struct ferry_buf *out)
         {QUEUE_BINDING, "ferry-bind"},
         {QUEUE_NODE, "ferry-node"},
     };
-    enum { N = sizeof(names) / sizeof(names[0]) };
+    enum { N = FERRY_COUNT(names) };
     struct queue_metrics queues[N];
     struct migration_settings settings;
     api_cleanup_object struct api_object *kubevirt = cluster_config_get(&c->cluster, &settings);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -105,7 +106,7 @@ static void record_refusal(const struct plan *p, size_t i, int rc, const struct 
     while (!again && i < p->n && p->actions[i].op != PLAN_EVENT) {
         i++;
     }
-    for (size_t k = 0; !again && i < p->n && k < sizeof(pairs) / sizeof(pairs[0]); k++) {
+    for (size_t k = 0; !again && i < p->n && k < FERRY_COUNT(pairs); k++) {
         if (strcmp(p->actions[i].event_reason, pairs[k][0]) == 0) {
             struct plan_action a = p->actions[i];
 

@@ -1,5 +1,7 @@
 #include "control/loops/queue_metrics.h"
 
+#include "base/count.h"
+
 #define PREFIX "kubevirt_workqueue_"
 
 static double depth(const struct kube_queue_figures *f)
@@ -62,7 +64,7 @@ static void write_times(const char *metric, const char *help, const struct queue
 
 void queue_metrics_write(const struct queue_metrics *queues, size_t n, struct ferry_buf *out)
 {
-    for (size_t k = 0; k < sizeof(plain) / sizeof(plain[0]); k++) {
+    for (size_t k = 0; k < FERRY_COUNT(plain); k++) {
         ferry_buf_printf(out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", plain[k].name,
                          plain[k].help, plain[k].name, plain[k].type);
         for (size_t i = 0; i < n; i++) {

@@ -8,6 +8,7 @@
 
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "control/loops/cluster_config.h"
 #include "control/names.h"
@@ -197,7 +198,7 @@ static bool offers_more(const struct api_object *old, const struct api_object *n
                 api_condition_true(&old->u.node.conditions, "Ready") ==
                     api_condition_true(&now->u.node.conditions, "Ready");
 
-    for (size_t i = 0; same && i < sizeof(parts) / sizeof(parts[0]); i++) {
+    for (size_t i = 0; same && i < FERRY_COUNT(parts); i++) {
         yyjson_val *had = yyjson_ptr_get((yyjson_val *)old->root, parts[i]);
         yyjson_val *has = yyjson_ptr_get((yyjson_val *)now->root, parts[i]);
 
@@ -385,4 +386,4 @@ const struct watch watches[] = {
      NULL, true, "VMIs with a network of that name"},
     {"", "v1", "namespaces", IN(namespaces), on_settings, NULL, false, "migrations that wait"},
 };
-const size_t n_watches = sizeof(watches) / sizeof(watches[0]);
+const size_t n_watches = FERRY_COUNT(watches);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_patch.h"
 #include "control/names.h"
@@ -52,7 +53,7 @@ void migration_set_queue_text(struct migration_case *d, const char *text)
 static const char *const phases[] = {PHASE_PENDING,          PHASE_SCHEDULING,   PHASE_SCHEDULED,
                                      PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING,
                                      PHASE_SUCCEEDED};
-enum { N_PHASES = sizeof(phases) / sizeof(phases[0]) };
+enum { N_PHASES = FERRY_COUNT(phases) };
 
 static size_t number_of(const char *phase)
 {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
@@ -246,7 +247,7 @@ static const char *code_of(const char *text)
         "RelayTrouble",
     };
 
-    for (size_t i = 0; text && i < sizeof(codes) / sizeof(codes[0]); i++) {
+    for (size_t i = 0; text && i < FERRY_COUNT(codes); i++) {
         if (ferry_str_starts(text, codes[i]) && text[strlen(codes[i])] == ':') {
             return codes[i];
         }
@@ -381,7 +382,7 @@ void migration_decide(const struct migration_view *view, int64_t now_ms, struct 
     struct migration_case d = make_case(view, now_ms, ret);
 
     *ret = (struct plan){.rule = ""};
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rules); i++) {
         if (rules[i].decide(&d)) {
             ret->rule = rules[i].name;
             return;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/migration/rank_tree.h"
 
@@ -294,7 +295,7 @@ static struct move *new_move(struct limits_ledger *l, const struct limits_move *
                                        &m->leaving, &m->arriving, &m->entered};
 
     copy_texts(m, from);
-    for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(nodes); i++) {
         nodes[i]->item = m;
         nodes[i]->heap = spread(from->uid);
     }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
@@ -429,7 +430,7 @@ static bool phase_handed_off(struct migration_case *d)
         succeed(d);
         return true;
     }
-    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(order); i++) {
         from = migration_in_phase(d, order[i]) ? i + 1 : from;
         to = strcmp(next, order[i]) == 0 ? i + 1 : to;
     }
@@ -461,7 +462,7 @@ bool migration_rule_phase(struct migration_case *d)
         {PHASE_RUNNING, phase_handed_off},
     };
 
-    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(phases); i++) {
         if (migration_in_phase(d, phases[i].phase)) {
             return migration_handed_off(d) ? phase_handed_off(d) : phases[i].decide(d);
         }

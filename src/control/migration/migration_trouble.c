@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_case.h"
 #include "control/names.h"
@@ -22,7 +23,7 @@ static const char *known_reason(const char *reason)
     static const char *const reasons[] = {"RelayTrouble", "LauncherTrouble", "NetworkTrouble",
                                           "Refused"};
 
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(reasons); i++) {
         if (ferry_streq(reason, reasons[i])) {
             return reasons[i];
         }

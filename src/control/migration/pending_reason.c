@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 
@@ -29,7 +30,7 @@ static enum kind judge(const char *clause, size_t len)
 {
     ferry_cleanup_free char *text = ferry_strndup(clause, len);
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(table); i++) {
         if (strstr(text, table[i].words)) {
             return table[i].kind;
         }

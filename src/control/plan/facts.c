@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 #include "kube/queue.h"
@@ -116,7 +117,7 @@ int migration_priority(const struct api_migration *m)
                  {"user-triggered", KUBE_PRIORITY_USER},
                  {"system-maintenance", KUBE_PRIORITY_MAINTENANCE}};
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(table); i++) {
         if (ferry_streq(m->priority, table[i].name)) {
             return table[i].value;
         }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/machine_type.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 #include "control/pod/pod_parts.h"
@@ -197,7 +198,7 @@ void pod_render_placement(struct pod_draft *d, yyjson_mut_val *spec)
 
     render_node_selector(d, spec);
     render_affinity(d, spec);
-    for (size_t i = 0; i < sizeof(copied) / sizeof(copied[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(copied); i++) {
         yyjson_val *own = yyjson_obj_get((yyjson_val *)d->vmi->spec, copied[i]);
 
         if (own && !yyjson_is_null(own)) {

@@ -6,6 +6,7 @@
 
 #include "api/guest_nic.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 #include "control/pod/pod_parts.h"
@@ -157,7 +158,7 @@ static yyjson_mut_val *render_container(struct pod_draft *d, yyjson_mut_val *spe
     pod_put_str(d, c, "image", d->r->settings->launcher_image);
     yyjson_mut_arr_add_str(d->doc, pod_put_arr(d, c, "command"), "ferry-launcher");
     yyjson_mut_val *list = pod_put_arr(d, c, "args");
-    for (size_t i = 0; i < sizeof(args) / sizeof(args[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(args); i++) {
         yyjson_mut_arr_add_strcpy(d->doc, list, args[i]);
     }
     pod_render_resources(d, c);

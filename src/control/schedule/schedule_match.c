@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 
@@ -171,7 +172,7 @@ static bool has_unknown_operator(const struct api_expression *list, size_t n)
     for (size_t i = 0; i < n; i++) {
         bool found = false;
 
-        for (size_t k = 0; k < sizeof(known) / sizeof(known[0]); k++) {
+        for (size_t k = 0; k < FERRY_COUNT(known); k++) {
             found = found || ferry_streq(list[i].op, known[k]);
         }
         if (!found) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/plan/facts.h"
 #include "control/schedule/schedule_index.h"
@@ -171,7 +172,7 @@ static bool has_room(const struct api_pod *pod, const struct extended_list *exte
     };
     size_t counted = 0;
 
-    for (size_t k = 0; k < sizeof(checks) / sizeof(checks[0]); k++) {
+    for (size_t k = 0; k < FERRY_COUNT(checks); k++) {
         if (checks[k].is_short) {
             note(r, checks[k].text);
             counted++;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/schedule/schedule_index.h"
 #include "control/schedule/schedule_match.h"
@@ -237,7 +238,7 @@ const char *schedule_rules_check(const struct schedule_rules *r, size_t node)
                                            RULE_APART_FROM_US};
     const struct api_node *n = schedule_node_at(r->view, node);
 
-    for (size_t k = 0; k < sizeof(order) / sizeof(order[0]); k++) {
+    for (size_t k = 0; k < FERRY_COUNT(order); k++) {
         for (size_t i = 0; i < r->n; i++) {
             const struct rule *rule = &r->items[i];
             const char *why =

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 #include "control/plan/facts.h"
@@ -109,7 +110,7 @@ static enum vm_action follow_strategy(struct vm_case *d)
         {"Once", once},
     };
 
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(strategies); i++) {
         if (ferry_streq(d->vm->run_strategy, strategies[i].name)) {
             return strategies[i].decide(d);
         }
@@ -336,7 +337,7 @@ void vm_decide(const struct vm_view *view, int64_t now_ms, struct plan *ret)
     struct vm_case d = make_case(view, now_ms, ret);
 
     *ret = (struct plan){.rule = ""};
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rules); i++) {
         if (rules[i].decide(&d)) {
             ret->rule = rules[i].name;
             return;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 #include "control/plan/facts.h"
@@ -103,7 +104,7 @@ static const char *printable(const struct vm_case *d)
         {"Starting", is_starting},       {"CrashLoopBackOff", is_crash_looping},
     };
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(table); i++) {
         if (table[i].applies(d)) {
             return table[i].text;
         }
@@ -276,7 +277,7 @@ static void set_conditions(struct vm_case *d, struct api_patch *p)
     bool stands = !d->refusal && !d->vmi && d->action == VM_START;
 
     plan_set_conditions(p, d->view->vm, &d->vm->conditions, want,
-                        sizeof(want) / sizeof(want[0]) - (stands ? 1 : 0), d->now_ms);
+                        FERRY_COUNT(want) - (stands ? 1 : 0), d->now_ms);
 }
 
 static void set_bool(struct vm_case *d, struct api_patch *p, const char *path, bool value)

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "control/names.h"
 #include "control/plan/facts.h"
@@ -430,7 +431,7 @@ void vmi_decide(const struct vmi_view *view, int64_t now_ms, struct plan *ret)
                          .plan = ret};
 
     *ret = (struct plan){.rule = ""};
-    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rules); i++) {
         if (rules[i].decide(&d)) {
             ret->rule = rules[i].name;
             return;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "handler/local/node_call.h"
 #include "handler/local/records.h"
@@ -42,7 +43,7 @@ static int send_vmi(const struct vmi_call *c, struct http_reply *ret, struct fer
     ferry_cleanup_buf struct ferry_buf body = {0};
 
     ferry_buf_printf(&body, "{\"vmi\":%s", object);
-    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(members); i++) {
         if (members[i][1]) {
             ferry_buf_printf(&body, ",\"%s\":%s", members[i][0], members[i][1]);
         }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 static int pick(const char *text, const char *const *names, int n, const char *what, int *ret,
@@ -37,8 +38,8 @@ static int parse_migration(const yyjson_val *v, struct launcher_migration *m,
 {
     static const char *const roles[] = {"source", "target"};
     static const char *const phases[] = {"prepared", "running", "succeeded", "failed"};
-    _Static_assert(sizeof(roles) / sizeof(roles[0]) == LAUNCHER_ROLE_COUNT, "");
-    _Static_assert(sizeof(phases) / sizeof(phases[0]) == LAUNCHER_PHASE_COUNT, "");
+    _Static_assert(FERRY_COUNT(roles) == LAUNCHER_ROLE_COUNT, "");
+    _Static_assert(FERRY_COUNT(phases) == LAUNCHER_PHASE_COUNT, "");
     int role = 0, phase = 0;
 
     m->uid = text_of(v, "/uid");
@@ -70,7 +71,7 @@ int launcher_status_parse(const char *json, size_t len, struct launcher_status *
                           struct ferry_error *err)
 {
     static const char *const states[] = {"none", "running", "paused", "shutoff", "crashed"};
-    _Static_assert(sizeof(states) / sizeof(states[0]) == LAUNCHER_DOMAIN_COUNT, "");
+    _Static_assert(FERRY_COUNT(states) == LAUNCHER_DOMAIN_COUNT, "");
     launcher_cleanup_status struct launcher_status s = {0};
     int domain = 0;
     int rc = api_json_parse(json, len, &s.doc, err);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
@@ -131,7 +132,7 @@ void pass_memory_follow_clock(struct pass_memory *m, int64_t clock_ms)
                               &m->seen_ms,       &m->patched_ms,         &m->trouble_ms};
     int64_t step = m->clock_ms ? clock_ms - m->clock_ms : 0;
 
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(times); i++) {
         *times[i] += *times[i] ? step : 0;
     }
     m->clock_ms = clock_ms;

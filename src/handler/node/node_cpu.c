@@ -8,6 +8,7 @@
 #include "api/json.h"
 #include "api/machine_type.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 #define MODEL "cpu-model.node.kubevirt.io/"
@@ -25,7 +26,7 @@ enum { NAME_MAX_LENGTH = 63, LABELS_MAX = 4096 };
 
 bool node_cpu_is_kind(const char *label)
 {
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(kinds); i++) {
         if (ferry_str_starts(label, kinds[i])) {
             return true;
         }
@@ -158,7 +159,7 @@ char *node_cpu_identity(const char *cpuinfo)
     for (const char *line = cpuinfo; *line && *line != '\n';) {
         size_t len = strcspn(line, "\n");
 
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        for (size_t i = 0; i < FERRY_COUNT(names); i++) {
             if (ferry_str_starts(line, names[i])) { /* "model name" too */
                 ferry_buf_printf(&b, "%.*s\n", (int)len, line);
                 break;

@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -86,7 +87,7 @@ char *renewal_kubeconfig(const char *text)
         size_t n = strcspn(line, "\n"), indent = strspn(line, " ");
         const char *names = NULL;
 
-        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        for (size_t i = 0; i < FERRY_COUNT(fields); i++) {
             names = ferry_str_starts(line + indent, fields[i].had) ? fields[i].names : names;
         }
         ferry_buf_append(&b, line, names ? indent : n);

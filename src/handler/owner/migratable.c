@@ -5,6 +5,7 @@
 #include <yyjson.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/str.h"
 
 #define ALLOW_POD_BRIDGE "kubevirt.io/allow-pod-bridge-network-live-migration"
@@ -275,7 +276,7 @@ struct migratable migratable_of(const struct api_vmi *vmi, bool host_model_known
 {
     struct migratable m = {.yes = true, .storage = true};
 
-    for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(checks); i++) {
         if ((checks[i].unless_host_model_known && host_model_known) || !checks[i].holds(vmi)) {
             continue;
         }

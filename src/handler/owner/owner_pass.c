@@ -1,6 +1,7 @@
 /* Ordinary life of a VM, as decided, carried out. */
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
@@ -64,7 +65,7 @@ static void clean_source(struct pass *pass)
         pass->again_ms = pass->again_ms ? pass->again_ms : CLEAN_AGAIN_MS;
         return;
     }
-    for (size_t i = 0; pass->pod_dir && i < sizeof(channels) / sizeof(channels[0]); i++) {
+    for (size_t i = 0; pass->pod_dir && i < FERRY_COUNT(channels); i++) {
         ferry_cleanup_free char *path =
             ferry_asprintf("%s/m/%s%s-source.sock", pass->pod_dir, key, channels[i]);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -222,7 +223,7 @@ void node_answer(struct http_exchange *x, const struct node_api_config *cfg)
     bool known = false;
     struct ferry_error err;
 
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(routes); i++) {
         size_t n = strlen(routes[i].path);
         bool open = routes[i].path[n - 1] == '/';
 

@@ -1,6 +1,7 @@
 #include "handler/serve/node_metrics.h"
 
 #include "api/json.h"
+#include "base/count.h"
 #include "handler/move/node_role.h"
 
 void node_metrics_begin(struct ferry_buf *out, const struct node_metrics *m)
@@ -42,7 +43,7 @@ void node_metrics_moves(struct ferry_buf *out, const char *node, const struct no
         {"memory_transfer_rate_bytes", "bytesPerS", "gauge", "Bytes sent per second."},
     };
 
-    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+    for (size_t row = 0; row < FERRY_COUNT(rows); row++) {
         ferry_buf_printf(
             out, "# HELP kubevirt_vmi_migration_%s %s\n# TYPE kubevirt_vmi_migration_%s %s\n",
             rows[row].name, rows[row].help, rows[row].name, rows[row].type);

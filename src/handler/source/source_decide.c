@@ -2,6 +2,7 @@
 
 #include <yyjson.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "handler/move/recovery.h"
 #include "handler/move/vmi_edit.h"
@@ -335,7 +336,7 @@ static void pass_through(const yyjson_val *config, yyjson_mut_doc *doc, yyjson_m
         {"/experimental/downtimeTuning", "downtimeTuning"},
     };
 
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(fields); i++) {
         yyjson_val *v = yyjson_ptr_get((yyjson_val *)(uintptr_t)config, fields[i][0]);
 
         if (v && !yyjson_is_null(v)) {

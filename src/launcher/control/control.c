@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server.h"
@@ -557,7 +558,7 @@ static void handle(struct http_exchange *x, void *ctx)
         http_answer_error(x, 0, &err);
         return;
     }
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(routes); i++) {
         if (!matches(&routes[i], http_path(x), uid)) {
             continue;
         }

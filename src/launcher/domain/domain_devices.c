@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/guest_nic.h"
+#include "base/count.h"
 #include "base/str.h"
 
 enum { NAME_MAX_BYTES = 63, DEVICES_MAX = 32 };
@@ -48,7 +49,7 @@ int domain_devices_backing(struct xml_write *x, const struct api_machine *machin
     if (ferry_str_empty(wanted)) {
         return 0;
     }
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(sizes); i++) {
         if (ferry_streq(wanted, sizes[i].size)) {
             xml_write_start(x, "memoryBacking");
             xml_write_start(x, "hugepages");
@@ -220,7 +221,7 @@ static int check_interface(const struct api_machine *m, const struct api_interfa
     if (check_name("devices.interfaces", n->name, err) < 0) {
         return -(int)FERRY_INVALID;
     }
-    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(models); i++) {
         known = known || ferry_streq(n->model, models[i]);
     }
     for (size_t i = 0; i < m->n_networks; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/machine_type.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "launcher/domain/disks.h"
 #include "launcher/domain/domain_devices.h"
@@ -84,7 +85,7 @@ static int fail_field(struct ferry_error *err, const char *pointer, const char *
 
 static int check_refused(const yyjson_val *spec, struct ferry_error *err)
 {
-    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(refused); i++) {
         if (asked_for(at(spec, refused[i].pointer))) {
             return fail_field(err, refused[i].pointer,
                               refused[i].why ? refused[i].why : "not supported yet");
@@ -304,7 +305,7 @@ static int write_cpu_features(struct xml_write *x, const yyjson_val *spec, struc
         bool known = false;
 
         policy = ferry_str_empty(policy) ? "require" : policy;
-        for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+        for (size_t i = 0; i < FERRY_COUNT(policies); i++) {
             known = known || ferry_streq(policy, policies[i]);
         }
         if (ferry_str_empty(name) || strlen(name) > WORD_MAX || !is_word(name, "-_.") || !known) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 enum { URI_MAX = 1024, PORT_MAX = 65535 };
@@ -61,7 +62,7 @@ static int parse_scheme(const char *text, const char *end, struct libvirt_uri *u
     if (!ferry_streq(driver, "qemu")) {
         return fail(err, text, "the driver must be qemu");
     }
-    for (size_t i = 0; plus && i < sizeof(transports) / sizeof(transports[0]); i++) {
+    for (size_t i = 0; plus && i < FERRY_COUNT(transports); i++) {
         if (ferry_streq(u->transport, transports[i].name)) {
             return 0;
         }
@@ -178,7 +179,7 @@ static int check_whole(const char *text, const struct libvirt_uri *u, struct fer
 {
     bool remote = false;
 
-    for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(transports); i++) {
         remote = remote || (ferry_streq(u->transport, transports[i].name) && transports[i].remote);
     }
     if (remote && !*u->host) {

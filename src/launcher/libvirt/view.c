@@ -4,10 +4,11 @@
 #include <libvirt/libvirt.h>
 #include <stddef.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 static const char *const state_names[] = {"none", "running", "paused", "shutoff", "crashed"};
-static_assert(sizeof(state_names) / sizeof(state_names[0]) == VIEW_STATE_COUNT, "one name a state");
+static_assert(FERRY_COUNT(state_names) == VIEW_STATE_COUNT, "one name a state");
 
 static const struct {
     int state, reason;
@@ -63,7 +64,7 @@ static const struct {
 
 struct view view_of(int state, int reason)
 {
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(table); i++) {
         if (table[i].state == state && table[i].reason == reason) {
             return table[i].view;
         }

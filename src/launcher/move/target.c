@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -61,7 +62,7 @@ static void remove_sockets(struct target *t)
     static const enum migrate_channel channels[] = {MIGRATE_CHANNEL_CONTROL, MIGRATE_CHANNEL_MEMORY,
                                                     MIGRATE_CHANNEL_DISKS};
 
-    for (size_t i = 0; i < sizeof(channels) / sizeof(channels[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(channels); i++) {
         ferry_cleanup_free char *path =
             migrate_socket_path(t->c->migration_dir, t->c->uid, channels[i]);
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
+
 /* Names and namespaces are DNS labels: nothing in them needs to be escaped. */
 static void line(struct ferry_buf *b, const struct metrics_input *in, const char *name,
                  const char *help, const char *extra, double value)
@@ -46,7 +48,7 @@ static void write_job(const struct metrics_input *in, struct ferry_buf *b)
          s->postcopy_requests},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         line(b, in, rows[i].name, rows[i].help, "", (double)rows[i].value);
     }
     if (s->downtime_ms >= 0) {

@@ -8,6 +8,7 @@
 #include <yyjson.h>
 
 #include "api/object.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/str.h"
 
@@ -18,8 +19,7 @@ static const char *const role_names[] = {"", "source", "target"};
 static const char *const phase_names[] = {"prepared", "running", "succeeded", "failed"};
 static const char *const abort_names[] = {"", "asked", "stuck", "not-converging"};
 static const char *const abort_status_names[] = {"", "Aborting", "Succeeded", "Failed"};
-#define NAMES(table, count)                                                                        \
-    static_assert(sizeof(table) / sizeof((table)[0]) == (count), "one name a value")
+#define NAMES(table, count) static_assert(FERRY_COUNT(table) == (count), "one name a value")
 NAMES(vm_names, STATE_VM_COUNT);
 NAMES(role_names, STATE_ROLE_COUNT);
 NAMES(phase_names, STATE_PHASE_COUNT);

@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 /* Beyond these a value is a mistake, not a wish. */
@@ -12,8 +13,7 @@
 #define FACTOR_MAX 1e6
 
 static const char *const strategy_names[] = {"ferry", "kubevirt"};
-_Static_assert(sizeof(strategy_names) / sizeof(strategy_names[0]) == MIGRATE_STRATEGY_COUNT,
-               "one name a strategy");
+_Static_assert(FERRY_COUNT(strategy_names) == MIGRATE_STRATEGY_COUNT, "one name a strategy");
 
 void migrate_options_init(struct migrate_options *o)
 {

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/count.h"
+
 enum {
     STEP_MS = 50,
     BEFORE_MS = 350, /* of libvirt, before the first byte, */
@@ -166,7 +168,7 @@ void plan_make(const struct plan_input *in, struct plan *ret)
 static yyjson_mut_val *case_json(yyjson_mut_doc *doc, const struct plan_case *c)
 {
     static const char *const ends[] = {"switch-over", "post-copy", "pause", "abort"};
-    _Static_assert(sizeof(ends) / sizeof(ends[0]) == PLAN_END_COUNT, "one name an end");
+    _Static_assert(FERRY_COUNT(ends) == PLAN_END_COUNT, "one name an end");
     yyjson_mut_val *o = yyjson_mut_obj(doc);
 
     yyjson_mut_obj_add_str(doc, o, "end", ends[c->end]);

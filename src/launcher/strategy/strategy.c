@@ -4,14 +4,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/count.h"
 #include "launcher/strategy/strategy_priv.h"
 
 static const char *const action_names[] = {
     "keep",  "set-downtime", "set-switchover-bandwidth", "post-copy", "pause",
     "force", "abort-stuck",  "abort-not-converging"};
 static const char *const mode_names[] = {"PreCopy", "Paused", "PostCopy"};
-static_assert(sizeof(action_names) / sizeof(action_names[0]) == STRATEGY_ACTION_COUNT, "names");
-static_assert(sizeof(mode_names) / sizeof(mode_names[0]) == STRATEGY_MODE_COUNT, "names");
+static_assert(FERRY_COUNT(action_names) == STRATEGY_ACTION_COUNT, "names");
+static_assert(FERRY_COUNT(mode_names) == STRATEGY_MODE_COUNT, "names");
 
 const char *strategy_action_name(enum strategy_action action)
 {

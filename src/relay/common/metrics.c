@@ -1,5 +1,6 @@
 #include "relay/common/metrics.h"
 
+#include "base/count.h"
 #include "relay/common/spec.h"
 
 static void settle(uint64_t *now, uint64_t *shown)
@@ -48,7 +49,7 @@ void relay_metrics_render(const struct relay_figures figures[2], uint64_t rate_l
          ROW(resumes)},
 #undef ROW
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         head(out, rows[i].name, rows[i].type, rows[i].help);
         for (enum relay_role role = RELAY_TARGET; role <= RELAY_SOURCE; role++) {
             const uint64_t *value = (const uint64_t *)((const char *)&figures[role] + rows[i].at);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -405,7 +406,7 @@ int group_open_events(struct relay_group *g, struct ferry_error *err)
 {
     int *const fds[] = {&g->stop_fd, &g->quiet_fd, &g->finished_fd};
 
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+    for (size_t i = 0; i < FERRY_COUNT(fds); i++) {
         *fds[i] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (*fds[i] < 0) {
             return ferry_fail_errno(err, errno, "making an event descriptor");

@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/count.h"
+
 /* What the header of each type may look like. */
 static const struct rule {
     const char *name;
@@ -38,16 +40,14 @@ static const char *const refusal_names[] = {
     [FRAME_REFUSED_UNIX] = "unix socket",
     [FRAME_REFUSED_BUSY] = "busy",
 };
-static_assert(sizeof(refusal_names) / sizeof(refusal_names[0]) == FRAME_REFUSAL_COUNT,
-              "one name a refusal");
+static_assert(FERRY_COUNT(refusal_names) == FRAME_REFUSAL_COUNT, "one name a refusal");
 
 static const char *const reset_names[] = {
     [FRAME_RESET_PROTOCOL] = "protocol",   [FRAME_RESET_UNIX] = "unix socket",
     [FRAME_RESET_CANCELLED] = "cancelled", [FRAME_RESET_RESOURCES] = "resources",
     [FRAME_RESET_STATE] = "state lost",
 };
-static_assert(sizeof(reset_names) / sizeof(reset_names[0]) == FRAME_RESET_COUNT,
-              "one name a reset");
+static_assert(FERRY_COUNT(reset_names) == FRAME_RESET_COUNT, "one name a reset");
 
 uint16_t frame_u16(const uint8_t *p)
 {

@@ -17,21 +17,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 static const char *const state_names[] = {
     [PROTOCOL_OPENING] = "opening",   [PROTOCOL_OPEN] = "open",     [PROTOCOL_AWAY] = "away",
     [PROTOCOL_DRAINING] = "draining", [PROTOCOL_LINGER] = "linger", [PROTOCOL_CLOSED] = "closed",
 };
-static_assert(sizeof(state_names) / sizeof(state_names[0]) == PROTOCOL_STATE_COUNT,
-              "one name a state");
+static_assert(FERRY_COUNT(state_names) == PROTOCOL_STATE_COUNT, "one name a state");
 
 static const char *const end_names[] = {
     [PROTOCOL_FINISHED] = "finished",     [PROTOCOL_RESET] = "reset",
     [PROTOCOL_REFUSED] = "refused",       [PROTOCOL_EXPIRED] = "expired",
     [PROTOCOL_STATE_LOST] = "state lost", [PROTOCOL_UNREACHABLE] = "unreachable",
 };
-static_assert(sizeof(end_names) / sizeof(end_names[0]) == PROTOCOL_END_COUNT, "one name an end");
+static_assert(FERRY_COUNT(end_names) == PROTOCOL_END_COUNT, "one name an end");
 
 void protocol_config_defaults(struct protocol_config *config)
 {
