@@ -261,7 +261,7 @@ static int read_one_pool(yyjson_val *v, const struct names *names, struct api_na
 {
     struct api_nad_pool *pool = new_pool(nad, err);
 
-    return pool ? read_range(v, names, pool, err) : -(int)FERRY_INVALID;
+    return pool ? read_range(v, names, pool, err) : -FERRY_INVALID;
 }
 
 static int read_whereabouts(yyjson_val *ipam, struct api_nad *nad, struct ferry_error *err)
@@ -287,7 +287,7 @@ static int read_host_local(yyjson_val *ipam, struct api_nad *nad, struct ferry_e
         yyjson_arr_iter it = yyjson_arr_iter_with(set);
         struct api_nad_pool *pool = new_pool(nad, err);
 
-        rc = pool ? 0 : -(int)FERRY_INVALID;
+        rc = pool ? 0 : -FERRY_INVALID;
         for (yyjson_val *r; rc == 0 && (r = yyjson_arr_iter_next(&it));) {
             rc = read_range(r, &host_local, pool, err);
         }

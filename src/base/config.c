@@ -63,7 +63,7 @@ static int set(const struct ferry_option *options, char *line, int number, int *
     size_t i = 0;
 
     if (check_characters(line, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     if (!equals) {
         return ferry_fail(err, FERRY_INVALID, "expected SETTING = VALUE");

@@ -121,7 +121,7 @@ int ferry_write_file(const char *path, const void *data, size_t n, mode_t mode,
     const char *name;
 
     if (split_path(path, &dir, &name, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     ferry_cleanup_free char *tmp = ferry_asprintf("%s/.%s.XXXXXX", dir, name);
     ferry_cleanup_fd int fd = mkostemp(tmp, O_CLOEXEC);
@@ -192,7 +192,7 @@ static int open_parent(const char *path, const char **ret_name, struct ferry_err
     ferry_cleanup_free char *dir = NULL;
 
     if (split_path(path, &dir, ret_name, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {

@@ -138,7 +138,7 @@ int ferry_spawn(const struct ferry_spawn *w, pid_t *ret_pid, struct ferry_error 
     int pipe_fds[2];
 
     if (!program) {
-        return -(int)FERRY_NOT_FOUND;
+        return -FERRY_NOT_FOUND;
     }
     if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
         return ferry_fail_errno(err, errno, "making a pipe");

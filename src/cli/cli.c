@@ -139,7 +139,7 @@ int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
 {
     int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, name), ret, err);
 
-    if (rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_NOT_FOUND) {
         return explain_no_instance(s, name, err);
     }
     return rc < 0 ? session_explain(err) : 0;
@@ -173,7 +173,7 @@ int cli_get_move(struct session *s, const char *word, struct api_object **ret,
     if (rc == 0) {
         return 0;
     }
-    if (rc != -(int)FERRY_NOT_FOUND ||
+    if (rc != -FERRY_NOT_FOUND ||
         kube_client_list(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), NULL, &list, err) <
             0) {
         return session_explain(err);

@@ -141,7 +141,7 @@ static int find_vmi(struct handler *h, const char *ns, const char *name, struct 
     if (pod) {
         int rc = kube_client_get(h->node.client, kube_ref(API_KIND_VMI, ns, name), ret, err);
 
-        return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+        return rc == -FERRY_NOT_FOUND ? 0 : rc;
     }
     *ret = version_of(b) > version_of(a) ? ferry_take_ptr(b) : ferry_take_ptr(a);
     return 0;

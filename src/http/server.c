@@ -609,7 +609,7 @@ int http_server_start(const struct http_server_config *cfg, struct http_server *
         free(s->name);
         free(s->ca_pem);
         free(s);
-        return -(int)FERRY_FATAL;
+        return -FERRY_FATAL;
     }
     *ret = s;
     return 0;

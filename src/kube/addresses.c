@@ -60,7 +60,7 @@ int kube_address_release(struct kube_client *client, const struct api_ip *ip,
     const struct kube_delete_options options = {0};
     int rc = kube_client_delete(client, ref_of(api_address_name(ip, name)), &options, err);
 
-    return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+    return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
 
 /* CONFLICT when somebody was faster. */
@@ -95,9 +95,9 @@ int kube_addresses_hold(struct kube_client *client, const struct api_nad *nad, c
                         struct ferry_error *err)
 {
     for (size_t i = 0; i < nad->n_pools; i++) {
-        int rc = -(int)FERRY_CONFLICT;
+        int rc = -FERRY_CONFLICT;
 
-        for (int k = 0; k < TRIES && rc == -(int)FERRY_CONFLICT; k++) {
+        for (int k = 0; k < TRIES && rc == -FERRY_CONFLICT; k++) {
             rc = hold_one(client, &nad->pools[i], holder, owner, &ret[i], err);
         }
         if (rc < 0) {

@@ -178,7 +178,7 @@ static void *watch(void *arg)
     struct ferry_error err;
     int rc = sandbox_wait(&a->cfg.host, w->uid, a->stop_fd, &err);
 
-    if (rc < 0 && rc != -(int)FERRY_CANCELLED) {
+    if (rc < 0 && rc != -FERRY_CANCELLED) {
         ferry_error("cannot watch a sandbox", F_STR("pod", w->uid), F_ERR(&err));
     }
     if (rc == 0 && w->bwrap) {
@@ -187,7 +187,7 @@ static void *watch(void *arg)
     pthread_mutex_lock(&a->lock);
     entry_locked(a, w->uid)->watched = false;
     pthread_mutex_unlock(&a->lock);
-    if (rc != -(int)FERRY_CANCELLED) {
+    if (rc != -FERRY_CANCELLED) {
         kube_queue_add(a->queue, w->uid, KUBE_PRIORITY_USER);
     }
     free(w->uid);
@@ -251,7 +251,7 @@ static int find_object(struct agent *a, struct entry *e, struct api_object **ret
         int rc = kube_client_get(a->cfg.client, kube_ref(API_KIND_POD, ns, name), &o, err);
 
         if (rc < 0) {
-            return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+            return rc == -FERRY_NOT_FOUND ? 0 : rc;
         }
     }
     if (!ferry_streq(o->meta->uid, e->uid) || !ferry_streq(o->u.pod.node_name, a->cfg.node)) {
@@ -302,7 +302,7 @@ static int write_report(struct agent *a, const struct api_object *o, const struc
                    F_STR("reason", r->reason ? r->reason : ""));
     }
     /* Gone in the meantime: the delta for that is on its way. */
-    return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+    return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
 
 /* ---- actions ----------------------------------------------------------------------------------
@@ -387,7 +387,7 @@ static int act(struct agent *a, struct entry *e, struct api_object *o, enum pod_
                                     &(struct kube_delete_options){.uid = e->uid, .has_grace = true},
                                     err);
         }
-        rc = rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+        rc = rc == -FERRY_NOT_FOUND ? 0 : rc;
         break;
     }
     return rc;

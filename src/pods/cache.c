@@ -156,7 +156,7 @@ int cache_harvest(const char *home, const char *node_dir, struct ferry_error *er
     ferry_cleanup_fd int from = open_below(home, IN_HOME, err);
 
     if (from < 0) {
-        return from == -(int)FERRY_NOT_FOUND ? 0 : from;
+        return from == -FERRY_NOT_FOUND ? 0 : from;
     }
     int rc = ferry_mkdir_p(to, 0755, err);
     int n = rc < 0 ? rc : copy_files(from, to, 0, 0, err);

@@ -59,7 +59,7 @@ int pod_nets_read(const char *annotation, struct pod_nets *ret, struct ferry_err
     {
         if (read_one(yyjson_get_str(key), yyjson_get_str(value), ret, err) < 0) {
             pod_nets_done(ret);
-            return -(int)FERRY_INVALID;
+            return -FERRY_INVALID;
         }
     }
     return 0;

@@ -29,7 +29,7 @@ static int path_of_claim(struct kube_client *client, const char *ns, const struc
     api_cleanup_object struct api_object *claim = NULL, *volume = NULL;
     int rc = kube_client_get(client, kube_ref(API_KIND_CLAIM, ns, v->source), &claim, err);
 
-    if (rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_RETRY, "volume '%s': there is no claim '%s'", v->name,
                           v->source);
     }
@@ -192,7 +192,7 @@ static int ready_files(struct kube_client *client, const struct sandbox_host *h,
     pod_files_cleanup struct pod_files files = {0};
     int rc = kube_client_get(client, kube_ref(kind, ns, v->source), &o, err);
 
-    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
         return ferry_wrap(err, "volume '%s'", v->name);
     }
     rc = pod_files_plan(v, o ? o->root : NULL, &files, err);

@@ -72,7 +72,7 @@ static int read_identity(const struct sandbox_host *h, const char *uid, struct i
     int rc = ferry_read_file(path, 65536, &text, err);
 
     if (rc < 0) {
-        return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+        return rc == -FERRY_NOT_FOUND ? 0 : rc;
     }
     yyjson_doc *doc = text.len ? yyjson_read(text.data, text.len, 0) : NULL;
     if (!doc) {

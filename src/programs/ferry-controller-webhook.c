@@ -65,7 +65,7 @@ static char *review_migration(struct webhook *w, const struct review *r)
     ferry_cleanup_free char *selector =
         strlen(name) < 64 ? ferry_asprintf("%s=%s", LABEL_VMI_NAME, name) : NULL;
     int rc = kube_client_get(w->client, kube_ref(API_KIND_VMI, r->ns, name), &vmi, &err);
-    if (rc == 0 || rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == 0 || rc == -FERRY_NOT_FOUND) {
         rc = kube_client_list(w->client, kube_ref(API_KIND_MIGRATION, r->ns, NULL),
                               &(struct kube_list_options){.label_selector = selector}, &list, &err);
     }
@@ -114,7 +114,7 @@ static int read_pod(struct webhook *w, const struct review *r, struct api_object
 
     if (rc == 0 && name) {
         rc = kube_client_get(w->client, kube_ref(API_KIND_VMI, r->ns, name), ret_vmi, err);
-        rc = rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+        rc = rc == -FERRY_NOT_FOUND ? 0 : rc;
     }
     return rc;
 }
@@ -130,7 +130,7 @@ static char *review_eviction(struct webhook *w, const struct review *r)
         return review_deny(r, BAD_REQUEST, "an eviction without a pod");
     }
     int rc = read_pod(w, r, &pod, &vmi, &err);
-    if (rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_NOT_FOUND) {
         return review_allow(r); /* the server says so itself */
     }
     rc = rc < 0 ? rc : cluster_strategy(w, &strategy, &err);

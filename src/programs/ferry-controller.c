@@ -93,7 +93,7 @@ static int run(const char *kubeconfig, const struct doors *doors,
     }
     webhook_stop(webhook);
     metrics_server_stop(metrics);
-    return rc == -(int)FERRY_CANCELLED ? 0 : rc;
+    return rc == -FERRY_CANCELLED ? 0 : rc;
 }
 
 int main(int argc, char **argv)

@@ -140,7 +140,7 @@ static int run(const struct settings *s, struct ferry_error *err)
                            stop_asked, &handler, err);
     }
     if (rc < 0) {
-        return rc == -(int)FERRY_CANCELLED ? 0 : rc;
+        return rc == -FERRY_CANCELLED ? 0 : rc;
     }
     ferry_info("looking after this node", F_STR("node", s->node), F_STR("address", s->address));
     ferry_signals_wait(INT64_MAX);

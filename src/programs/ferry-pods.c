@@ -173,7 +173,7 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
         rc = agent_start(&cfg, stop_asked, &agent, err);
     }
     if (rc < 0) {
-        return rc == -(int)FERRY_CANCELLED ? 0 : rc;
+        return rc == -FERRY_CANCELLED ? 0 : rc;
     }
     ferry_info("running pods", F_STR("node", s->node));
     ferry_signals_wait(INT64_MAX);

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ferry_error err = {0};
     int rc = ferry_config_apply("f.conf", text, size, options, seen, &err);
 
-    must(rc == 0 || (rc == -(int)FERRY_INVALID && ferry_str_starts(err.msg, "f.conf:")));
+    must(rc == 0 || (rc == -FERRY_INVALID && ferry_str_starts(err.msg, "f.conf:")));
     must(!string || (string >= text && string + strlen(string) <= text + size && *string));
     must(list.n <= FERRY_OPTION_LIST_MAX);
     for (size_t i = 0; i < list.n; i++) {

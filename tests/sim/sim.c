@@ -679,7 +679,7 @@ static void work(void)
         }
         int rc = key[0] == 'm' ? reconcile_move(key + 2, &p) : reconcile_vmi(key + 2, &p);
         kube_queue_done(queue, key);
-        if (rc == -(int)FERRY_CANCELLED || (budget == 0 && rc < 0)) {
+        if (rc == -FERRY_CANCELLED || (budget == 0 && rc < 0)) {
             world_say("the controller dies");
             restarts++;
             stop_controller();

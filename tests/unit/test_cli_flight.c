@@ -61,7 +61,7 @@ static void a_record_that_is_none_is_refused(void **state)
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         flight_cleanup struct flight f = {0};
 
-        assert_int_equal(flight_parse(texts[i], strlen(texts[i]), &f, &err), -(int)FERRY_INVALID);
+        assert_int_equal(flight_parse(texts[i], strlen(texts[i]), &f, &err), -FERRY_INVALID);
     }
 }
 

@@ -252,9 +252,9 @@ static void kept_records(void **state)
     (void)state;
     assert_non_null(mkdtemp(dir));
     ferry_cleanup_free char *sub = ferry_asprintf("%s/records", dir);
-    assert_int_equal(records_save(sub, "../evil", "x", 1, &err), -(int)FERRY_INVALID);
-    assert_int_equal(records_load(sub, "../../etc/passwd", &text, &err), -(int)FERRY_NOT_FOUND);
-    assert_int_equal(records_load(sub, "move", &text, &err), -(int)FERRY_NOT_FOUND);
+    assert_int_equal(records_save(sub, "../evil", "x", 1, &err), -FERRY_INVALID);
+    assert_int_equal(records_load(sub, "../../etc/passwd", &text, &err), -FERRY_NOT_FOUND);
+    assert_int_equal(records_load(sub, "move", &text, &err), -FERRY_NOT_FOUND);
     for (int i = 0; i < RECORDS_KEPT + 5; i++) {
         ferry_cleanup_free char *uid = ferry_asprintf("move-%d", i);
         ferry_cleanup_free char *path = ferry_asprintf("%s/%s.jsonl", sub, uid);

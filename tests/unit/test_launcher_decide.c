@@ -97,7 +97,7 @@ static void uris(void **state)
         int rc = libvirt_uri_parse(cases[i].text, &u, &err);
 
         if (cases[i].why) {
-            if (rc != -(int)FERRY_INVALID || !strstr(err.msg, cases[i].why)) {
+            if (rc != -FERRY_INVALID || !strstr(err.msg, cases[i].why)) {
                 fail_msg("%s: %d %s", cases[i].text, rc, err.msg);
             }
             continue;

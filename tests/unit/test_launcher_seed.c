@@ -82,7 +82,7 @@ static void parts(void **state)
         }
         int rc = seed_read(&o->u.vmi, "seed", dir, &s, &err);
         if (cases[i].said) {
-            assert_int_equal(rc, -(int)FERRY_INVALID);
+            assert_int_equal(rc, -FERRY_INVALID);
             assert_non_null(strstr(err.msg, cases[i].said));
             assert_null(strstr(err.msg, "s3cr3t"));
             continue;

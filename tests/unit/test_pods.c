@@ -339,7 +339,7 @@ static void not_supported(void **state)
             print_message("  %s\n", spec);
             assert_non_null(doc);
             int rc = pod_dialect_read(yyjson_doc_get_root(doc), &cmd, &err);
-            assert_int_equal(rc, k < COUNT_OF(no) ? 0 : -(int)FERRY_INVALID);
+            assert_int_equal(rc, k < COUNT_OF(no) ? 0 : -FERRY_INVALID);
             assert_true(k < COUNT_OF(no) || strstr(err.msg, name));
             yyjson_doc_free(doc);
         }
@@ -359,7 +359,7 @@ static void a_long_word(void **state)
         struct pod_command cmd;
         struct ferry_error err;
         assert_int_equal(pod_dialect_read(yyjson_doc_get_root(doc), &cmd, &err),
-                         more ? -(int)FERRY_INVALID : 0);
+                         more ? -FERRY_INVALID : 0);
         yyjson_doc_free(doc);
     }
 }
@@ -579,7 +579,7 @@ static void volumes(void **state)
 
         print_message("  %s\n", spec);
         if (cases[i].kind < 0) {
-            assert_int_equal(rc, -(int)FERRY_INVALID);
+            assert_int_equal(rc, -FERRY_INVALID);
             assert_non_null(strstr(err.msg, cases[i].words));
         } else {
             const struct pod_volume *v = &cmd.volumes.list[0];
@@ -639,7 +639,7 @@ static void too_many_volumes(void **state)
         ferry_buf_puts(&b, "]}]}");
         yyjson_doc *doc = yyjson_read(b.data, b.len, 0);
         assert_int_equal(pod_dialect_read(yyjson_doc_get_root(doc), &cmd, &err),
-                         n > POD_VOLUMES_MAX ? -(int)FERRY_INVALID : 0);
+                         n > POD_VOLUMES_MAX ? -FERRY_INVALID : 0);
         assert_true(n <= POD_VOLUMES_MAX || strstr(err.msg, "more than"));
         yyjson_doc_free(doc);
     }

@@ -32,22 +32,22 @@ static void plans(void **state)
          "{\"data\":{\"a\":\"x\"}}", 0, NULL, "n=x m=x "},
         {"bytes by name", POD_VOLUME_CONFIG_MAP, false, "[{\"key\":\"b\",\"path\":\"n\"}]",
          "{\"binaryData\":{\"b\":\"eXo=\"}}", 0, NULL, "n=yz "},
-        {"missing object", POD_VOLUME_SECRET, false, NULL, NULL, -(int)FERRY_RETRY,
+        {"missing object", POD_VOLUME_SECRET, false, NULL, NULL, -FERRY_RETRY,
          "secret 's' not found", NULL},
         {"missing object that may be", POD_VOLUME_SECRET, true, NULL, NULL, 0, NULL, ""},
         {"missing key", POD_VOLUME_CONFIG_MAP, false, "[{\"key\":\"k\",\"path\":\"n\"}]",
-         "{\"data\":{\"a\":\"x\"}}", -(int)FERRY_RETRY,
-         "configmap 's' references non-existent key 'k'", NULL},
+         "{\"data\":{\"a\":\"x\"}}", -FERRY_RETRY, "configmap 's' references non-existent key 'k'",
+         NULL},
         {"missing key that may be", POD_VOLUME_CONFIG_MAP, true,
          "[{\"key\":\"k\",\"path\":\"n\"},{\"key\":\"a\",\"path\":\"m\"}]",
          "{\"data\":{\"a\":\"x\"}}", 0, NULL, "m=x "},
         {"a path for a key", POD_VOLUME_SECRET, false, NULL, "{\"data\":{\"../a\":\"eA==\"}}",
-         -(int)FERRY_INVALID, "cannot be the name of a file", NULL},
+         -FERRY_INVALID, "cannot be the name of a file", NULL},
         {"a hidden way up", POD_VOLUME_CONFIG_MAP, false, NULL, "{\"data\":{\"..\":\"x\"}}",
-         -(int)FERRY_INVALID, "cannot be the name of a file", NULL},
+         -FERRY_INVALID, "cannot be the name of a file", NULL},
         {"no base64", POD_VOLUME_SECRET, false, NULL, "{\"data\":{\"a\":\"s3cr3t!\"}}",
-         -(int)FERRY_INVALID, "key 'a' of secret 's' cannot be read", NULL},
-        {"no text", POD_VOLUME_CONFIG_MAP, false, NULL, "{\"data\":{\"a\":7}}", -(int)FERRY_INVALID,
+         -FERRY_INVALID, "key 'a' of secret 's' cannot be read", NULL},
+        {"no text", POD_VOLUME_CONFIG_MAP, false, NULL, "{\"data\":{\"a\":7}}", -FERRY_INVALID,
          "key 'a' of configmap 's' cannot be read", NULL},
     };
 
@@ -137,7 +137,7 @@ static void limits(void **state)
         ferry_buf_puts(&b, "}}");
         yyjson_doc *doc = yyjson_read(b.data, b.len, 0);
         assert_int_equal(pod_files_plan(&v, yyjson_doc_get_root(doc), &files, &err),
-                         cases[i].good ? 0 : -(int)FERRY_INVALID);
+                         cases[i].good ? 0 : -FERRY_INVALID);
         assert_true(cases[i].good || strstr(err.msg, "more than"));
         yyjson_doc_free(doc);
     }

@@ -74,7 +74,7 @@ int session_open(const struct session_options *so, struct session *ret, struct f
                           places.site, NOT_YOURS);
     }
     if (!path) {
-        return -(int)FERRY_NOT_FOUND;
+        return -FERRY_NOT_FOUND;
     }
     int rc = kube_client_open(path, &ret->client, err);
     if (rc < 0 && access(path, R_OK) < 0 && errno == EACCES) {

@@ -104,13 +104,13 @@ static int decode_root(yyjson_val *root, struct site_state *s, struct ferry_erro
     s->made.root = yyjson_get_bool(yyjson_obj_get(root, "madeRoot"));
     s->made.netns = yyjson_get_bool(yyjson_obj_get(root, "madeNetns"));
     if (decode_process(yyjson_obj_get(root, "supervisor"), &s->supervisor, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     s->daemons = ferry_xcalloc(yyjson_arr_size(list) + 1, sizeof(*s->daemons));
     yyjson_arr_foreach(list, i, n, item)
     {
         if (decode_process(item, &s->daemons[s->n_daemons], err) < 0) {
-            return -(int)FERRY_INVALID;
+            return -FERRY_INVALID;
         }
         s->n_daemons++;
     }

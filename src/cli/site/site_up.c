@@ -249,7 +249,7 @@ static int prepare(const struct site_settings *asked, struct site_state **ret_st
 
     if (rc == 0) {
         rc = merge_settings(*ret_state, &s, err);
-    } else if (rc == -(int)FERRY_NOT_FOUND) {
+    } else if (rc == -FERRY_NOT_FOUND) {
         s = with_defaults(s);
         rc =
             usable_directory(s.root)
@@ -304,7 +304,7 @@ static int bring_up(const struct site_plan *p, const struct site_state *state,
     rc = start(p, daemons_live, err);
     if (rc < 0 && !daemons_live) {
         /* After a failure the files stay: the logs tell why. */
-        take_back(p, state || rc != -(int)FERRY_CANCELLED, err);
+        take_back(p, state || rc != -FERRY_CANCELLED, err);
     }
     return rc;
 }

@@ -80,13 +80,13 @@ static int open_api_sockets(struct supervisor *s, struct ferry_error *err)
         s->api_fds[0] = site_net_listen(NULL, "127.0.0.1", s->plan->port, err);
     }
     if (s->api_fds[0] < 0) {
-        return -(int)FERRY_RETRY;
+        return -FERRY_RETRY;
     }
     if (s->api_fds[1] < 0) {
         s->api_fds[1] =
             site_net_listen(s->plan->fabric, s->plan->fabric_address, s->plan->port, err);
     }
-    return s->api_fds[1] < 0 ? -(int)FERRY_RETRY : 0;
+    return s->api_fds[1] < 0 ? -FERRY_RETRY : 0;
 }
 
 static int spawn(struct supervisor *s, struct worker *w, pid_t *ret_pid, struct ferry_error *err)
@@ -100,7 +100,7 @@ static int spawn(struct supervisor *s, struct worker *w, pid_t *ret_pid, struct 
         return ferry_fail_errno(err, errno, "opening %s", log);
     }
     if (d->api_sockets && open_api_sockets(s, err) < 0) {
-        return -(int)FERRY_RETRY;
+        return -FERRY_RETRY;
     }
     return ferry_spawn(
         &(struct ferry_spawn){

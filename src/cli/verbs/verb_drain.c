@@ -117,7 +117,7 @@ static int set_cordon(struct session *s, const char *node, bool on, struct ferry
                                   : "{\"spec\":{\"unschedulable\":null}}",
                                NULL, err);
 
-    if (rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_NOT_FOUND,
                           "there is no node '%s'; 'ferry node list' shows them", node);
     }
@@ -180,7 +180,7 @@ static int drain(struct session *s, const char *node, const struct options *w,
     struct board_counts counts;
     int rc = kube_client_get(s->client, kube_ref(API_KIND_NODE, NULL, node), &o, err);
 
-    if (rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_NOT_FOUND,
                           "there is no node '%s'; 'ferry node list' shows them", node);
     }
@@ -276,7 +276,7 @@ static int call_off(struct session *s, const char *node, size_t *ret, struct fer
         }
         int rc = kube_client_delete(s->client, kube_ref_of(moves.items[i]),
                                     &(struct kube_delete_options){.uid = m->meta.uid}, err);
-        if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+        if (rc < 0 && rc != -FERRY_NOT_FOUND) {
             return session_explain(err);
         }
         (*ret)++;

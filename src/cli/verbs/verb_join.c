@@ -468,7 +468,7 @@ int verb_node_remove(int argc, char **argv, struct ferry_error *err)
         return rc;
     }
     rc = kube_client_delete(s.client, kube_ref(API_KIND_NODE, NULL, name), NULL, err);
-    if (rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_NOT_FOUND,
                           "there is no node '%s'; 'ferry node list' shows them", name);
     }

@@ -27,7 +27,7 @@ static int check_first(struct session *s, const char *vm, const char *to, struct
         return rc;
     }
     rc = kube_client_list(s->client, kube_ref(API_KIND_NODE, NULL, NULL), NULL, &nodes, err);
-    if (rc < 0 && rc != -(int)FERRY_DENIED) {
+    if (rc < 0 && rc != -FERRY_DENIED) {
         return session_explain(err);
     }
     /* Who may not see nodes may still move what is on them. */
@@ -192,7 +192,7 @@ static int find_move(struct session *s, const char *word, struct api_object **re
                                 (*ret)->u.migration.phase)
                    : 0;
     }
-    if (rc != -(int)FERRY_NOT_FOUND ||
+    if (rc != -FERRY_NOT_FOUND ||
         kube_client_list(s->client, kube_ref(API_KIND_MIGRATION, s->ns, NULL), NULL, &list, err) <
             0) {
         return session_explain(err);
@@ -243,7 +243,7 @@ static int cancel(struct session *s, const char *word, bool wait, struct ferry_e
     }
     rc = kube_client_delete(s->client, kube_ref_of(o),
                             &(struct kube_delete_options){.uid = o->meta->uid}, err);
-    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
         return session_explain(err);
     }
     if (!wait) {
@@ -251,7 +251,7 @@ static int cancel(struct session *s, const char *word, bool wait, struct ferry_e
         return FERRY_EXIT_OK;
     }
     rc = watch_migration(s, o->meta->name, (struct watch_options){.quiet = true}, &outcome, err);
-    if (rc == -(int)FERRY_NOT_FOUND) { /* it went at once, and with it what it could tell */
+    if (rc == -FERRY_NOT_FOUND) { /* it went at once, and with it what it could tell */
         printf("The move %s was cancelled\n", o->meta->name);
         return FERRY_EXIT_OK;
     }

@@ -16,7 +16,7 @@ static struct kube_ref policy_ref(const char *name)
 
 static int explain_missing(int rc, const char *name, struct ferry_error *err)
 {
-    if (rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_NOT_FOUND) {
         return ferry_fail(err, FERRY_NOT_FOUND,
                           "there is no policy '%s'; 'ferry policy list' shows them", name);
     }
@@ -187,7 +187,7 @@ static int policy_create(int argc, char **argv, struct ferry_error *err)
         return rc;
     }
     rc = kube_client_create(s.client, policy_ref(NULL), json, &made, err);
-    if (rc == -(int)FERRY_CONFLICT) {
+    if (rc == -FERRY_CONFLICT) {
         return ferry_fail(err, FERRY_CONFLICT,
                           "there is a policy '%s' already; delete it or choose another name",
                           p.name);

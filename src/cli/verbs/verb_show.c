@@ -156,7 +156,7 @@ static int show(struct session *s, struct api_object *o, bool plot, struct ferry
     ferry_cleanup_buf struct ferry_buf out = {0};
     int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, m->vmi_name), &vmi, err);
 
-    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
         return session_explain(err);
     }
     if ((rc = events_list(s, s->ns, &events, err)) < 0) {

@@ -163,7 +163,7 @@ int verb_down(int argc, char **argv, struct ferry_error *err)
     }
     ferry_cleanup_free char *dir = absolute(root);
     ferry_cleanup_fd int lock = site_state_lock(dir, err);
-    if (lock < 0 && lock != -(int)FERRY_NOT_FOUND) {
+    if (lock < 0 && lock != -FERRY_NOT_FOUND) {
         return lock;
     }
     struct site_removed removed;

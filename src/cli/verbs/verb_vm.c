@@ -196,7 +196,7 @@ static int find(struct session *s, enum api_kind kind, const char *name, struct 
 {
     int rc = kube_client_get(s->client, kube_ref(kind, s->ns, name), ret, err);
 
-    return rc < 0 && rc != -(int)FERRY_NOT_FOUND ? session_explain(err) : 0;
+    return rc < 0 && rc != -FERRY_NOT_FOUND ? session_explain(err) : 0;
 }
 
 /* ---- delete -------------------------------------------------------------------------------- */
@@ -213,7 +213,7 @@ static int delete_one(struct session *s, const char *name, const struct each *e,
     }
     rc = kube_client_delete(s->client, kube_ref_of(o),
                             &(struct kube_delete_options){.uid = o->meta->uid}, err);
-    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
         return session_explain(err);
     }
     rc = e->wait ? vm_wait_gone(s, o, false, e->timeout_s, err) : 0;

@@ -95,7 +95,7 @@ static int create_json(struct create *c, const struct api_resource *r, const cha
         return rc;
     }
     rc = kube_client_create(c->session->client, kube_ref(r->kind, ns, NULL), json, &made, err);
-    if (rc == -(int)FERRY_CONFLICT) {
+    if (rc == -FERRY_CONFLICT) {
         return explain_conflict(r, name, ns, err);
     }
     if (rc < 0 || (rc = begin(c, made, err)) < 0) {

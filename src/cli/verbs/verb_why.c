@@ -36,7 +36,7 @@ static int get_vmi(struct session *s, const char *name, struct api_object **ret,
 {
     int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, s->ns, name), ret, err);
 
-    return rc < 0 && rc != -(int)FERRY_NOT_FOUND ? session_explain(err) : 0;
+    return rc < 0 && rc != -FERRY_NOT_FOUND ? session_explain(err) : 0;
 }
 
 /* The move that `word` names, or the VM of that name when it has none. */
@@ -48,14 +48,14 @@ static int read_subject(struct session *s, const char *word, struct reading *r,
     if (rc == 0) {
         return get_vmi(s, r->migration->u.migration.vmi_name, &r->vmi, err);
     }
-    if (rc != -(int)FERRY_NOT_FOUND) {
+    if (rc != -FERRY_NOT_FOUND) {
         return rc;
     }
     struct ferry_error not_there = *err;
     rc = get_vmi(s, word, &r->vmi, err);
     if (rc == 0 && !r->vmi) {
         *err = not_there;
-        return -(int)FERRY_NOT_FOUND;
+        return -FERRY_NOT_FOUND;
     }
     return rc;
 }
@@ -125,7 +125,7 @@ static int read_all(struct session *s, const char *word, struct reading *r, stru
         .target_pod = r->pod ? &r->pod->u.pod : NULL,
         .nodes = nodes ? r->nodes.items : NULL,
         .n_nodes = r->nodes.n,
-        .lease_known = rc == 0 || rc == -(int)FERRY_NOT_FOUND,
+        .lease_known = rc == 0 || rc == -FERRY_NOT_FOUND,
         .lease = r->lease ? &r->lease->u.lease : NULL,
         .now_ms = ferry_now_unix_ms(),
     };
@@ -148,7 +148,7 @@ static const struct why_report *ask_node(struct session *s, const char *node, co
         return NULL;
     }
     int rc = node_client_get(s, node, path, &reply, &err);
-    if (rc == -(int)FERRY_DENIED || rc == -(int)FERRY_NOT_FOUND) {
+    if (rc == -FERRY_DENIED || rc == -FERRY_NOT_FOUND) {
         return NULL;
     }
     if (rc < 0 || why_report_parse(reply.body.data, reply.body.len, ret, &err) < 0) {

@@ -44,7 +44,7 @@ int progress_parse(const char *json, size_t len, struct progress_sample *ret,
     yyjson_doc *doc = parse_object(json, len, err);
 
     if (!doc) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     yyjson_val *root = yyjson_doc_get_root(doc);
     const char *mode = yyjson_get_str(yyjson_obj_get(root, "mode"));
@@ -74,7 +74,7 @@ int progress_parse_result(const char *json, size_t len, struct progress_result *
     yyjson_doc *doc = parse_object(json, len, err);
 
     if (!doc) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     yyjson_val *root = yyjson_doc_get_root(doc);
     *ret = (struct progress_result){

@@ -235,7 +235,7 @@ static int gather(struct session *s, const char *ns, struct kube_list *list,
     int rc = kube_client_list(s->client, kube_ref(API_KIND_VMI, ns, NULL), NULL, beside, err);
 
     listing_sort_by_age(list);
-    return rc == -(int)FERRY_DENIED ? 0 : rc; /* they add where a move goes */
+    return rc == -FERRY_DENIED ? 0 : rc; /* they add where a move goes */
 }
 
 static int recall(struct session *s, const char *ns, struct kube_list *list,
@@ -246,7 +246,7 @@ static int recall(struct session *s, const char *ns, struct kube_list *list,
     kube_cleanup_list struct kube_list events = {0};
     int rc = kube_client_list(s->client, ref, &about, &events, err);
 
-    if (rc < 0 && rc != -(int)FERRY_DENIED) {
+    if (rc < 0 && rc != -FERRY_DENIED) {
         return rc;
     }
     moves_add_cancelled(list, beside->items, beside->n, events.items, events.n);

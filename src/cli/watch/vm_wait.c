@@ -34,7 +34,7 @@ static int check_owner(struct session *s, const char *ns, const char *name, stru
     int rc = kube_client_get(s->client, kube_ref(API_KIND_VM, ns, name), &vm, err);
 
     if (rc < 0) {
-        return rc == -(int)FERRY_NOT_FOUND
+        return rc == -FERRY_NOT_FOUND
                    ? ferry_fail(err, FERRY_NOT_FOUND, "%s was deleted meanwhile", name)
                    : session_explain(err);
     }
@@ -113,7 +113,7 @@ int vm_wait_running(struct session *s, const char *ns, const char *name, int tim
                 tell_warnings(s, o, &told);
                 tell_ns = ferry_now_ns() + WARNINGS_MS * FERRY_NS_PER_MS;
             }
-        } else if (rc == 0 || rc == -(int)FERRY_NOT_FOUND) {
+        } else if (rc == 0 || rc == -FERRY_NOT_FOUND) {
             rc = check_owner(s, ns, name, err);
         } else {
             rc = session_explain(err);
@@ -134,7 +134,7 @@ int vm_wait_gone(struct session *s, const struct api_object *o, bool over, int t
         api_cleanup_object struct api_object *now = NULL;
         int rc = kube_client_get(s->client, kube_ref_of(o), &now, err);
 
-        if (rc == -(int)FERRY_NOT_FOUND || (now && !ferry_streq(now->meta->uid, o->meta->uid))) {
+        if (rc == -FERRY_NOT_FOUND || (now && !ferry_streq(now->meta->uid, o->meta->uid))) {
             return 0;
         }
         if (rc < 0) {

@@ -39,7 +39,7 @@ static int refresh(struct watch *w, struct ferry_error *err)
     struct api_object *fresh = NULL;
     int rc = kube_client_get(s->client, kube_ref(API_KIND_MIGRATION, s->ns, w->name), &fresh, err);
 
-    if (rc == -(int)FERRY_NOT_FOUND && w->migration) {
+    if (rc == -FERRY_NOT_FOUND && w->migration) {
         w->gone = true;
     } else if (rc < 0) {
         return rc;
@@ -50,7 +50,7 @@ static int refresh(struct watch *w, struct ferry_error *err)
     fresh = NULL;
     rc = kube_client_get(
         s->client, kube_ref(API_KIND_VMI, s->ns, w->migration->u.migration.vmi_name), &fresh, err);
-    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
         return rc;
     }
     api_object_unref(w->vmi);

@@ -188,7 +188,7 @@ int relay_delete(const char *socket, const char *collection, const char *key,
             .socket = socket, .method = "DELETE", .path = path, .timeout_ms = TIMEOUT_MS},
         NULL, err);
 
-    return rc == -(int)FERRY_NOT_FOUND ? 0 : rc < 0 ? ferry_wrap(err, "relay") : 0;
+    return rc == -FERRY_NOT_FOUND ? 0 : rc < 0 ? ferry_wrap(err, "relay") : 0;
 }
 
 int relay_keys(const char *socket, const char *collection, struct ferry_buf *ret,

@@ -60,7 +60,7 @@ static const char *target_state(struct pass *pass)
                              &pod, NULL);
     bool over = rc == 0 && (ferry_streq(pod->u.pod.phase, "Succeeded") ||
                             ferry_streq(pod->u.pod.phase, "Failed"));
-    return over || rc == -(int)FERRY_NOT_FOUND ? "gone" : NULL;
+    return over || rc == -FERRY_NOT_FOUND ? "gone" : NULL;
 }
 
 /* Where the source's launcher cannot know what became of the guest, it is told, with evidence. */
@@ -203,7 +203,7 @@ static int cancel_move(struct pass *pass, struct ferry_error *err)
         kube_record(pass->node->recorder, pass->vmi, KUBE_EVENT_NORMAL, "Migrating",
                     "VirtualMachineInstance is aborting migration.");
     }
-    return rc == -(int)FERRY_CONFLICT || rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+    return rc == -FERRY_CONFLICT || rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
 
 static int recover_source(struct pass *pass, bool *failed, struct ferry_error *err)

@@ -122,7 +122,7 @@ int pass_patch(struct pass *pass, struct api_patch *patch_take, struct ferry_err
         pass->memory->patched_ms = ferry_now_unix_ms();
     }
     /* Gone in the meantime: there is nothing left to say about it. */
-    return rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+    return rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
 
 void pass_memory_follow_clock(struct pass_memory *m, int64_t clock_ms)

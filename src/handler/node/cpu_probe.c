@@ -319,7 +319,7 @@ static void *run(void *ctx)
         struct ferry_error err;
         int rc = look(p, &err);
 
-        if (rc < 0 && rc != -(int)FERRY_CANCELLED) {
+        if (rc < 0 && rc != -FERRY_CANCELLED) {
             ferry_warn("it is not known what CPUs guests can have here, trying on", F_ERR(&err));
         }
     } while (poll(&stop, 1, RECHECK_MS) <= 0);

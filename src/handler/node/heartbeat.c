@@ -68,7 +68,7 @@ static int get_or_create(struct heartbeat *h, struct api_object **ret, struct fe
     struct kube_ref ref = kube_ref(API_KIND_NODE, NULL, h->cfg.node);
     int rc = kube_client_get(h->cfg.client, ref, ret, err);
 
-    if (rc != -(int)FERRY_NOT_FOUND) {
+    if (rc != -FERRY_NOT_FOUND) {
         return rc;
     }
     ferry_cleanup_free char *json = node_report_manifest(&h->facts);

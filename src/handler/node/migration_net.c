@@ -122,7 +122,7 @@ static int attach(struct migration_net *m, const struct api_object *node, const 
     if (rc == 0) {
         rc = kube_addresses_hold(m->cfg.client, &nad, m->cfg.node, node, addresses, err);
         /* As on Kubernetes, where others make the interface. */
-        if (rc == -(int)FERRY_DENIED) {
+        if (rc == -FERRY_DENIED) {
             return ferry_wrap(err,
                               "this node has no interface %s for the network %s, and may not "
                               "take an address for one",

@@ -49,7 +49,7 @@ static int act_as_owner(struct pass *pass, const struct owner_decision *d, struc
         break;
     }
     /* It ended in between: that is what was wanted. */
-    return rc == -(int)FERRY_CONFLICT || rc == -(int)FERRY_NOT_FOUND ? 0 : rc;
+    return rc == -FERRY_CONFLICT || rc == -FERRY_NOT_FOUND ? 0 : rc;
 }
 
 /* Nothing of an earlier move stays: neither in the relay nor, when that died in between, the files

@@ -70,7 +70,7 @@ static void ask_relay(const struct node_api_config *cfg, struct sight *s)
     }
     if (rc == 0) {
         f->relay = yyjson_doc_get_root(s->relay);
-    } else if (rc == -(int)FERRY_NOT_FOUND) {
+    } else if (rc == -FERRY_NOT_FOUND) {
         f->relay_error = s->relay_error.msg;
     } else {
         f->relay_socket_gone = s->relay_error.msg;

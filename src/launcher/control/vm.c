@@ -47,7 +47,7 @@ static int define_and_start(struct vm *vm, const char *xml, struct ferry_error *
     virConnectPtr conn = virt_connection(vm->c->virt, err);
 
     if (!conn) {
-        return -(int)FERRY_RETRY;
+        return -FERRY_RETRY;
     }
     virt_cleanup_domain virDomainPtr d = virDomainDefineXML(conn, xml);
     int rc = 0;
@@ -55,9 +55,9 @@ static int define_and_start(struct vm *vm, const char *xml, struct ferry_error *
         rc = virt_fail(err, "defining the domain");
     } else if (virDomainCreate(d) < 0) {
         rc = virt_fail(err, "starting the domain");
-        if (rc == -(int)FERRY_RETRY && virConnectIsAlive(conn) == 1) {
+        if (rc == -FERRY_RETRY && virConnectIsAlive(conn) == 1) {
             err->cls = FERRY_FATAL; /* QEMU does not start; trying again would not help */
-            rc = -(int)FERRY_FATAL;
+            rc = -FERRY_FATAL;
         }
     }
     virConnectClose(conn);

@@ -179,7 +179,7 @@ int cpu_report(const char *capabilities_xml, const char *expanded_xml, const cha
     if (read_xml(capabilities_xml, "domainCapabilities", &doc, err) < 0 ||
         read_xml(machines_xml, "capabilities", &host_caps, err) < 0 ||
         (expanded_xml && read_xml(expanded_xml, "cpu", &expanded, err) < 0)) {
-        return -(int)FERRY_PEER;
+        return -FERRY_PEER;
     }
     const xmlNode *root = xmlDocGetRootElement(doc), *host = mode(root, "host-model");
     yyjson_mut_doc *out = yyjson_mut_doc_new(NULL);

@@ -96,7 +96,7 @@ int disk_image_sizes(const struct disks *disks, const char *dir, bool only_copie
         if (disk_image_size(path, d->format, &size->bytes, err) < 0) {
             ferry_wrap(err, "spec.volumes[%s]", d->name);
             err->cls = FERRY_INVALID;
-            return -(int)FERRY_INVALID;
+            return -FERRY_INVALID;
         }
         snprintf(size->name, sizeof(size->name), "%s", d->name);
         ret->n++;

@@ -202,7 +202,7 @@ int disks_decode(const struct api_vmi *vmi, struct disks *ret, struct ferry_erro
         struct disk d;
 
         if (decode_disk(vmi, item, used, &d, err) < 0) {
-            return -(int)FERRY_INVALID;
+            return -FERRY_INVALID;
         }
         for (size_t i = 0; i < ret->n; i++) {
             if (ferry_streq(ret->list[i].name, d.name)) {

@@ -168,7 +168,7 @@ static int write_host_device(struct xml_write *x, const struct api_machine *m, s
     size_t before = 0;
 
     if (check_name("devices.hostDevices", d->name, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     if (ferry_str_empty(d->device_name) || strlen(d->device_name) > 253) {
         return fail(err, "devices.hostDevices", d->name, "deviceName is missing or too long");
@@ -219,7 +219,7 @@ static int check_interface(const struct api_machine *m, const struct api_interfa
     bool known = ferry_str_empty(n->model), network = false;
 
     if (check_name("devices.interfaces", n->name, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     for (size_t i = 0; i < FERRY_COUNT(models); i++) {
         known = known || ferry_streq(n->model, models[i]);

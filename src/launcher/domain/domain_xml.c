@@ -161,7 +161,7 @@ static int machine_type(const struct api_vmi *vmi, const char **ret, struct ferr
                    : ferry_fail(err, FERRY_INVALID, "status.machine.type: %s", wrong);
     }
     if (get_string(vmi->spec, "/domain/machine/type", WORD_MAX, &type, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     *ret = type ? type : MACHINE_DEFAULT;
     return api_machine_is_known(*ret) ? 0 : fail_field(err, "/domain/machine/type", wrong);
@@ -175,7 +175,7 @@ static int guest_file(const yyjson_val *spec, const char *pointer, const char *g
 
     *ret = NULL;
     if (get_string(spec, pointer, PATH_IN_IMAGE_MAX, &path, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     if (!path) {
         return 0;
@@ -202,7 +202,7 @@ static int write_identity(struct xml_write *x, const struct api_vmi *vmi, struct
     const char *uuid;
 
     if (get_string(vmi->spec, "/domain/firmware/uuid", WORD_MAX, &uuid, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     if (uuid && !is_uuid(uuid)) {
         return fail_field(err, "/domain/firmware/uuid", "must be a UUID");
@@ -262,7 +262,7 @@ static int write_os(struct xml_write *x, const struct api_vmi *vmi,
                    &kernel, err) < 0 ||
         guest_file(spec, "/domain/firmware/kernelBoot/container/initrdPath", opt->guest_dir,
                    &initrd, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     if (!kernel && !bootable) {
         return fail_field(
@@ -326,7 +326,7 @@ static int write_cpu(struct xml_write *x, const struct api_vmi *vmi, bool kvm,
     static const char *const names[3] = {"sockets", "cores", "threads"};
 
     if (get_string(vmi->spec, "/domain/cpu/model", WORD_MAX, &model, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     model = model ? model : kvm ? CPU_NATIVE : CPU_EMULATED;
     bool of_host = ferry_streq(model, CPU_NATIVE) || ferry_streq(model, "host-passthrough");
@@ -463,10 +463,10 @@ static int write_domain(struct xml_write *x, const struct api_vmi *vmi, const st
     xml_write_attribute(x, "xmlns:qemu", "http://libvirt.org/schemas/domain/qemu/1.0");
     if (write_identity(x, vmi, err) < 0 || write_size(x, vmi, err) < 0 ||
         write_os(x, vmi, opt, disks->n > 0, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     if (domain_devices_backing(x, &vmi->machine, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     xml_write_start(x, "features");
     if (!yyjson_is_false(at(vmi->spec, "/domain/features/acpi/enabled"))) {
@@ -475,14 +475,14 @@ static int write_domain(struct xml_write *x, const struct api_vmi *vmi, const st
     }
     xml_write_end(x);
     if (write_cpu(x, vmi, opt->kvm, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     XML_LEAF(x, "clock", "offset", "utc");
     xml_write_text_element(x, "on_poweroff", "destroy");
     xml_write_text_element(x, "on_reboot", "restart");
     xml_write_text_element(x, "on_crash", "destroy");
     if (write_devices(x, vmi, disks, opt, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     write_monitors(x, opt);
     xml_write_end(x);
@@ -505,7 +505,7 @@ int domain_xml(const struct api_vmi *vmi, const struct disks *disks,
                const struct domain_xml_options *opt, char **ret_xml, struct ferry_error *err)
 {
     if (check_refused(vmi->spec, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     struct xml_write x;
     int rc = xml_write_init(&x, err);

@@ -64,7 +64,7 @@ static int read_secret(const struct source *s, const char *name, const char *sec
             return 0;
         }
         ferry_buf_done(&b);
-        if (rc != -(int)FERRY_NOT_FOUND) {
+        if (rc != -FERRY_NOT_FOUND) {
             return ferry_wrap(err, "spec.volumes[%s]", name);
         }
     }

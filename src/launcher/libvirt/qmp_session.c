@@ -163,7 +163,7 @@ int qmp_session_execute(struct qmp_session *k, const struct qmp_command *c, int6
     if (rc == 0) {
         rc = qmp_execute(k->qmp, c, deadline_ns, ret, err);
     }
-    if (k->qmp && (rc == -(int)FERRY_FATAL || dead(k->qmp))) {
+    if (k->qmp && (rc == -FERRY_FATAL || dead(k->qmp))) {
         close_locked(k);
     }
     pthread_mutex_unlock(&k->lock);

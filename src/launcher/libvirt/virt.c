@@ -378,7 +378,7 @@ int virt_qemu_version(struct virt *v, unsigned long *ret, struct ferry_error *er
     }
     virConnectPtr c = virt_connection(v, err);
     if (!c) {
-        return -(int)FERRY_RETRY;
+        return -FERRY_RETRY;
     }
     int rc = virConnectGetVersion(c, ret) < 0 ? virt_fail(err, "asking for QEMU's version") : 0;
     virConnectClose(c);
@@ -444,7 +444,7 @@ int virt_sample(struct virt *v, bool completed, struct sample *ret, struct ferry
         completed ? VIR_DOMAIN_JOB_STATS_COMPLETED | VIR_DOMAIN_JOB_STATS_KEEP_COMPLETED : 0;
 
     if (!d) {
-        return err ? -(int)err->cls : -(int)FERRY_RETRY;
+        return err ? -(int)err->cls : -FERRY_RETRY;
     }
     if (virDomainGetJobStats(d, &type, &params, &n, flags) < 0) {
         return virt_fail(err, "job statistics of domain %s", v->domain_name);

@@ -80,7 +80,7 @@ static int check_cpu(const struct context *c, virConnectPtr here, virConnectPtr 
     if (!d) {
         return -(int)err->cls;
     }
-    return cpu && lacks(c, there, cpu, err) && !lacks(c, here, cpu, NULL) ? -(int)FERRY_INVALID : 0;
+    return cpu && lacks(c, there, cpu, err) && !lacks(c, here, cpu, NULL) ? -FERRY_INVALID : 0;
 }
 
 int preflight(const struct context *c, const char **ret_code, struct ferry_error *err)

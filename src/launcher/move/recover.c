@@ -133,7 +133,7 @@ static int recover_target(const struct context *c, const char *path, const char 
             return 0;
         }
         int64_t waited_ms = (ferry_now_ns() - begin) / FERRY_NS_PER_MS;
-        if (rc != -(int)FERRY_CONFLICT || waited_ms >= WAIT_MS) {
+        if (rc != -FERRY_CONFLICT || waited_ms >= WAIT_MS) {
             return rc;
         }
         if (!knocked && waited_ms >= NOTICE_MS) {

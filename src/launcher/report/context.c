@@ -59,13 +59,13 @@ int context_domain(const struct context *c, const struct api_vmi *vmi, char **re
         }
     }
     if (disk_image_sizes(&disks, c->domain.disk_dir, false, &sizes, err) < 0) {
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     if (kernel && access(kernel, R_OK) < 0) {
         ferry_fail_errno(err, errno, "spec.domain.firmware.kernelBoot.container.kernelPath: %s",
                          kernel);
         err->cls = FERRY_INVALID;
-        return -(int)FERRY_INVALID;
+        return -FERRY_INVALID;
     }
     return 0;
 }

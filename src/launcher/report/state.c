@@ -267,7 +267,7 @@ int state_open(const char *path, struct state **ret, struct ferry_error *err)
     if (rc == 0 && text.len) {
         rc = state_decode(text.data, text.len, &values, err);
     }
-    if (rc < 0 && rc != -(int)FERRY_NOT_FOUND) {
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
         return ferry_wrap(err, "state file %s", path);
     }
     struct state *s = ferry_xcalloc(1, sizeof(*s));

@@ -140,7 +140,7 @@ static int decode_object(const yyjson_val *json, const struct field *fields, con
         yyjson_val *v = member(json, fields->name);
 
         if (v && decode_field(v, fields, where, base, err) < 0) {
-            return -(int)FERRY_INVALID;
+            return -FERRY_INVALID;
         }
     }
     return 0;
@@ -185,7 +185,7 @@ int migrate_options_decode(const yyjson_val *json, struct migrate_options *ret,
         yyjson_val *stalled, *tuned;
 
         if (decode_object(json, plain, "options", &o, err) < 0 || decode_words(json, &o, err) < 0) {
-            return -(int)FERRY_INVALID;
+            return -FERRY_INVALID;
         }
         stalled = member(json, "stallDetector");
         tuned = member(json, "downtimeTuning");
@@ -194,7 +194,7 @@ int migrate_options_decode(const yyjson_val *json, struct migrate_options *ret,
         if ((stalled &&
              decode_object(stalled, stall, "options.stallDetector", &o.stall, err) < 0) ||
             (tuned && decode_object(tuned, tuning, "options.downtimeTuning", &o.tuning, err) < 0)) {
-            return -(int)FERRY_INVALID;
+            return -FERRY_INVALID;
         }
     }
     *ret = o;
