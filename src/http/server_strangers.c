@@ -7,9 +7,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -37,11 +37,7 @@ static void *run(void *ctx)
 
     pthread_mutex_lock(&s->lock);
     while (!s->stopping) {
-        struct timespec until;
-
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec++;
-        pthread_cond_timedwait(&s->changed, &s->lock, &until);
+        ferry_cond_wait(&s->changed, &s->lock, ferry_now_ns() + FERRY_NS_PER_S);
         end_old(s, ferry_now_ns());
     }
     pthread_mutex_unlock(&s->lock);
@@ -51,14 +47,10 @@ static void *run(void *ctx)
 struct strangers *strangers_new(int patience_s)
 {
     struct strangers *s = ferry_xcalloc(1, sizeof(*s));
-    pthread_condattr_t attr;
 
     s->patience_ns = patience_s * FERRY_NS_PER_S;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&s->changed, NULL);
     s->started = pthread_create(&s->thread, NULL, run, s) == 0;
     if (!s->started) {
         ferry_warn("nobody ends idle connections: there is no thread for it");

@@ -19,9 +19,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "http/client.h"
@@ -282,11 +282,10 @@ static int watch(struct kube_informer *inf, struct ferry_error *err)
 static void pause_ms(struct kube_informer *inf, int64_t ms)
 {
     int64_t until = ferry_now_ns() + ms * FERRY_NS_PER_MS;
-    struct timespec ts = {.tv_sec = until / FERRY_NS_PER_S, .tv_nsec = until % FERRY_NS_PER_S};
 
     pthread_mutex_lock(&inf->lock);
     while (!inf->stopping && ferry_now_ns() < until) {
-        pthread_cond_timedwait(&inf->changed, &inf->lock, &ts);
+        ferry_cond_wait(&inf->changed, &inf->lock, until);
     }
     pthread_mutex_unlock(&inf->lock);
 }
@@ -386,7 +385,6 @@ static void informer_free(struct kube_informer *inf)
 struct kube_informer *kube_informer_new(const struct kube_informer_config *cfg)
 {
     struct kube_informer *inf = ferry_xcalloc(1, sizeof(*inf));
-    pthread_condattr_t attr;
 
     inf->cfg = *cfg;
     inf->resource = cfg->resource ? cfg->resource : api_resource_of_kind(cfg->kind);
@@ -395,10 +393,7 @@ struct kube_informer *kube_informer_new(const struct kube_informer_config *cfg)
     inf->label_selector = ferry_strdup(cfg->label_selector);
     inf->field_selector = ferry_strdup(cfg->field_selector);
     pthread_mutex_init(&inf->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&inf->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&inf->changed, NULL);
     return inf;
 }
 
@@ -463,13 +458,11 @@ bool kube_informer_synced(struct kube_informer *inf)
 int kube_informer_wait_synced(struct kube_informer *inf, int64_t deadline_ns,
                               struct ferry_error *err)
 {
-    struct timespec ts = {.tv_sec = deadline_ns / FERRY_NS_PER_S,
-                          .tv_nsec = deadline_ns % FERRY_NS_PER_S};
     int rc = 0;
 
     pthread_mutex_lock(&inf->lock);
     while (!inf->synced && !inf->stopping && ferry_now_ns() < deadline_ns) {
-        pthread_cond_timedwait(&inf->changed, &inf->lock, &ts);
+        ferry_cond_wait(&inf->changed, &inf->lock, deadline_ns);
     }
     if (!inf->synced) {
         const char *why = inf->last_error.msg[0] ? inf->last_error.msg : "no answer yet";

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/proc.h"
@@ -191,12 +191,11 @@ static void *lease_thread(void *arg)
 
     for (;;) {
         int64_t until = ferry_now_ns() + RENEW_MS * FERRY_NS_PER_MS;
-        struct timespec ts = {.tv_sec = until / FERRY_NS_PER_S, .tv_nsec = until % FERRY_NS_PER_S};
         struct ferry_error err = {0};
 
         pthread_mutex_lock(&l->lock);
         while (!l->stopping && ferry_now_ns() < until) {
-            pthread_cond_timedwait(&l->changed, &l->lock, &ts);
+            ferry_cond_wait(&l->changed, &l->lock, until);
         }
         bool stop = l->stopping;
         pthread_mutex_unlock(&l->lock);
@@ -255,17 +254,13 @@ int kube_lease_hold(const struct kube_lease_config *cfg, struct kube_lease **ret
                     struct ferry_error *err)
 {
     struct kube_lease *l = ferry_xcalloc(1, sizeof(*l));
-    pthread_condattr_t attr;
 
     l->cfg = *cfg;
     l->ns = ferry_strdup(cfg->ns);
     l->name = ferry_strdup(cfg->name);
     l->self = kube_lease_identity();
     pthread_mutex_init(&l->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&l->changed, NULL);
     int rc = wait_for_it(l, err);
     if (rc == 0) {
         int e = pthread_create(&l->thread, NULL, lease_thread, l);

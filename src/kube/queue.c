@@ -10,9 +10,9 @@
 #include <pthread.h>
 #include <search.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/str.h"
 
 #define BACKOFF_MIN_NS (20 * FERRY_NS_PER_MS)
@@ -292,7 +292,6 @@ static void ring_alarms(struct kube_queue *q, int64_t now_ns)
 struct kube_queue *kube_queue_new(const struct kube_queue_config *cfg)
 {
     struct kube_queue *q = ferry_xcalloc(1, sizeof(*q));
-    pthread_condattr_t attr;
 
     if (cfg) {
         q->cfg = *cfg;
@@ -307,10 +306,7 @@ struct kube_queue *kube_queue_new(const struct kube_queue_config *cfg)
         q->cfg.backoff_max_ns = BACKOFF_MAX_NS;
     }
     pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&q->changed, NULL);
     return q;
 }
 
@@ -383,12 +379,7 @@ static void wait_locked(struct kube_queue *q, int64_t deadline_ns)
     if (alarms->n > 0 && alarms->items[0]->alarm_ns < until) {
         until = alarms->items[0]->alarm_ns;
     }
-    if (until == INT64_MAX) {
-        pthread_cond_wait(&q->changed, &q->lock);
-        return;
-    }
-    struct timespec ts = {.tv_sec = until / FERRY_NS_PER_S, .tv_nsec = until % FERRY_NS_PER_S};
-    pthread_cond_timedwait(&q->changed, &q->lock, &ts);
+    ferry_cond_wait(&q->changed, &q->lock, until);
 }
 
 char *kube_queue_get(struct kube_queue *q, int64_t deadline_ns, int *ret_priority)

@@ -16,6 +16,7 @@
 #include "api/admit.h"
 #include "api/json.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -275,11 +276,7 @@ static void *watch(void *ctx)
 
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
-        struct timespec until;
-
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += LOOK_S;
-        (void)pthread_cond_timedwait(&w->wake, &w->lock, &until);
+        (void)ferry_cond_wait(&w->wake, &w->lock, ferry_now_ns() + LOOK_S * FERRY_NS_PER_S);
         if (!w->stop) {
             pthread_mutex_unlock(&w->lock);
             look_for_certificate(w);

@@ -2,10 +2,12 @@
 #include "lib/unit.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/proc.h"
@@ -215,6 +217,64 @@ static void characters(void **state)
     assert_int_equal(ferry_utf8_fit("", 9), 0);
 }
 
+/* A deadline is one of the monotonic clock, whatever the hour is. */
+static void waits_end_at_their_deadline(void **state)
+{
+    static const int64_t after_ms[] = {INT32_MIN, -1, 0, 1, 20};
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t cond;
+
+    (void)state;
+    pthread_cond_init(&cond, NULL);
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < COUNT_OF(after_ms); i++) {
+        int64_t deadline_ns = ferry_now_ns() + after_ms[i] * FERRY_NS_PER_MS;
+
+        while (ferry_cond_wait(&cond, &lock, deadline_ns)) {
+        }
+        assert_true(ferry_now_ns() >= deadline_ns);
+    }
+    assert_false(ferry_cond_wait(&cond, &lock, -1));
+    pthread_mutex_unlock(&lock);
+    pthread_cond_destroy(&cond);
+}
+
+struct door {
+    pthread_mutex_t lock;
+    pthread_cond_t cond;
+    bool open;
+};
+
+static void *open_door(void *ctx)
+{
+    struct door *d = ctx;
+
+    pthread_mutex_lock(&d->lock);
+    d->open = true;
+    pthread_cond_signal(&d->cond);
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static void waits_end_with_a_signal(void **state)
+{
+    const int64_t deadlines[] = {INT64_MAX, ferry_now_ns() + 60 * FERRY_NS_PER_S};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(deadlines); i++) {
+        struct door d = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+        pthread_t thread;
+
+        pthread_mutex_lock(&d.lock);
+        assert_int_equal(pthread_create(&thread, NULL, open_door, &d), 0);
+        while (!d.open) {
+            assert_true(ferry_cond_wait(&d.cond, &d.lock, deadlines[i]));
+        }
+        pthread_mutex_unlock(&d.lock);
+        pthread_join(thread, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +287,8 @@ int main(void)
         cmocka_unit_test(sockets_of_others),
         cmocka_unit_test(files_are_replaced_whole),
         cmocka_unit_test(processes),
+        cmocka_unit_test(waits_end_at_their_deadline),
+        cmocka_unit_test(waits_end_with_a_signal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@
 #include "api/json.h"
 #include "apiserver/action/proxy_plan.h"
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -241,7 +242,6 @@ static void passage_done(void *ctx)
 static int start(struct passage *q, struct ferry_error *err)
 {
     struct timeval patience = {.tv_sec = IDLE_TIMEOUT_MS / 1000};
-    pthread_condattr_t monotonic;
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
@@ -251,10 +251,7 @@ static int start(struct passage *q, struct ferry_error *err)
     q->to_caller = pair[1];
     (void)setsockopt(q->from_node, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
     pthread_mutex_init(&q->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&q->told, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&q->told, NULL);
     int rc = pthread_create(&q->thread, NULL, fetch, q);
     if (rc != 0) {
         ferry_closep(&q->from_node);
@@ -268,12 +265,11 @@ static int start(struct passage *q, struct ferry_error *err)
 static int await_head(struct passage *q, struct status *st)
 {
     int64_t deadline = ferry_now_ns() + HEAD_TIMEOUT_S * FERRY_NS_PER_S;
-    struct timespec until = {deadline / FERRY_NS_PER_S, deadline % FERRY_NS_PER_S};
-    int rc = 0;
+    bool in_time = true;
 
     pthread_mutex_lock(&q->lock);
-    while (rc == 0 && !q->over && !(q->head && q->status == 200)) {
-        rc = pthread_cond_timedwait(&q->told, &q->lock, &until);
+    while (in_time && !q->over && !(q->head && q->status == 200)) {
+        in_time = ferry_cond_wait(&q->told, &q->lock, deadline);
     }
     bool good = q->head && (q->status == 200 || (q->over && !q->broken));
     struct ferry_error err = q->err;

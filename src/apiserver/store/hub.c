@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/str.h"
 
 struct hub {
@@ -38,13 +38,9 @@ void hub_batch_done(struct hub_batch *b)
 struct hub *hub_new(uint64_t version, size_t max_events, size_t max_bytes)
 {
     struct hub *h = ferry_xcalloc(1, sizeof(*h));
-    pthread_condattr_t attr;
 
     pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->grown, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&h->grown, NULL);
     h->ring = ferry_xcalloc(max_events, sizeof(*h->ring));
     h->max_events = max_events;
     h->max_bytes = max_bytes;
@@ -147,8 +143,6 @@ int hub_wait(struct hub *h, const struct api_resource *resource, uint64_t after,
              struct hub_batch *ret)
 {
     int64_t deadline = ferry_now_ns() + timeout_ms * FERRY_NS_PER_MS;
-    struct timespec until = {.tv_sec = deadline / FERRY_NS_PER_S,
-                             .tv_nsec = deadline % FERRY_NS_PER_S};
     int rc = 0;
 
     *ret = (struct hub_batch){.version = after};
@@ -159,7 +153,7 @@ int hub_wait(struct hub *h, const struct api_resource *resource, uint64_t after,
             break;
         }
         collect(h, resource, ret->version, ret);
-        if (ret->n || timeout_ms == 0 || pthread_cond_timedwait(&h->grown, &h->lock, &until) != 0) {
+        if (ret->n || timeout_ms == 0 || !ferry_cond_wait(&h->grown, &h->lock, deadline)) {
             break;
         }
     }

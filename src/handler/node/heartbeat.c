@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -119,12 +119,10 @@ static int beat(struct heartbeat *h, struct ferry_error *err)
 /* Sleeps; true when it is time to stop. */
 static bool pause_or_stop(struct heartbeat *h, int64_t seconds)
 {
-    struct timespec until;
+    int64_t deadline_ns = ferry_now_ns() + seconds * FERRY_NS_PER_S;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += seconds;
     pthread_mutex_lock(&h->lock);
-    while (!h->stopping && !h->hurry && pthread_cond_timedwait(&h->wake, &h->lock, &until) == 0) {
+    while (!h->stopping && !h->hurry && ferry_cond_wait(&h->wake, &h->lock, deadline_ns)) {
     }
     h->hurry = false;
     bool stop = h->stopping;
@@ -166,7 +164,6 @@ int heartbeat_start(const struct heartbeat_config *cfg, struct heartbeat **ret,
 {
     struct heartbeat *h = ferry_xcalloc(1, sizeof(*h));
     struct sysinfo si;
-    pthread_condattr_t attr;
 
     uname(&h->kernel);
     sysinfo(&si);
@@ -182,10 +179,7 @@ int heartbeat_start(const struct heartbeat_config *cfg, struct heartbeat **ret,
                                    .os_image = h->os_image,
                                    .version = FERRY_VERSION};
     pthread_mutex_init(&h->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->wake, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&h->wake, NULL);
     int rc = pthread_create(&h->thread, NULL, run, h);
     if (rc != 0) {
         heartbeat_free(h);

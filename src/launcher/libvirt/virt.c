@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -179,7 +179,6 @@ int virt_fail(struct ferry_error *err, const char *fmt, ...)
 
 int virt_new(const char *uri, const char *domain_name, struct virt **ret, struct ferry_error *err)
 {
-    pthread_condattr_t attr;
     pthread_t thread;
 
     virSetErrorFunc(NULL, no_error_output);
@@ -193,10 +192,7 @@ int virt_new(const char *uri, const char *domain_name, struct virt **ret, struct
     v->domain_name = ferry_strdup(domain_name);
     v->next = 1;
     pthread_mutex_init(&v->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&v->more, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&v->more, NULL);
     int rc = pthread_create(&thread, NULL, run_loop, NULL);
     if (rc != 0) {
         virt_free(v);
@@ -313,11 +309,9 @@ static void *run_open(void *ctx)
 static int await_open_locked(struct virt *v, struct ferry_error *err)
 {
     int64_t deadline_ns = ferry_now_ns() + OPEN_WAIT_MS * FERRY_NS_PER_MS;
-    struct timespec until = {.tv_sec = (time_t)(deadline_ns / FERRY_NS_PER_S),
-                             .tv_nsec = (long)(deadline_ns % FERRY_NS_PER_S)};
 
     while (v->opening && ferry_now_ns() < deadline_ns) {
-        pthread_cond_timedwait(&v->more, &v->lock, &until);
+        ferry_cond_wait(&v->more, &v->lock, deadline_ns);
     }
     if (v->opening) {
         return ferry_fail(err, FERRY_RETRY, "connecting to %s: no answer yet", v->uri);
@@ -473,13 +467,11 @@ bool virt_job_over(struct virt *v)
 
 bool virt_next_event(struct virt *v, uint64_t after, int64_t deadline_ns, struct virt_event *ret)
 {
-    struct timespec until = {.tv_sec = (time_t)(deadline_ns / FERRY_NS_PER_S),
-                             .tv_nsec = (long)(deadline_ns % FERRY_NS_PER_S)};
     bool found = true;
 
     pthread_mutex_lock(&v->lock);
     while (after + 1 >= v->next) {
-        if (pthread_cond_timedwait(&v->more, &v->lock, &until) != 0) {
+        if (!ferry_cond_wait(&v->more, &v->lock, deadline_ns)) {
             found = after + 1 < v->next;
             break;
         }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 
 enum { KEPT = 1024, READ_BATCH = 64 * 1024 };
 
@@ -19,13 +20,9 @@ struct events {
 struct events *events_new(void)
 {
     struct events *e = ferry_xcalloc(1, sizeof(*e));
-    pthread_condattr_t attr;
 
     pthread_mutex_init(&e->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&e->more, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&e->more, NULL);
     e->first = e->next = (uint64_t)ferry_now_unix_ms();
     return e;
 }
@@ -69,13 +66,11 @@ void events_publish(struct events *e, const char *type, yyjson_mut_doc *doc_take
 
 size_t events_read(struct events *e, uint64_t *io_since, int64_t deadline_ns, struct ferry_buf *out)
 {
-    struct timespec until = {.tv_sec = (time_t)(deadline_ns / FERRY_NS_PER_S),
-                             .tv_nsec = (long)(deadline_ns % FERRY_NS_PER_S)};
     size_t n = 0;
 
     pthread_mutex_lock(&e->lock);
     while (*io_since + 1 >= e->next || e->first == e->next) {
-        if (pthread_cond_timedwait(&e->more, &e->lock, &until) != 0) {
+        if (!ferry_cond_wait(&e->more, &e->lock, deadline_ns)) {
             break;
         }
     }
