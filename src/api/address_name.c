@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "json/doc.h"
 
 #define PREFIX "ferry-address-"
 #define V6_END "-v6"
@@ -62,10 +63,9 @@ static void add_owner(yyjson_mut_doc *doc, yyjson_mut_val *meta, const struct ap
 
 char *api_address_manifest(const char *name, const char *holder, const struct api_object *owner)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "apiVersion", "coordination.k8s.io/v1");
     yyjson_mut_obj_add_str(doc, o, "kind", "Lease");
     yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, o, "metadata");
@@ -78,7 +78,5 @@ char *api_address_manifest(const char *name, const char *holder, const struct ap
     }
     yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, o, "spec");
     yyjson_mut_obj_add_str(doc, spec, "holderIdentity", holder);
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return json;
+    return json_doc_take(doc);
 }

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <yyjson.h>
 
-#include "base/cleanup.h"
 #include "base/error.h"
+#include "json/doc.h"
 
 enum {
     API_JSON_DEPTH = 64,         /* of one object */
@@ -43,7 +43,5 @@ int api_json_parse_around(char *text, size_t len, const char *inner, yyjson_doc 
 /* A whole number that fits; false otherwise. */
 bool api_json_get_int(const yyjson_val *v, int64_t *ret);
 
-FERRY_DEFINE_CLEANUP(yyjson_doc *, yyjson_doc_free)
-FERRY_DEFINE_CLEANUP(yyjson_mut_doc *, yyjson_mut_doc_free)
-#define api_cleanup_doc ferry_cleanup(yyjson_doc_freep)
-#define api_cleanup_mut_doc ferry_cleanup(yyjson_mut_doc_freep)
+#define api_cleanup_doc json_cleanup_doc
+#define api_cleanup_mut_doc json_cleanup_mut_doc

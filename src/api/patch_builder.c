@@ -7,6 +7,7 @@
 #include "api/object.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 struct api_patch {
     yyjson_mut_doc *doc;
@@ -17,11 +18,8 @@ struct api_patch *api_patch_new(void)
 {
     struct api_patch *p = ferry_xcalloc(1, sizeof(*p));
 
-    p->doc = yyjson_mut_doc_new(NULL);
+    p->doc = json_doc_new();
     p->ops = yyjson_mut_arr(p->doc);
-    if (!p->ops) {
-        abort();
-    }
     yyjson_mut_doc_set_root(p->doc, p->ops);
     return p;
 }
@@ -43,10 +41,10 @@ static void put(struct api_patch *p, const char *op, const char *path, yyjson_mu
 {
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(p->doc, p->ops);
 
-    if (!yyjson_mut_obj_add_strcpy(p->doc, o, "op", op) ||
-        !yyjson_mut_obj_add_strcpy(p->doc, o, "path", path) ||
-        (value && !yyjson_mut_obj_add_val(p->doc, o, "value", value))) {
-        abort();
+    yyjson_mut_obj_add_strcpy(p->doc, o, "op", op);
+    yyjson_mut_obj_add_strcpy(p->doc, o, "path", path);
+    if (value) {
+        yyjson_mut_obj_add_val(p->doc, o, "value", value);
     }
 }
 
@@ -110,11 +108,8 @@ void api_patch_remove(struct api_patch *p, const char *path)
 
 char *api_patch_take(struct api_patch *p)
 {
-    char *text = yyjson_mut_write(p->doc, YYJSON_WRITE_NOFLAG, NULL);
+    char *text = json_doc_text(p->doc, YYJSON_WRITE_NOFLAG, NULL);
 
-    if (!text) {
-        abort();
-    }
     api_patch_free(p);
     return text;
 }

@@ -6,6 +6,7 @@
 #include "api/patch.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum type { BOOL, COUNT, QUANTITY, TEXT };
 
@@ -184,9 +185,8 @@ static int overlay_experimental(yyjson_mut_doc *doc, const struct api_object *po
 
 static void put_standards(yyjson_mut_doc *doc)
 {
-    yyjson_mut_val *to = yyjson_mut_obj(doc);
+    yyjson_mut_val *to = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, to);
     for (size_t i = 0; i < N_FIELDS; i++) {
         const char *json = fields[i].standard;
         api_cleanup_doc yyjson_doc *v = json ? yyjson_read(json, strlen(json), 0) : NULL;
@@ -202,7 +202,7 @@ char *policy_resolve(const struct policy_sources *s, const struct api_object **r
                      struct ferry_error *err)
 {
     const struct api_object *policy = policy_match(s);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
 
     put_standards(doc);
     if (overlay(doc, s->kubevirt, POLICY_CONFIGURATION, false, err) < 0 ||
@@ -220,9 +220,5 @@ char *policy_resolve(const struct policy_sources *s, const struct api_object **r
     if (ret_policy) {
         *ret_policy = policy;
     }
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    if (!json) {
-        abort(); /* out of memory */
-    }
-    return json;
+    return json_doc_text(doc, 0, NULL);
 }

@@ -11,6 +11,7 @@
 #include "api/json.h"
 #include "api/object.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 struct reader {
     yaml_parser_t parser;
@@ -232,7 +233,7 @@ static int document(struct reader *r)
 {
     cleanup_event yaml_event_t e = {0};
     cleanup_event yaml_event_t end = {0};
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = NULL;
 
     r->doc = doc;

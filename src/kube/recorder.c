@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 /* A burst of thousands of moves is written down in the end: it costs a few MiB until then. */
 enum { SCRIBES = 3, WAITING_MAX = 16384, REMEMBERED = 256, FLUSH_S = 3, MESSAGE_TEXT = 1024 };
@@ -92,7 +93,7 @@ static void put_related(yyjson_mut_doc *doc, yyjson_mut_val *related, const stru
 
 static char *event_json(const struct kube_recorder *r, const struct note *n, const char *name)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
     yyjson_mut_val *about = yyjson_mut_obj_add_obj(doc, root, "involvedObject");
@@ -127,9 +128,7 @@ static char *event_json(const struct kube_recorder *r, const struct note *n, con
     yyjson_mut_obj_add_str(doc, root, "reportingComponent", r->component);
     yyjson_mut_obj_add_str(doc, root, "reportingInstance", r->host ? r->host : "");
     yyjson_mut_doc_set_root(doc, root);
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return json;
+    return json_doc_take(doc);
 }
 
 static struct remembered *recall(struct scribe *r, const char *identity)

@@ -12,6 +12,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "http/client.h"
+#include "json/doc.h"
 
 enum { ID_BYTES = 5, SECRET_BYTES = 20, DIGEST_BYTES = 32 };
 
@@ -24,12 +25,11 @@ static void to_hex(const unsigned char *b, size_t n, char *hex)
 
 static char *secret_json(const struct kube_token_use *use, const char *id, const char *hash)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     ferry_cleanup_free char *name = ferry_asprintf("ferry-token.%s", id);
     char end[FERRY_RFC3339_SIZE];
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "v1");
     yyjson_mut_obj_add_str(doc, root, "kind", "Secret");
     yyjson_mut_obj_add_str(doc, root, "type", "ferry.io/token");
@@ -47,7 +47,7 @@ static char *secret_json(const struct kube_token_use *use, const char *id, const
             yyjson_mut_obj_add_str(doc, data, pairs[i][0], pairs[i][1]);
         }
     }
-    return yyjson_mut_write(doc, 0, NULL);
+    return json_doc_text(doc, 0, NULL);
 }
 
 static int create(struct kube_client *client, const char *json, struct ferry_error *err)

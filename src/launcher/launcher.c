@@ -29,6 +29,7 @@
 #include "launcher/move/gate.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/unplug.h"
+#include "json/doc.h"
 
 enum {
     TICK_MS = 250,
@@ -61,10 +62,9 @@ struct launcher {
 
 static void publish_domain(struct launcher *l, const struct view *now)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "state", view_state_name(now->state));
     yyjson_mut_obj_add_str(doc, o, "reason", now->reason);
     events_publish(l->context.events, "domain", doc);

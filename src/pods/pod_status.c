@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 struct draft {
     yyjson_mut_doc *doc;
@@ -47,7 +48,7 @@ static void put(struct draft *d, const char *name, yyjson_mut_val *value)
         return;
     }
     ferry_cleanup_free char *path = ferry_asprintf("/status/%s", name);
-    ferry_cleanup_free char *json = yyjson_mut_val_write(value, 0, NULL);
+    ferry_cleanup_free char *json = json_doc_mut_text(value, 0, NULL);
     api_patch_add_raw(d->patch, path, json);
     d->changed = true;
 }
@@ -187,7 +188,7 @@ static void put_addresses(struct draft *d, const char *host_ip)
 struct api_patch *pod_status_patch(const struct api_object *o, const struct pod_report *r,
                                    const char *host_ip, int64_t now_ms)
 {
-    struct draft d = {.doc = yyjson_mut_doc_new(NULL),
+    struct draft d = {.doc = json_doc_new(),
                       .old = yyjson_obj_get((yyjson_val *)o->root, "status"),
                       .patch = api_patch_new(),
                       .now_ms = now_ms};

@@ -9,6 +9,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "tls/pki.h"
+#include "json/doc.h"
 
 static const char home[] = "kube-system";
 
@@ -28,7 +29,7 @@ int deny_removed(struct store *store, const struct entry *e, struct ferry_error 
         return 0;
     }
     ferry_cleanup_free char *name = name_for(e->name);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     char uid[IDENT_UID_SIZE], now[FERRY_RFC3339_SIZE];
 

@@ -9,6 +9,7 @@
 #include "api/json.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 static const char home[] = "kube-system";
 enum { ID_BYTES = 5, SECRET_BYTES = 20, HASH_HEX = 65 };
@@ -109,7 +110,7 @@ bool token_join(struct store *store, const char *authorization, const char *node
         store_abort(store, NULL);
         return false;
     }
-    api_cleanup_mut_doc yyjson_mut_doc *last = yyjson_doc_mut_copy(doc, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *last = json_doc_copy(doc);
     if (store_remove(store, e, last, NULL) < 0) {
         store_abort(store, NULL);
         return false;

@@ -4,6 +4,7 @@
 #include "apiserver/request/finish.h"
 #include "apiserver/request/remove.h"
 #include "base/clock.h"
+#include "json/doc.h"
 
 static void set_scheduled(yyjson_mut_doc *doc)
 {
@@ -52,7 +53,7 @@ static int bind_in_transaction(struct request *r, const char *node, yyjson_mut_d
     cleanup_entry struct entry *e =
         store_get(r->store, r->route.resource, r->route.ns, r->route.name);
     api_cleanup_doc yyjson_doc *old = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
-    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? yyjson_doc_mut_copy(old, NULL) : NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     yyjson_mut_val *spec = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "spec");
     const char *at = yyjson_mut_get_str(yyjson_mut_obj_get(spec, "nodeName"));
     struct ferry_error err;

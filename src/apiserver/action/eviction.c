@@ -9,6 +9,7 @@
 #include "apiserver/request/finish.h"
 #include "apiserver/request/remove.h"
 #include "base/clock.h"
+#include "json/doc.h"
 
 /* ---- the call ----------------------------------------------------------------------------------
  */
@@ -57,7 +58,7 @@ static int mark_vmi(struct request *r, const struct entry *e, const char *node,
                     const yyjson_val *eviction, bool dry_run, const char *why)
 {
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     struct ferry_error err;
 
     mark(doc, node, eviction);
@@ -78,7 +79,7 @@ static int delete_pod(struct request *r, const struct entry *e, const yyjson_val
                       bool dry_run)
 {
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     int64_t grace = api_json_int(eviction, "/deleteOptions/gracePeriodSeconds", -1);
     struct ferry_error err;
     enum prepare_delete_result what = prepare_delete(

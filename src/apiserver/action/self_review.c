@@ -7,6 +7,7 @@
 #include "apiserver/message/jsontext.h"
 #include "base/clock.h"
 #include "base/count.h"
+#include "json/doc.h"
 
 enum review { REVIEW_ACCESS, REVIEW_RULES, REVIEW_WHO, REVIEW_COUNT };
 
@@ -373,7 +374,7 @@ int self_review_serve(struct request *r)
         return -1;
     }
     yyjson_val *spec = yyjson_obj_get((yyjson_val *)root, "spec");
-    ferry_cleanup_free char *text = spec ? yyjson_val_write(spec, 0, NULL) : NULL;
+    ferry_cleanup_free char *text = spec ? json_doc_val_text(spec, 0, NULL) : NULL;
     ferry_buf_printf(&b,
                      "{\"kind\":\"%s\",\"apiVersion\":\"%s\",\"metadata\":{\"creationTimestamp\":"
                      "\"%s\"},",

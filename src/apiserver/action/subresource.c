@@ -9,6 +9,7 @@
 #include "apiserver/request/finish.h"
 #include "apiserver/request/write.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 static const char prefix[] = "/apis/subresources.kubevirt.io/";
 enum { PART = 254 };
@@ -50,7 +51,7 @@ static struct entry *find_vmi(struct request *r, const struct call *c)
 
 static yyjson_mut_doc *new_migration(const struct call *c, const yyjson_val *options)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_val *selector = yyjson_obj_get((yyjson_val *)options, "addedNodeSelector");
 
@@ -155,7 +156,7 @@ static int unmark(struct request *r, const struct call *c, const char *node, boo
         status_conflict(&r->st, e->resource, c->name, "the VMI is asked to leave another node");
         return finish_unchanged(r, -1, 0, NULL);
     }
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     yyjson_mut_obj_remove_key(yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "status"),
                               "evacuationNodeName");
     if (store_put(r->store, e->resource, e->ns, e->name, doc, &err) < 0) {
@@ -192,7 +193,7 @@ static int change_power(struct request *r, const struct call *c, bool dry_run)
     api_cleanup_doc yyjson_doc *old = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
     api_cleanup_doc yyjson_doc *vmi =
         instance ? yyjson_read(instance->json, instance->json_len, 0) : NULL;
-    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? yyjson_doc_mut_copy(old, NULL) : NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     struct ferry_error err;
     int rc = 0;
 

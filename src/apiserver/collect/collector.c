@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { WAIT_MS = 500, GATHER_MS = 20, EVENTS_EVERY_S = 60, EVENT_LIFE_S = 3600, AGAIN_S = 2 };
 
@@ -181,7 +182,7 @@ static bool finish_namespace(struct collector *c, const struct entry *e)
     store_begin(c->store);
     cleanup_entry struct entry *now = store_get(c->store, e->resource, "", e->name);
     api_cleanup_doc yyjson_doc *old = now ? yyjson_read(now->json, now->json_len, 0) : NULL;
-    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? yyjson_doc_mut_copy(old, NULL) : NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
 
     yyjson_mut_obj_remove_key(yyjson_mut_obj_get(root, "spec"), "finalizers");

@@ -11,6 +11,7 @@
 #include "apiserver/kinds/crds.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 #define KUBERNETES_MINOR "32" /* whose behaviour this server follows */
 #define KUBEVIRT_MINOR "9"
@@ -256,12 +257,12 @@ static char *definition_text(const struct api_resource *r)
     ferry_buf_puts(&meta, "{");
     core_schema_reference(&meta, "ObjectMeta");
     ferry_buf_puts(&meta, "}");
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     api_cleanup_doc yyjson_doc *reference = yyjson_read(meta.data, meta.len, 0);
     yyjson_mut_val *root = yyjson_val_mut_copy(doc, (yyjson_val *)schema);
     yyjson_mut_obj_put(yyjson_mut_obj_get(root, "properties"), yyjson_mut_str(doc, "metadata"),
                        yyjson_val_mut_copy(doc, yyjson_doc_get_root(reference)));
-    return yyjson_mut_val_write(root, 0, NULL);
+    return json_doc_mut_text(root, 0, NULL);
 }
 
 /* Of the kinds that have a definition; of foreign ones only that they exist. */

@@ -9,6 +9,7 @@
 #include "api/base64.h"
 #include "api/json.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { PATH_MAX_LEN = 400, UNKNOWN_MAX = 8 << 10 };
 
@@ -234,7 +235,7 @@ static int check_enum(const struct check *c, const yyjson_val *schema, yyjson_mu
 {
     yyjson_val *list = at(schema, "enum"), *item;
     ferry_cleanup_buf struct ferry_buf known = {0};
-    ferry_cleanup_free char *got = yyjson_mut_val_write(v, 0, NULL);
+    ferry_cleanup_free char *got = json_doc_mut_text(v, 0, NULL);
     size_t i, max;
 
     if (!list) {
@@ -242,7 +243,7 @@ static int check_enum(const struct check *c, const yyjson_val *schema, yyjson_mu
     }
     yyjson_arr_foreach(list, i, max, item)
     {
-        ferry_cleanup_free char *text = yyjson_val_write(item, 0, NULL);
+        ferry_cleanup_free char *text = json_doc_val_text(item, 0, NULL);
 
         if (ferry_streq(text, got)) {
             return 0;
@@ -336,13 +337,13 @@ static char *identity_of(const yyjson_val *schema, yyjson_mut_val *item)
     size_t i, max;
 
     if (!keys) {
-        return yyjson_mut_val_write(item, 0, NULL);
+        return json_doc_mut_text(item, 0, NULL);
     }
     ferry_buf_puts(&b, "{");
     yyjson_arr_foreach(keys, i, max, key)
     {
         yyjson_mut_val *value = yyjson_mut_obj_get(item, yyjson_get_str(key));
-        ferry_cleanup_free char *text = value ? yyjson_mut_val_write(value, 0, NULL) : NULL;
+        ferry_cleanup_free char *text = value ? json_doc_mut_text(value, 0, NULL) : NULL;
 
         ferry_buf_printf(&b, "%s\"%s\":%s", i ? "," : "", yyjson_get_str(key),
                          text ? text : "null");

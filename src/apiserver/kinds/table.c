@@ -9,6 +9,7 @@
 #include "apiserver/kinds/jsonpath.h"
 #include "apiserver/message/jsontext.h"
 #include "base/count.h"
+#include "json/doc.h"
 
 /* Writes the text of one cell. */
 struct cell {
@@ -475,7 +476,7 @@ static void put_crd_cell(const struct cell *cell, const yyjson_val *column)
     const char *path = api_json_str(column, "/jsonPath"), *type = api_json_str(column, "/type");
     const yyjson_val *v = jsonpath_first(cell->object, path ? path : "");
     const char *text = yyjson_get_str((yyjson_val *)v);
-    ferry_cleanup_free char *written = v && !text ? yyjson_val_write(v, 0, NULL) : NULL;
+    ferry_cleanup_free char *written = v && !text ? json_doc_val_text(v, 0, NULL) : NULL;
 
     if (ferry_streq(type, "date") && text) {
         render_since(cell, text);
@@ -538,7 +539,7 @@ void table_begin_list(struct ferry_buf *b, const struct api_resource *r, const c
 static void put_metadata(struct ferry_buf *b, const yyjson_val *object)
 {
     yyjson_val *meta = yyjson_obj_get((yyjson_val *)object, "metadata");
-    ferry_cleanup_free char *text = meta ? yyjson_val_write(meta, 0, NULL) : NULL;
+    ferry_cleanup_free char *text = meta ? json_doc_val_text(meta, 0, NULL) : NULL;
 
     ferry_buf_printf(b,
                      ",\"object\":{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":"

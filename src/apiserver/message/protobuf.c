@@ -9,6 +9,7 @@
 #include "api/json.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { MAX_DEPTH = 8, MAX_BYTES = 3 << 20 };
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
@@ -378,7 +379,7 @@ static bool is_text(yyjson_mut_doc *doc)
 int protobuf_parse(const void *body, size_t len, yyjson_mut_doc **ret, struct ferry_error *err)
 {
     static const char magic[4] = {'k', '8', 's', 0};
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     struct slice s = {.at = body, .len = len};
     struct envelope e = {0};
 

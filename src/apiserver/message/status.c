@@ -8,6 +8,7 @@
 #include "api/json.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 static const struct {
     int code;
@@ -188,7 +189,7 @@ static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *obj, const char *key, 
 
 char *status_json(const struct status *st)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);
 
     yyjson_mut_doc_set_root(doc, root);
@@ -220,7 +221,7 @@ char *status_json(const struct status *st)
         }
     }
     yyjson_mut_obj_add_int(doc, root, "code", st->code);
-    char *json = yyjson_mut_write(doc, YYJSON_WRITE_NOFLAG, NULL);
+    char *json = json_doc_text(doc, YYJSON_WRITE_NOFLAG, NULL);
     if (!json) {
         abort();
     }

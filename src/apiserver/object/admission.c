@@ -7,6 +7,7 @@
 #include "apiserver/object/spec_check.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 #define VMI_NAME_LABEL "kubevirt.io/vmi-name"
 #define DATA_KEY_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
@@ -137,7 +138,7 @@ static int create_vmi(const struct api_resource *r, yyjson_mut_doc *doc, struct 
     }
     for (size_t i = 0; i < 2; i++) {
         yyjson_mut_val *v = at(doc, memory[i]);
-        ferry_cleanup_free char *text = v ? yyjson_mut_val_write(v, 0, NULL) : NULL;
+        ferry_cleanup_free char *text = v ? json_doc_mut_text(v, 0, NULL) : NULL;
         api_cleanup_doc yyjson_doc *parsed = text ? yyjson_read(text, strlen(text), 0) : NULL;
         int64_t bytes = 0;
 
@@ -334,7 +335,7 @@ static int check_factor(const struct api_resource *r, yyjson_mut_doc *doc, const
     ferry_cleanup_free char *pointer = ferry_asprintf("/spec/experimental/stallDetector/%s", name);
     ferry_cleanup_free char *field = ferry_asprintf("spec.experimental.stallDetector.%s", name);
     yyjson_mut_val *v = at(doc, pointer);
-    ferry_cleanup_free char *text = v ? yyjson_mut_val_write(v, 0, NULL) : NULL;
+    ferry_cleanup_free char *text = v ? json_doc_mut_text(v, 0, NULL) : NULL;
     api_cleanup_doc yyjson_doc *parsed = text ? yyjson_read(text, strlen(text), 0) : NULL;
     const char *dot = text ? strchr(text, '.') : NULL;
     int64_t milli = 0;

@@ -3,6 +3,7 @@
 #include "api/json.h"
 #include "apiserver/object/prepare.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 bool edit_same_object(const struct entry *a, const struct entry *b)
 {
@@ -21,7 +22,7 @@ int edit_entry(struct store *store, const struct entry *e,
     cleanup_entry struct entry *now = store_get(store, e->resource, e->ns, e->name);
     api_cleanup_doc yyjson_doc *old =
         now && edit_same_object(e, now) ? yyjson_read(now->json, now->json_len, 0) : NULL;
-    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? yyjson_doc_mut_copy(old, NULL) : NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     if (!doc || !edit(doc, ctx)) {
         return store_abort(store, err);
     }

@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { FIELD_SIZE = 128, MILLI = 1000 };
 
@@ -18,7 +19,7 @@ struct check {
 
 static int wrong(const struct check *c, const char *field, yyjson_val *value, const char *why)
 {
-    ferry_cleanup_free char *text = yyjson_val_write(value, 0, NULL);
+    ferry_cleanup_free char *text = json_doc_val_text(value, 0, NULL);
 
     return status_invalid(c->st, c->resource, c->name, field, "Invalid value: %.100s: %s",
                           text ? text : "", why);

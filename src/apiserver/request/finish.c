@@ -1,6 +1,7 @@
 #include "apiserver/request/finish.h"
 
 #include "api/json.h"
+#include "json/doc.h"
 
 int finish_failed(struct request *r, const struct ferry_error *err)
 {
@@ -11,7 +12,7 @@ int finish_failed(struct request *r, const struct ferry_error *err)
 void finish_with_document(struct request *r, int code, yyjson_mut_doc *doc)
 {
     size_t len = 0;
-    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, &len);
+    ferry_cleanup_free char *json = json_doc_text(doc, 0, &len);
 
     request_answer_object(r, code, json ? json : "{}", json ? len : 2);
 }

@@ -11,6 +11,7 @@
 #include "apiserver/request/finish.h"
 #include "apiserver/request/read.h"
 #include "base/clock.h"
+#include "json/doc.h"
 
 struct delete_options {
     struct prepare_deletion how;
@@ -175,7 +176,7 @@ int remove_serve(struct request *r)
         return finish_unchanged(r, -1, 0, NULL);
     }
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     if (check_preconditions(r, &o, yyjson_doc_get_root(old)) < 0) {
         return finish_unchanged(r, -1, 0, NULL);
     }
@@ -187,7 +188,7 @@ static int remove_in_collection(struct request *r, const struct entry *e,
                                 const struct delete_options *o, size_t *changed)
 {
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     enum prepare_delete_result what =
         prepare_delete(e->resource, doc, &o->how, ferry_now_unix_ms());
     struct ferry_error err;
@@ -248,7 +249,7 @@ int remove_entry(struct store *store, const struct entry *e, bool unchanged,
         return 1;
     }
     api_cleanup_doc yyjson_doc *old = yyjson_read(now->json, now->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     enum prepare_delete_result what =
         prepare_delete(e->resource, doc, &(struct prepare_deletion){0}, ferry_now_unix_ms());
     if (what == PREPARE_NOTHING) {

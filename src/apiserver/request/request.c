@@ -5,6 +5,7 @@
 #include "api/json.h"
 #include "apiserver/message/protobuf.h"
 #include "base/clock.h"
+#include "json/doc.h"
 
 enum { WARNING_MAX = 2000 };
 
@@ -141,7 +142,7 @@ static char *account_of(const yyjson_val *vmi, const char *uid)
     api_cleanup_doc yyjson_doc *said = text ? yyjson_read(text, strlen(text), 0) : NULL;
     bool reported = ferry_streq(api_json_str(yyjson_doc_get_root(said), "/uid"), uid);
     bool current = ferry_streq(api_json_str(vmi, "/status/migrationState/migrationUid"), uid);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
 
     if (!reported && !current) {
         return NULL;
@@ -153,7 +154,7 @@ static char *account_of(const yyjson_val *vmi, const char *uid)
         put_text(doc, "targetNode", api_json_str(vmi, "/status/migrationState/targetNode"));
         put_text(doc, "mode", api_json_str(vmi, "/status/migrationState/mode"));
     }
-    return yyjson_mut_write(doc, 0, NULL);
+    return json_doc_text(doc, 0, NULL);
 }
 
 char *request_progress(struct store *store, const struct api_resource *resource,

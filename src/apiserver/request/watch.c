@@ -12,6 +12,7 @@
 #include "apiserver/request/page.h"
 #include "apiserver/request/watch.h"
 #include "base/clock.h"
+#include "json/doc.h"
 
 enum {
     DEFAULT_TIMEOUT_S = 1800,
@@ -102,7 +103,7 @@ static void put_expired(struct watch *w)
 static void put_left(struct watch *w, const struct hub_event *e)
 {
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->before->json, e->before->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
     char version[24];
     size_t len = 0;
@@ -110,7 +111,7 @@ static void put_left(struct watch *w, const struct hub_event *e)
     snprintf(version, sizeof(version), "%llu", (unsigned long long)e->version);
     yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "resourceVersion"),
                        yyjson_mut_strcpy(doc, version));
-    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, &len);
+    ferry_cleanup_free char *json = json_doc_text(doc, 0, &len);
     cleanup_entry struct entry *left = entry_new(w->resource, e->version, e->now->ns, e->now->name,
                                                  json ? json : "{}", json ? len : 2);
     put_event(w, "DELETED", left);

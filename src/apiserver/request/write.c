@@ -18,6 +18,7 @@
 #include "apiserver/store/ident.h"
 #include "base/clock.h"
 #include "base/count.h"
+#include "json/doc.h"
 
 enum { GENERATE_TRIES = 8, APPLY_TRIES = 8 };
 
@@ -341,7 +342,7 @@ static int change_object(struct request *r, bool dry_run,
         return finish_unchanged(r, -1, 0, NULL);
     }
     api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_doc_mut_copy(old, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     if (!doc) {
         status_fail(&r->st, 500, "the stored object cannot be read");
     }
@@ -500,7 +501,7 @@ int write_ensure(struct store *store, const struct api_resource *resource, const
                  struct ferry_error *err)
 {
     cleanup_entry struct entry *e = store_get(store, resource, "", name);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     struct route route = {.resource = resource, .verb = ROUTE_CREATE};
     char uid[IDENT_UID_SIZE];
     struct prepare_stamp stamp = {.now_ms = ferry_now_unix_ms(), .uid = uid, .suffix = ""};

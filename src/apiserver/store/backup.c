@@ -9,6 +9,7 @@
 #include "apiserver/store/database.h"
 #include "base/count.h"
 #include "base/fd.h"
+#include "json/doc.h"
 
 enum { FORMAT = 1, CA_FILE_MAX = 64 << 10 };
 #define VERSION_LEAP 1000000000ULL
@@ -93,7 +94,7 @@ static int take_object(struct restore *r, yyjson_val *line, struct ferry_error *
         return ferry_fail(err, FERRY_INVALID, "more objects than the first line says");
     }
     size_t len = 0;
-    ferry_cleanup_free char *json = yyjson_val_write(object, 0, &len);
+    ferry_cleanup_free char *json = json_doc_val_text(object, 0, &len);
     r->rows[r->n++] = (struct database_row){
         .entry = entry_new(resource, (uint64_t)version, ns ? ns : "", name, json, len)};
     return 0;

@@ -6,6 +6,7 @@
 
 #include "api/object.h"
 #include "base/count.h"
+#include "json/doc.h"
 
 int output_parse(const char *text, enum output_format *ret, struct ferry_error *err)
 {
@@ -57,7 +58,7 @@ static void put_scalar(const yyjson_val *v, struct ferry_buf *out)
         ferry_buf_puts(out, s);
         return;
     }
-    ferry_cleanup_free char *text = yyjson_val_write((yyjson_val *)v, 0, NULL);
+    ferry_cleanup_free char *text = json_doc_val_text(v, 0, NULL);
     ferry_buf_puts(out, text ? text : "null");
 }
 
@@ -119,7 +120,7 @@ void output_document(const yyjson_mut_doc *doc, bool yaml, struct ferry_buf *out
         yyjson_doc_free(plain);
         return;
     }
-    ferry_cleanup_free char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY, NULL);
+    ferry_cleanup_free char *text = json_doc_text(doc, YYJSON_WRITE_PRETTY, NULL);
     ferry_buf_printf(out, "%s\n", text ? text : "null");
 }
 
@@ -154,7 +155,7 @@ void output_objects(struct api_object *const *items, size_t n, enum output_forma
         put_names(items, n, out);
         return;
     }
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
 
     yyjson_mut_doc_set_root(doc, root);
@@ -173,8 +174,7 @@ void output_object(struct api_object *o, enum output_format format, struct ferry
     if (format == OUTPUT_NAME) {
         put_names(&o, 1, out);
     } else if (format == OUTPUT_JSON) {
-        ferry_cleanup_free char *text =
-            yyjson_val_write((yyjson_val *)o->root, YYJSON_WRITE_PRETTY, NULL);
+        ferry_cleanup_free char *text = json_doc_val_text(o->root, YYJSON_WRITE_PRETTY, NULL);
 
         ferry_buf_printf(out, "%s\n", text ? text : "null");
     } else {

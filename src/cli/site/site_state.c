@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/proc.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { STATE_MAX = 1 << 20 };
 
@@ -46,7 +47,7 @@ static yyjson_mut_val *encode_process(yyjson_mut_doc *doc, const struct site_pro
 
 char *site_state_encode(const struct site_state *s)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
 
     yyjson_mut_doc_set_root(doc, root);
@@ -63,7 +64,7 @@ char *site_state_encode(const struct site_state *s)
     }
     yyjson_mut_obj_add_val(doc, root, "daemons", list);
 
-    ferry_cleanup_free char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY, NULL);
+    ferry_cleanup_free char *text = json_doc_text(doc, YYJSON_WRITE_PRETTY, NULL);
     char *line = ferry_asprintf("%s\n", text);
     yyjson_mut_doc_free(doc);
     return line;

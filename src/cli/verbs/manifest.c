@@ -10,6 +10,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "cli/views/progress.h"
+#include "json/doc.h"
 
 enum {
     DEFAULT_HEARTBEAT = 20,
@@ -43,14 +44,6 @@ static yyjson_mut_val *put(yyjson_mut_doc *doc, yyjson_mut_val *obj, const char 
 
     yyjson_mut_obj_add_val(doc, obj, key, v);
     return v;
-}
-
-static char *write_and_free(yyjson_mut_doc *doc)
-{
-    char *text = yyjson_mut_write(doc, 0, NULL);
-
-    yyjson_mut_doc_free(doc);
-    return text;
 }
 
 static int working_set(const struct manifest_vm *vm, int64_t memory_mib, int *ret,
@@ -108,9 +101,8 @@ int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *er
     ferry_cleanup_free char *args =
         ferry_asprintf("ws=%d rate=%d hb=%d fill=rand cover=all", ws, vm->dirty_rate,
                        vm->heartbeat ? vm->heartbeat : DEFAULT_HEARTBEAT);
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
-    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
     yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachine");
     yyjson_mut_obj_add_str(doc, put(doc, root, "metadata"), "name", vm->name);
@@ -127,17 +119,16 @@ int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *er
     yyjson_mut_val *container = put(doc, boot, "container");
     yyjson_mut_obj_add_str(doc, container, "image", "ferry.io/builtin");
     yyjson_mut_obj_add_str(doc, container, "kernelPath", "/heartbeat.elf");
-    *ret = write_and_free(doc);
+    *ret = json_doc_take(doc);
     return 0;
 }
 
 char *manifest_migration(const char *vm, const char *node)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     ferry_cleanup_free char *prefix = ferry_asprintf("%s-", vm);
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
     yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstanceMigration");
     yyjson_mut_obj_add_str(doc, put(doc, root, "metadata"), "generateName", prefix);
@@ -147,15 +138,14 @@ char *manifest_migration(const char *vm, const char *node)
         yyjson_mut_obj_add_str(doc, put(doc, spec, "addedNodeSelector"), "kubernetes.io/hostname",
                                node);
     }
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 char *manifest_evacuation(const char *vm, const char *node)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
     yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstanceMigration");
     yyjson_mut_val *meta = put(doc, root, "metadata");
@@ -163,7 +153,7 @@ char *manifest_evacuation(const char *vm, const char *node)
     yyjson_mut_obj_add_str(doc, put(doc, meta, "annotations"), "kubevirt.io/evacuationMigration",
                            node);
     yyjson_mut_obj_add_str(doc, put(doc, root, "spec"), "vmiName", vm);
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 static int put_labels(yyjson_mut_doc *doc, yyjson_mut_val *selectors, const char *key,
@@ -238,9 +228,8 @@ int manifest_policy(const struct manifest_policy *p, char **ret, struct ferry_er
     if (rc < 0 || (p->bandwidth && (rc = check_bandwidth(p->bandwidth, err)) < 0)) {
         return rc;
     }
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
-    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "migrations.kubevirt.io/v1alpha1");
     yyjson_mut_obj_add_str(doc, root, "kind", "MigrationPolicy");
     yyjson_mut_obj_add_str(doc, put(doc, root, "metadata"), "name", p->name);
@@ -253,6 +242,6 @@ int manifest_policy(const struct manifest_policy *p, char **ret, struct ferry_er
         yyjson_mut_doc_free(doc);
         return rc;
     }
-    *ret = write_and_free(doc);
+    *ret = json_doc_take(doc);
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "cli/verbs/manifest.h"
 #include "cli/views/table.h"
 #include "cli/watch/board.h"
+#include "json/doc.h"
 
 #define EVACUATION "kubevirt.io/evacuationMigration"
 
@@ -85,7 +86,7 @@ static void output_plan(const char *node, const struct survey *v, enum output_fo
 {
     static const char *const words[] = {"moves", "moving", "stays"};
     ferry_cleanup_buf struct ferry_buf out = {0};
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
 
     yyjson_mut_doc_set_root(doc, root);

@@ -26,6 +26,7 @@
 #include "http/client.h"
 #include "kube/token.h"
 #include "tls/pki.h"
+#include "json/doc.h"
 
 enum {
     TOKEN_LIFE_S = 3600,
@@ -152,14 +153,13 @@ static int fetch_ca(struct join *j, struct ferry_error *err)
 
 static char *request_body(const struct join *j, const char *node, const char *relay)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "node", j->node);
     yyjson_mut_obj_add_str(doc, root, "nodeRequest", node);
     yyjson_mut_obj_add_str(doc, root, "relayRequest", relay);
-    return yyjson_mut_write(doc, 0, NULL);
+    return json_doc_text(doc, 0, NULL);
 }
 
 static int ask(struct join *j, const char *body, yyjson_doc **ret, struct ferry_error *err)

@@ -8,6 +8,7 @@
 #include "cli/session/session.h"
 #include "cli/verbs/manifest.h"
 #include "cli/views/listing.h"
+#include "json/doc.h"
 
 static struct kube_ref policy_ref(const char *name)
 {
@@ -36,7 +37,7 @@ static void put_pairs(const yyjson_val *o, const char *without, struct ferry_buf
         if (ferry_streq(yyjson_get_str(key), without)) {
             continue;
         }
-        ferry_cleanup_free char *json = yyjson_val_write(value, 0, NULL);
+        ferry_cleanup_free char *json = json_doc_val_text(value, 0, NULL);
         const char *text = yyjson_get_str(value);
 
         ferry_buf_printf(out, "%s%s=%s", out->len ? " " : "", yyjson_get_str(key),

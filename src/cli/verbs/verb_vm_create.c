@@ -12,6 +12,7 @@
 #include "cli/verbs/manifest.h"
 #include "cli/verbs/power.h"
 #include "cli/watch/vm_wait.h"
+#include "json/doc.h"
 
 enum { MANIFEST_MAX = 1 << 20 };
 
@@ -116,7 +117,7 @@ static int create_json(struct create *c, const struct api_resource *r, const cha
 /* Puts the name asked for into the object; owned by the caller. */
 static char *with_name(yyjson_val *root, const char *name)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *copy = yyjson_val_mut_copy(doc, root);
     yyjson_mut_val *meta = yyjson_mut_obj_get(copy, "metadata");
 
@@ -128,9 +129,7 @@ static char *with_name(yyjson_val *root, const char *name)
     if (name) {
         yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "name"), yyjson_mut_str(doc, name));
     }
-    char *text = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return text;
+    return json_doc_take(doc);
 }
 
 static int create_document(void *ctx, const char *json, size_t len, struct ferry_error *err)

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "cli/views/moveline.h"
 #include "cli/views/outcome.h"
+#include "json/doc.h"
 
 #define MOVE_KIND "VirtualMachineInstanceMigration"
 
@@ -135,15 +136,14 @@ static void put_string(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key,
 
 static void add_move(struct kube_list *moves, const struct trace *t)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
     yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, root, "spec");
     yyjson_mut_val *status = yyjson_mut_obj_add_obj(doc, root, "status");
     struct api_object *o = NULL;
     size_t len = 0;
 
-    yyjson_mut_doc_set_root(doc, root);
     put_string(doc, meta, "name", t->name);
     put_string(doc, meta, "namespace", t->ns);
     put_string(doc, meta, "uid", t->uid);
@@ -154,9 +154,9 @@ static void add_move(struct kube_list *moves, const struct trace *t)
     yyjson_mut_val *state = yyjson_mut_obj_add_obj(doc, status, "migrationState");
     put_string(doc, state, "migrationUid", t->uid);
     put_string(doc, state, "failureReason", t->moved ? NULL : t->reason);
-    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, &len);
+    ferry_cleanup_free char *json = json_doc_text(doc, 0, &len);
     yyjson_mut_doc_free(doc);
-    if (json && api_object_parse(API_KIND_MIGRATION, json, len, &o, NULL) == 0) {
+    if (api_object_parse(API_KIND_MIGRATION, json, len, &o, NULL) == 0) {
         moves->items = ferry_xrealloc(moves->items, moves->n + 1, sizeof(*moves->items));
         moves->items[moves->n++] = o;
     }

@@ -1,11 +1,12 @@
 #include "api/json.h"
 #include "cli/session/output.h"
 #include "cli/why/why.h"
+#include "json/doc.h"
 
 void why_output(const struct why_answer *a, bool yaml, struct ferry_buf *out)
 {
     static const char *const states[] = {"ok", "waits", "broken"};
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc), *links = yyjson_mut_arr(doc);
     const struct why_link *first = why_first(a);
 

@@ -1,11 +1,11 @@
 #include "control/evacuate/auto_move.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/count.h"
 #include "base/str.h"
 #include "control/plan/facts.h"
+#include "json/doc.h"
 
 bool auto_move_is_open(const struct api_object *const *migrations, size_t n)
 {
@@ -43,10 +43,9 @@ static char *make_name(const struct auto_move *m)
 static char *render(const struct auto_move *m, const char *name)
 {
     const struct api_meta *vmi = m->vmi->meta;
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "kubevirt.io/v1");
     yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstanceMigration");
     yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
@@ -57,12 +56,7 @@ static char *render(const struct auto_move *m, const char *name)
     yyjson_mut_val *spec = yyjson_mut_obj_add_obj(doc, root, "spec");
     yyjson_mut_obj_add_str(doc, spec, "vmiName", vmi->name);
     yyjson_mut_obj_add_str(doc, spec, "priority", m->priority);
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    if (!json) {
-        abort(); /* out of memory */
-    }
-    return json;
+    return json_doc_take(doc);
 }
 
 void auto_move_create(const struct auto_move *m, struct plan *ret)

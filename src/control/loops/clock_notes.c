@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/names.h"
+#include "json/doc.h"
 
 /* Of this kernel since it was started: its clocks are one pair. "" = not known. */
 static char *this_boot(void)
@@ -60,13 +61,11 @@ int clock_notes_reconcile(void *ctx, const char *key, struct kube_again *again,
     pthread_mutex_lock(&c->clock_lock);
     ferry_cleanup_free char *text = clock_steps_text(&c->clock, boot);
     pthread_mutex_unlock(&c->clock_lock);
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
     yyjson_mut_val *notes = yyjson_mut_obj_add_obj(doc, meta, "annotations");
     yyjson_mut_obj_add_str(doc, notes, ANNOTATION_CLOCK_STEPS, text);
-    yyjson_mut_doc_set_root(doc, root);
-    ferry_cleanup_free char *body = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
+    ferry_cleanup_free char *body = json_doc_take(doc);
     return kube_client_patch(c->client, lease_of(c), KUBE_PATCH_MERGE, body, NULL, err);
 }

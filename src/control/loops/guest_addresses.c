@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "kube/addresses.h"
+#include "json/doc.h"
 
 #define HOLDER "vmi:"
 
@@ -76,7 +77,7 @@ int guest_addresses_give(struct cluster *c, const struct api_object *vmi, struct
         ferry_streq(phase, "Failed") || api_map_get(&vmi->meta->annotations, API_GUEST_ADDRESSES)) {
         return 0;
     }
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_doc_set_root(doc, yyjson_mut_obj(doc));
     for (size_t i = 0; i < n; i++) {
         if (nics[i].network && give_one(c, vmi, &nics[i], doc, err) < 0) {
@@ -89,7 +90,7 @@ int guest_addresses_give(struct cluster *c, const struct api_object *vmi, struct
     if (given == 0) {
         return 0;
     }
-    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, NULL);
+    ferry_cleanup_free char *json = json_doc_text(doc, 0, NULL);
     int rc = write_down(c, vmi, json, err);
     return rc < 0 ? rc : 1;
 }

@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "base/str.h"
 #include "control/names.h"
+#include "json/doc.h"
 
 enum { TOO_MANY_REQUESTS = 429 };
 
@@ -45,9 +46,8 @@ void review_done(struct review *r)
 
 static yyjson_mut_val *begin(yyjson_mut_doc *doc, const struct review *r, bool allowed)
 {
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_val *root = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "admission.k8s.io/v1");
     yyjson_mut_obj_add_str(doc, root, "kind", "AdmissionReview");
     yyjson_mut_val *response = yyjson_mut_obj_add_obj(doc, root, "response");
@@ -58,10 +58,10 @@ static yyjson_mut_val *begin(yyjson_mut_doc *doc, const struct review *r, bool a
 
 char *review_allow(const struct review *r)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
 
     (void)begin(doc, r, true);
-    return yyjson_mut_write(doc, 0, NULL);
+    return json_doc_text(doc, 0, NULL);
 }
 
 static char *base64(const char *text)
@@ -85,25 +85,25 @@ static char *base64(const char *text)
 
 char *review_patch(const struct review *r, const char *patch)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     ferry_cleanup_free char *encoded = base64(patch);
     yyjson_mut_val *response = begin(doc, r, true);
 
     yyjson_mut_obj_add_str(doc, response, "patchType", "JSONPatch");
     yyjson_mut_obj_add_strcpy(doc, response, "patch", encoded);
-    return yyjson_mut_write(doc, 0, NULL);
+    return json_doc_text(doc, 0, NULL);
 }
 
 char *review_deny(const struct review *r, int code, const char *why)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *status = yyjson_mut_obj_add_obj(doc, begin(doc, r, false), "status");
 
     yyjson_mut_obj_add_int(doc, status, "code", code);
     yyjson_mut_obj_add_strcpy(doc, status, "message", why);
     yyjson_mut_obj_add_str(doc, status, "reason",
                            code == TOO_MANY_REQUESTS ? "TooManyRequests" : "BadRequest");
-    return yyjson_mut_write(doc, 0, NULL);
+    return json_doc_text(doc, 0, NULL);
 }
 
 /* ---- changes -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "control/migration/migration_case.h"
 #include "control/names.h"
+#include "json/doc.h"
 
 static yyjson_val *state_of(const struct api_object *vmi)
 {
@@ -15,7 +16,7 @@ static yyjson_val *state_of(const struct api_object *vmi)
 
 static void test_state(struct api_patch *p, const struct api_object *vmi)
 {
-    ferry_cleanup_free char *old = yyjson_val_write(state_of(vmi), 0, NULL);
+    ferry_cleanup_free char *old = json_doc_val_text(state_of(vmi), 0, NULL);
 
     api_patch_test_raw(p, "/status/migrationState", old);
 }
@@ -27,28 +28,16 @@ static void put(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key, const 
     }
 }
 
-static char *write_and_free(yyjson_mut_doc *doc)
-{
-    char *json = yyjson_mut_write(doc, 0, NULL);
-
-    yyjson_mut_doc_free(doc);
-    if (!json) {
-        abort(); /* out of memory */
-    }
-    return json;
-}
-
 /* ---- the VMI ---------------------------------------------------------------------------------
  */
 
 static char *new_state(const struct migration_view *v, const char *policy,
                        const char *configuration)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *s = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *s = json_doc_object(doc);
     api_cleanup_doc yyjson_doc *config = yyjson_read(configuration, strlen(configuration), 0);
 
-    yyjson_mut_doc_set_root(doc, s);
     put(doc, s, "migrationUid", v->migration->meta->uid);
     put(doc, s, "sourceNode", v->vmi->u.vmi.node_name);
     put(doc, s, "sourcePod", v->source_pod->meta->name);
@@ -57,7 +46,7 @@ static char *new_state(const struct migration_view *v, const char *policy,
     put(doc, s, "migrationPolicyName", policy);
     yyjson_mut_obj_add_val(doc, s, "migrationConfiguration",
                            yyjson_val_mut_copy(doc, yyjson_doc_get_root(config)));
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 struct api_patch *migration_patch_hand_off(const struct migration_view *v, const char *policy,
@@ -132,23 +121,21 @@ struct api_patch *migration_patch_abort(const struct api_object *vmi)
 
 char *migration_state_source(const struct migration_view *v)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *s = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *s = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, s);
     put(doc, s, "sourceNode", v->vmi ? v->vmi->u.vmi.node_name : NULL);
     put(doc, s, "sourcePod", v->source_pod ? v->source_pod->meta->name : NULL);
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 char *migration_state_failed_early(const struct migration_view *v, const char *reason,
                                    int64_t now_ms)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *s = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *s = json_doc_object(doc);
     char when[FERRY_RFC3339_SIZE];
 
-    yyjson_mut_doc_set_root(doc, s);
     put(doc, s, "migrationUid", v->migration->meta->uid);
     put(doc, s, "sourceNode", v->vmi ? v->vmi->u.vmi.node_name : NULL);
     put(doc, s, "sourcePod", v->source_pod ? v->source_pod->meta->name : NULL);
@@ -158,7 +145,7 @@ char *migration_state_failed_early(const struct migration_view *v, const char *r
     yyjson_mut_obj_add_bool(doc, s, "completed", true);
     yyjson_mut_obj_add_bool(doc, s, "failed", true);
     put(doc, s, "failureReason", reason);
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 bool migration_queue_text_holds(const char *old, const struct migration_wait *w)
@@ -180,11 +167,10 @@ bool migration_queue_text_holds(const char *old, const struct migration_wait *w)
 
 char *migration_queue_text(const struct migration_wait *w, int64_t now_ms)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *q = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *q = json_doc_object(doc);
     char since[FERRY_RFC3339_SIZE], deadline[FERRY_RFC3339_SIZE];
 
-    yyjson_mut_doc_set_root(doc, q);
     put(doc, q, "reason", w->reason);
     put(doc, q, "message", w->message);
     put(doc, q, "blocker", w->blocker);
@@ -196,7 +182,7 @@ char *migration_queue_text(const struct migration_wait *w, int64_t now_ms)
     if (w->deadline_ms) {
         put(doc, q, "deadline", ferry_rfc3339(w->deadline_ms, deadline));
     }
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 char *migration_result_text(const struct api_migration *m, const struct api_vmi *vmi)
@@ -204,11 +190,10 @@ char *migration_result_text(const struct api_migration *m, const struct api_vmi 
     const char *text = vmi ? api_map_get(&vmi->meta.annotations, ANNOTATION_PROGRESS) : NULL;
     api_cleanup_doc yyjson_doc *progress = text ? yyjson_read(text, strlen(text), 0) : NULL;
     const yyjson_val *last = yyjson_doc_get_root(progress);
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *r = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *r = json_doc_object(doc);
     const struct api_migration_state *s = &m->state;
 
-    yyjson_mut_doc_set_root(doc, r);
     bool told = last && ferry_streq(api_json_str(last, "/uid"), m->meta.uid);
     int64_t downtime = told ? api_json_int(last, "/downtimeMs", -1) : -1;
     int64_t elapsed = downtime >= 0 ? api_json_int(last, "/elapsedMs", 0) : 0;
@@ -229,5 +214,5 @@ char *migration_result_text(const struct api_migration *m, const struct api_vmi 
             yyjson_mut_obj_add_int(doc, r, "transferredBytes", bytes);
         }
     }
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }

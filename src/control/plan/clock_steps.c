@@ -1,11 +1,11 @@
 #include "control/plan/clock_steps.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/json.h"
 #include "api/object.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { SECOND_MS = 1000 };
 
@@ -54,11 +54,10 @@ int64_t clock_steps_elapsed(const struct clock_steps *s, int64_t since_ms, int64
 
 char *clock_steps_text(const struct clock_steps *s, const char *boot)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     yyjson_mut_val *steps = NULL;
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "boot", boot);
     steps = yyjson_mut_obj_add_arr(doc, root, "steps");
     for (size_t i = 0; i < s->n_steps; i++) {
@@ -67,12 +66,7 @@ char *clock_steps_text(const struct clock_steps *s, const char *boot)
         yyjson_mut_obj_add_int(doc, one, "beforeMs", s->steps[i].before_ms);
         yyjson_mut_obj_add_int(doc, one, "byMs", s->steps[i].by_ms);
     }
-    char *text = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    if (!text) {
-        abort(); /* out of memory */
-    }
-    return text;
+    return json_doc_take(doc);
 }
 
 void clock_steps_recall(struct clock_steps *s, const char *text, const char *boot)

@@ -7,6 +7,7 @@
 #include "api/json.h"
 #include "base/clock.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { EVENT_TEXT = 1024 };
 
@@ -207,7 +208,7 @@ bool plan_has_finalizer(const struct api_meta *m, const char *finalizer)
 /* The list with one left out, as JSON. */
 static char *finalizers_json(const struct api_meta *m, const char *without)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *list = yyjson_mut_arr(doc);
 
     for (size_t i = 0; i < m->finalizers.n; i++) {
@@ -215,7 +216,7 @@ static char *finalizers_json(const struct api_meta *m, const char *without)
             yyjson_mut_arr_add_str(doc, list, m->finalizers.items[i]);
         }
     }
-    char *json = yyjson_mut_val_write(list, 0, NULL);
+    char *json = json_doc_mut_text(list, 0, NULL);
     yyjson_mut_doc_free(doc);
     return json;
 }
@@ -282,7 +283,7 @@ void plan_set_phase(struct api_patch *p, const struct api_object *o, const char 
 
 static char *condition_json(const struct plan_condition *c, int64_t since_ms, int64_t now_ms)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc);
     char probe[FERRY_RFC3339_SIZE], since[FERRY_RFC3339_SIZE];
 
@@ -296,7 +297,7 @@ static char *condition_json(const struct plan_condition *c, int64_t since_ms, in
     }
     yyjson_mut_obj_add_str(doc, o, "lastProbeTime", ferry_rfc3339(now_ms, probe));
     yyjson_mut_obj_add_str(doc, o, "lastTransitionTime", ferry_rfc3339(since_ms, since));
-    char *json = yyjson_mut_val_write(o, 0, NULL);
+    char *json = json_doc_mut_text(o, 0, NULL);
     yyjson_mut_doc_free(doc);
     return json;
 }
@@ -376,7 +377,7 @@ bool plan_set_conditions(struct api_patch *p, const struct api_object *o,
     yyjson_arr_foreach(list, k, max, item)
     {
         if (!wanted(want, n, api_json_str(item, "/type"))) {
-            ferry_cleanup_free char *json = yyjson_val_write(item, 0, NULL);
+            ferry_cleanup_free char *json = json_doc_val_text(item, 0, NULL);
 
             ferry_buf_printf(&all, "%s%s", all.len ? "," : "", json);
         }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "json/doc.h"
 
 #define RWX "ReadWriteMany"
 
@@ -89,23 +90,12 @@ static yyjson_mut_val *claim_info(yyjson_mut_doc *doc, const struct api_claim *c
     return info;
 }
 
-static char *write_and_free(yyjson_mut_doc *doc)
-{
-    char *json = yyjson_mut_write(doc, 0, NULL);
-
-    yyjson_mut_doc_free(doc);
-    if (!json) {
-        abort(); /* out of memory */
-    }
-    return json;
-}
-
 char *storage_claim_info(const struct api_claim *c)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
 
     yyjson_mut_doc_set_root(doc, claim_info(doc, c));
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 static yyjson_mut_val *entry_of(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *volume)
@@ -127,7 +117,7 @@ static yyjson_mut_val *entry_of(yyjson_mut_doc *doc, yyjson_mut_val *list, const
 
 char *storage_volume_status(const struct api_vmi *vmi, const struct storage_view *s)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_val *old = yyjson_obj_get((yyjson_val *)vmi->status, "volumeStatus");
     yyjson_mut_val *list = yyjson_is_arr(old) ? yyjson_val_mut_copy(doc, old) : yyjson_mut_arr(doc);
 
@@ -147,7 +137,7 @@ char *storage_volume_status(const struct api_vmi *vmi, const struct storage_view
         yyjson_mut_doc_free(doc);
         return NULL;
     }
-    return write_and_free(doc);
+    return json_doc_take(doc);
 }
 
 const char *storage_missing_claim(const struct api_vmi *vmi, const struct storage_view *s)

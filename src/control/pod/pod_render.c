@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "api/guest_nic.h"
 #include "api/object.h"
@@ -10,6 +9,7 @@
 #include "base/str.h"
 #include "control/names.h"
 #include "control/pod/pod_parts.h"
+#include "json/doc.h"
 
 enum {
     SUFFIX = 5,
@@ -167,13 +167,12 @@ static yyjson_mut_val *render_container(struct pod_draft *d, yyjson_mut_val *spe
 
 char *pod_render(const struct pod_request *request)
 {
-    struct pod_draft d = {.doc = yyjson_mut_doc_new(NULL),
+    struct pod_draft d = {.doc = json_doc_new(),
                           .r = request,
                           .vmi = request->vmi,
                           .machine = &request->vmi->machine};
-    yyjson_mut_val *root = yyjson_mut_obj(d.doc);
+    yyjson_mut_val *root = json_doc_object(d.doc);
 
-    yyjson_mut_doc_set_root(d.doc, root);
     pod_put_str(&d, root, "apiVersion", "v1");
     pod_put_str(&d, root, "kind", "Pod");
     render_metadata(&d, root);
@@ -185,10 +184,5 @@ char *pod_render(const struct pod_request *request)
     yyjson_mut_val *container = render_container(&d, spec);
     pod_render_placement(&d, spec);
     pod_render_volumes(&d, spec, container);
-    char *json = yyjson_mut_write(d.doc, 0, NULL);
-    yyjson_mut_doc_free(d.doc);
-    if (!json) {
-        abort(); /* out of memory */
-    }
-    return json;
+    return json_doc_take(d.doc);
 }

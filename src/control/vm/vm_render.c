@@ -2,11 +2,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "control/names.h"
+#include "json/doc.h"
 
 #define FNV_BASIS UINT64_C(14695981039346656037)
 #define FNV_PRIME UINT64_C(1099511628211)
@@ -50,7 +50,7 @@ static uint64_t hash_val(yyjson_val *v, bool top)
         }
         return h;
     }
-    ferry_cleanup_free char *text = yyjson_val_write(v, 0, NULL);
+    ferry_cleanup_free char *text = json_doc_val_text(v, 0, NULL);
     return text ? hash_bytes(h, text, strlen(text)) : h;
 }
 
@@ -104,20 +104,14 @@ static void render_metadata(yyjson_mut_doc *doc, yyjson_mut_val *root, const str
 
 char *vm_render(const struct api_object *vm)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
     yyjson_val *spec = yyjson_obj_get((yyjson_val *)vm->u.vm.template_, "spec");
 
-    yyjson_mut_doc_set_root(doc, root);
     put(doc, root, "apiVersion", "kubevirt.io/v1");
     put(doc, root, "kind", "VirtualMachineInstance");
     render_metadata(doc, root, vm);
     yyjson_mut_obj_add_val(doc, root, "spec",
                            spec ? yyjson_val_mut_copy(doc, spec) : yyjson_mut_obj(doc));
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    if (!json) {
-        abort(); /* out of memory */
-    }
-    return json;
+    return json_doc_take(doc);
 }

@@ -10,6 +10,7 @@
 #include "control/plan/facts.h"
 #include "control/vm/vm_case.h"
 #include "control/vm/vm_render.h"
+#include "json/doc.h"
 
 enum { FAIL_STEP_S = 10, FAIL_MAX_S = 300 };
 
@@ -123,7 +124,7 @@ static void set_requests(struct vm_case *d, struct api_patch *p)
 
     yyjson_arr_foreach(list, i, max, r)
     {
-        ferry_cleanup_free char *json = i < d->requests_done ? NULL : yyjson_val_write(r, 0, NULL);
+        ferry_cleanup_free char *json = i < d->requests_done ? NULL : json_doc_val_text(r, 0, NULL);
 
         ferry_buf_printf(&left, "%s%s", left.len && json ? "," : "", json ? json : "");
     }
@@ -253,7 +254,7 @@ static void set_volume_update(struct vm_case *d, struct api_patch *p)
     bool lives = d->vmi && !phase_is_final(d->vmi->phase);
 
     if (yyjson_arr_size(list) > 0) {
-        ferry_cleanup_free char *text = yyjson_val_write(list, 0, NULL);
+        ferry_cleanup_free char *text = json_doc_val_text(list, 0, NULL);
         ferry_cleanup_free char *json =
             ferry_asprintf("{\"volumeMigrationState\":{\"migratedVolumes\":%s}}", text);
 

@@ -8,6 +8,7 @@
 #include "control/names.h"
 #include "control/plan/facts.h"
 #include "control/pod/machine_pick.h"
+#include "json/doc.h"
 
 enum {
     CLAIM_RETRY_MS = 10000,
@@ -281,11 +282,11 @@ static bool mirror_scheduling(struct decision *d, struct api_patch *p)
 
 static char *active_pods_json(const struct api_pod *pod)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *active = yyjson_mut_obj(doc);
 
     yyjson_mut_obj_add_str(doc, active, pod->meta.uid, pod->node_name);
-    char *json = yyjson_mut_val_write(active, 0, NULL);
+    char *json = json_doc_mut_text(active, 0, NULL);
     yyjson_mut_doc_free(doc);
     return json;
 }

@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "handler/local/node_call.h"
 #include "handler/local/records.h"
+#include "json/doc.h"
 
 enum {
     STATUS_MS = 3000,
@@ -39,7 +40,7 @@ static int send_vmi(const struct vmi_call *c, struct http_reply *ret, struct fer
     const char *const members[][2] = {{"options", c->options},
                                       {"sourceDisks", c->source_disks},
                                       {"targetDisks", c->target_disks}};
-    ferry_cleanup_free char *object = yyjson_val_write(c->vmi->root, 0, NULL);
+    ferry_cleanup_free char *object = json_doc_val_text(c->vmi->root, 0, NULL);
     ferry_cleanup_buf struct ferry_buf body = {0};
 
     ferry_buf_printf(&body, "{\"vmi\":%s", object);

@@ -6,6 +6,7 @@
 #include "api/json.h"
 #include "api/object.h"
 #include "handler/local/node_call.h"
+#include "json/doc.h"
 
 enum { TIMEOUT_MS = 5000 };
 
@@ -21,7 +22,7 @@ static int put(const char *socket, const char *collection, const char *key, yyjs
                yyjson_doc **ret, struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of(collection, key);
-    ferry_cleanup_free char *body = yyjson_mut_write(doc, 0, NULL);
+    ferry_cleanup_free char *body = json_doc_text(doc, 0, NULL);
     http_cleanup_reply struct http_reply reply = {0};
 
     yyjson_mut_doc_free(doc);
@@ -40,9 +41,8 @@ static int put(const char *socket, const char *collection, const char *key, yyjs
 static yyjson_mut_val *new_body(yyjson_mut_doc *doc, const char *move, int64_t generation,
                                 bool plain)
 {
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "move", move);
     yyjson_mut_obj_add_int(doc, o, "generation", generation);
     yyjson_mut_obj_add_str(doc, o, "tls", plain ? "plain" : "ferry");
@@ -81,7 +81,7 @@ int relay_put_target(const char *socket, const struct relay_target *t,
                      char address[RELAY_ADDRESS_SIZE], struct target_relay *ret,
                      struct ferry_error *err)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = new_body(doc, t->move, t->generation, t->source_address);
     yyjson_mut_val *channels = yyjson_mut_obj_add_arr(doc, o, "channels");
     api_cleanup_doc yyjson_doc *answer = NULL;
@@ -115,7 +115,7 @@ int relay_put_target(const char *socket, const struct relay_target *t,
 
 int relay_put_source(const char *socket, const struct relay_source *s, struct ferry_error *err)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = new_body(doc, s->move, s->generation, s->plain);
     yyjson_mut_val *ports = yyjson_mut_obj_add_obj(doc, o, "ports");
     api_cleanup_doc yyjson_doc *answer = NULL;

@@ -7,6 +7,7 @@
 #include "api/object.h"
 #include "base/str.h"
 #include "handler/names.h"
+#include "json/doc.h"
 
 char *move_disks_publish(const char *uid, const char *answer, size_t len)
 {
@@ -19,12 +20,11 @@ char *move_disks_publish(const char *uid, const char *answer, size_t len)
     if (yyjson_arr_size(disks) == 0) {
         return NULL;
     }
-    api_cleanup_mut_doc yyjson_mut_doc *out = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(out);
-    yyjson_mut_doc_set_root(out, root);
+    api_cleanup_mut_doc yyjson_mut_doc *out = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(out);
     yyjson_mut_obj_add_str(out, root, "uid", uid);
     yyjson_mut_obj_add_val(out, root, "disks", yyjson_val_mut_copy(out, disks));
-    return yyjson_mut_write(out, 0, NULL);
+    return json_doc_text(out, 0, NULL);
 }
 
 bool move_disks_awaited(const struct api_vmi *vmi)
@@ -45,5 +45,5 @@ char *move_disks_of(const struct api_vmi *vmi, const char *annotation)
     }
     yyjson_val *root = yyjson_doc_get_root(doc), *disks = yyjson_obj_get(root, "disks");
     bool ours = ferry_streq(api_json_str(root, "/uid"), vmi->migration.uid);
-    return ours && yyjson_is_arr(disks) ? yyjson_val_write(disks, 0, NULL) : NULL;
+    return ours && yyjson_is_arr(disks) ? json_doc_val_text(disks, 0, NULL) : NULL;
 }

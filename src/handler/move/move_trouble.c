@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
+#include "json/doc.h"
 
 enum {
     FRESH_MS = 1000, /* a program that is started anew is away for less */
@@ -66,19 +67,15 @@ void move_trouble_say(struct vmi_edit *e, const char *key, const struct move_tro
     if (t->fresh) {
         return;
     }
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "uid", e->vmi->migration.uid);
     yyjson_mut_obj_add_str(doc, o, "reason", t->reason);
     yyjson_mut_obj_add_str(doc, o, "class", ferry_class_name(t->cls));
     yyjson_mut_obj_add_str(doc, o, "message", t->message);
-    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    if (json) { /* what is not text cannot be told */
-        vmi_edit_annotation(e, key, json);
-    }
+    ferry_cleanup_free char *json = json_doc_take(doc);
+    vmi_edit_annotation(e, key, json);
 }
 
 struct api_patch *move_trouble_forget(const struct api_vmi *vmi, const char *key,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 struct vmi_edit vmi_edit_begin(const struct api_vmi *vmi, int64_t now_ms)
 {
@@ -136,11 +137,10 @@ static size_t condition_index(const struct api_vmi *vmi, const char *type)
 static char *condition_json(const char *type, const char *status, const char *reason,
                             const char *message, int64_t since_ms)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *c = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *c = json_doc_object(doc);
     char time[FERRY_RFC3339_SIZE];
 
-    yyjson_mut_doc_set_root(doc, c);
     yyjson_mut_obj_add_str(doc, c, "type", type);
     yyjson_mut_obj_add_str(doc, c, "status", status);
     if (reason) {
@@ -151,9 +151,7 @@ static char *condition_json(const char *type, const char *status, const char *re
     }
     yyjson_mut_obj_add_null(doc, c, "lastProbeTime");
     yyjson_mut_obj_add_str(doc, c, "lastTransitionTime", ferry_rfc3339(since_ms, time));
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return json;
+    return json_doc_take(doc);
 }
 
 void vmi_edit_condition(struct vmi_edit *e, const char *type, bool status, const char *reason,

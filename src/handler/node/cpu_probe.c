@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 #ifndef FERRY_VERSION
 #define FERRY_VERSION "unknown"
@@ -265,17 +266,16 @@ static struct node_cpu *from_cache(const struct cpu_probe *p, const char *key)
 
 static void to_cache(const struct cpu_probe *p, const char *key, const char *report)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
     struct ferry_error err;
     size_t len;
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "key", key);
     yyjson_mut_obj_add_str(doc, o, "report", report);
-    ferry_cleanup_free char *text = yyjson_mut_write(doc, 0, &len);
+    ferry_cleanup_free char *text = json_doc_text(doc, 0, &len);
     yyjson_mut_doc_free(doc);
-    if (text && ferry_write_file(p->cfg.cache, text, len, 0600, &err) < 0) {
+    if (ferry_write_file(p->cfg.cache, text, len, 0600, &err) < 0) {
         ferry_warn("what the CPU can do is not kept", F_ERR(&err));
     }
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "handler/names.h"
+#include "json/doc.h"
 
 #define OUR_KUBELET "ferry-"
 
@@ -32,11 +33,10 @@ static void labels_of(const struct node_facts *f, struct label ret[LABELS])
 
 char *node_report_manifest(const struct node_facts *f)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
     struct label labels[LABELS];
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "apiVersion", "v1");
     yyjson_mut_obj_add_str(doc, o, "kind", "Node");
     yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, o, "metadata");
@@ -47,9 +47,7 @@ char *node_report_manifest(const struct node_facts *f)
         yyjson_mut_obj_add_str(doc, map, labels[i].key, labels[i].value);
     }
     yyjson_mut_obj_add_obj(doc, o, "spec");
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return json;
+    return json_doc_take(doc);
 }
 
 static void put_in_map(struct api_patch *p, const struct api_map *map, bool *made,
@@ -162,7 +160,7 @@ static void put_endpoint(struct api_patch *p, const struct api_object *node,
 
 static void put_info(struct api_patch *p, const struct node_facts *f)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc);
     ferry_cleanup_free char *kubelet = ferry_asprintf(OUR_KUBELET "%s", f->version);
     struct label labels[LABELS];
@@ -175,8 +173,7 @@ static void put_info(struct api_patch *p, const struct node_facts *f)
     yyjson_mut_obj_add_str(doc, o, "osImage", f->os_image);
     yyjson_mut_obj_add_str(doc, o, "containerRuntimeVersion", "bubblewrap://");
     yyjson_mut_obj_add_str(doc, o, "kubeletVersion", kubelet);
-    ferry_cleanup_free char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
+    ferry_cleanup_free char *json = json_doc_take(doc);
     api_patch_add_raw(p, "/status/nodeInfo", json);
 }
 

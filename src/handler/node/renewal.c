@@ -13,6 +13,7 @@
 #include "handler/node/cert_files.h"
 #include "http/client.h"
 #include "tls/pki.h"
+#include "json/doc.h"
 
 enum { PEM_MAX = 1 << 20, REPLY_MAX = 1 << 20, RETRY_MS = 60000 };
 
@@ -46,14 +47,13 @@ static bool is_due(const struct renewal *r, int64_t now_ms)
 
 static char *request_body(const char *node, const char *node_request, const char *relay_request)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "node", node);
     yyjson_mut_obj_add_str(doc, root, "nodeRequest", node_request);
     yyjson_mut_obj_add_str(doc, root, "relayRequest", relay_request);
-    return yyjson_mut_write(doc, 0, NULL);
+    return json_doc_text(doc, 0, NULL);
 }
 
 static int ask(const struct renewal *r, const char *body, yyjson_doc **ret, struct ferry_error *err)

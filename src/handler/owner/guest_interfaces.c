@@ -7,6 +7,7 @@
 #include "api/json.h"
 #include "api/object.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 static yyjson_mut_val *entry_of(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *name)
 {
@@ -73,7 +74,7 @@ char *guest_interfaces(const struct api_vmi *vmi)
     size_t n = api_guest_nics(vmi, nics);
     const char *text = api_map_get(&vmi->meta.annotations, API_GUEST_ADDRESSES);
     api_cleanup_doc yyjson_doc *given = NULL;
-    api_cleanup_mut_doc yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_val *old = yyjson_obj_get((yyjson_val *)vmi->status, "interfaces");
 
     if (n == 0 || (text && api_json_parse(text, strlen(text), &given, NULL) < 0)) {
@@ -85,5 +86,5 @@ char *guest_interfaces(const struct api_vmi *vmi)
     }
     yyjson_mut_doc_set_root(doc, list);
     yyjson_mut_val *before = old ? yyjson_val_mut_copy(doc, old) : NULL;
-    return before && yyjson_mut_equals(before, list) ? NULL : yyjson_mut_write(doc, 0, NULL);
+    return before && yyjson_mut_equals(before, list) ? NULL : json_doc_text(doc, 0, NULL);
 }

@@ -2,6 +2,7 @@
 
 #include "api/json.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 struct report {
     yyjson_mut_doc *doc;
@@ -183,10 +184,9 @@ static void check_probes(struct report *r, const struct check_facts *f)
 char *node_checks(const struct check_facts *f)
 {
     const struct api_vmi *vmi = f->vmi;
-    struct report r = {.doc = yyjson_mut_doc_new(NULL), .all_ok = true};
-    yyjson_mut_val *o = yyjson_mut_obj(r.doc);
+    struct report r = {.doc = json_doc_new(), .all_ok = true};
+    yyjson_mut_val *o = json_doc_object(r.doc);
 
-    yyjson_mut_doc_set_root(r.doc, o);
     yyjson_mut_obj_add_str(r.doc, o, "node", f->node);
     yyjson_mut_obj_add_str(r.doc, o, "role", node_role_name(f->role));
     yyjson_mut_obj_add_str(r.doc, o, "namespace", vmi->meta.namespace_);
@@ -203,7 +203,5 @@ char *node_checks(const struct check_facts *f)
     check_probes(&r, f);
     yyjson_mut_obj_add_bool(r.doc, o, "ok", r.all_ok);
     yyjson_mut_obj_add_val(r.doc, o, "checks", r.list);
-    char *json = yyjson_mut_write(r.doc, 0, NULL);
-    yyjson_mut_doc_free(r.doc);
-    return json;
+    return json_doc_take(r.doc);
 }

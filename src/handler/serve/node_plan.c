@@ -9,6 +9,7 @@
 #include "handler/local/relay_client.h"
 #include "handler/serve/node_pod.h"
 #include "handler/source/source_decide.h"
+#include "json/doc.h"
 
 /* A link that nothing was sent over yet is taken for a gigabit. */
 #define ASSUMED_BYTES_PER_S INT64_C(117000000)
@@ -25,7 +26,7 @@ static int read_configuration(struct http_exchange *x, struct api_object **ret, 
         return rc;
     }
     yyjson_val *config = yyjson_ptr_get(yyjson_doc_get_root(*doc), "/configuration");
-    ferry_cleanup_free char *text = config ? yyjson_val_write(config, 0, NULL) : NULL;
+    ferry_cleanup_free char *text = config ? json_doc_val_text(config, 0, NULL) : NULL;
     ferry_cleanup_free char *vmi =
         ferry_asprintf("{\"metadata\":{\"name\":\"plan\"},\"status\":{\"migrationState\":"
                        "{\"migrationUid\":\"plan\",\"migrationConfiguration\":%s}}}",
@@ -37,14 +38,14 @@ static int read_configuration(struct http_exchange *x, struct api_object **ret, 
 static char *with_path(const struct http_reply *r, bool measured)
 {
     api_cleanup_doc yyjson_doc *doc = yyjson_read(r->body.data, r->body.len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *mut = yyjson_doc_mut_copy(doc, NULL);
+    api_cleanup_mut_doc yyjson_mut_doc *mut = json_doc_copy(doc);
     yyjson_mut_val *root = yyjson_mut_doc_get_root(mut);
 
     if (!yyjson_mut_is_obj(root)) {
         return NULL;
     }
     yyjson_mut_obj_add_bool(mut, root, "pathMeasured", measured);
-    return yyjson_mut_write(mut, 0, NULL);
+    return json_doc_text(mut, 0, NULL);
 }
 
 void node_plan(struct http_exchange *x, const struct node_api_config *cfg, const char *vm)

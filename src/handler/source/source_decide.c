@@ -7,6 +7,7 @@
 #include "handler/move/recovery.h"
 #include "handler/move/vmi_edit.h"
 #include "handler/names.h"
+#include "json/doc.h"
 
 enum {
     RECHECK_MS = 250,
@@ -42,7 +43,7 @@ static void copy_run(struct vmi_edit *e, const struct launcher_migration *m)
 /* {sample..., "mode", "uid", "phase", "path", "downtimeMs"} */
 static char *progress_json(const struct launcher_migration *m, bool path_away)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = m->sample ? yyjson_val_mut_copy(doc, (yyjson_val *)m->sample) : NULL;
 
     if (!o || !yyjson_mut_is_obj(o)) {
@@ -57,9 +58,7 @@ static char *progress_json(const struct launcher_migration *m, bool path_away)
     if (m->downtime_ms >= 0) {
         yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
     }
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return json;
+    return json_doc_take(doc);
 }
 
 /* Before the first bytes a sample says nothing. */
@@ -368,10 +367,9 @@ static void parallel(const struct api_vmi *vmi, yyjson_mut_doc *doc, yyjson_mut_
 char *source_options(const struct api_vmi *vmi, int64_t path_bytes_per_s)
 {
     const struct api_migration_config *c = &vmi->migration.config;
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     if (c->present) {
         /* Absent means "as post-copy": what a policy of an older controller meant. */
         bool disruption =
@@ -390,7 +388,5 @@ char *source_options(const struct api_vmi *vmi, int64_t path_bytes_per_s)
     if (path_bytes_per_s > 0) {
         yyjson_mut_obj_add_int(doc, o, "pathBytesPerS", path_bytes_per_s);
     }
-    char *json = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return json;
+    return json_doc_take(doc);
 }

@@ -20,6 +20,7 @@
 #include "launcher/report/metrics.h"
 #include "launcher/report/record.h"
 #include "launcher/report/status.h"
+#include "json/doc.h"
 
 enum { CONNECTIONS_MAX = 32, GRACE_MAX_S = 24 * 3600 };
 
@@ -189,12 +190,10 @@ static void post_disks(struct control *c, struct http_exchange *x, const char *u
         http_answer_error(x, 0, &err);
         return;
     }
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
-    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
     add_sizes(doc, yyjson_mut_obj_add_arr(doc, o, "disks"), &sizes);
-    ferry_cleanup_free char *text = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
+    ferry_cleanup_free char *text = json_doc_take(doc);
     http_answer_json(x, 200, text);
 }
 
@@ -213,7 +212,7 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
     if (rc < 0 || (rc = disk_image_sizes(&disks, ctx->domain.disk_dir, true, &sizes, err)) < 0) {
         return rc;
     }
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "controlSocket", ctx->libvirt_socket);
@@ -224,7 +223,7 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
         yyjson_mut_obj_add_str(doc, o, "diskSocket", socket);
         yyjson_mut_obj_add_val(doc, o, "disks", list);
     }
-    *ret = yyjson_mut_write(doc, 0, NULL);
+    *ret = json_doc_text(doc, 0, NULL);
     yyjson_mut_doc_free(doc);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "launcher/domain/xml_read.h"
 #include "launcher/domain/xml_write.h"
+#include "json/doc.h"
 
 static void free_xml(xmlChar **s)
 {
@@ -182,10 +183,9 @@ int cpu_report(const char *capabilities_xml, const char *expanded_xml, const cha
         return -FERRY_PEER;
     }
     const xmlNode *root = xmlDocGetRootElement(doc), *host = mode(root, "host-model");
-    yyjson_mut_doc *out = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(out);
+    yyjson_mut_doc *out = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(out);
 
-    yyjson_mut_doc_set_root(out, o);
     add_text(out, o, "accelerator", child(root, "domain"));
     add_text(out, o, "vendor", child(host, "vendor"));
     add_text(out, o, "hostModel", child(host, "model"));
@@ -194,7 +194,7 @@ int cpu_report(const char *capabilities_xml, const char *expanded_xml, const cha
     yyjson_mut_obj_add_val(out, o, "features",
                            required(out, expanded ? xmlDocGetRootElement(expanded) : host));
     yyjson_mut_obj_add_val(out, o, "machines", machines(out, xmlDocGetRootElement(host_caps)));
-    *ret_json = yyjson_mut_write(out, 0, NULL);
+    *ret_json = json_doc_text(out, 0, NULL);
     yyjson_mut_doc_free(out);
     return 0;
 }

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "launcher/domain/domain_devices.h"
 #include "launcher/domain/xml_read.h"
+#include "json/doc.h"
 
 void hostdevs_done(struct hostdevs *h)
 {
@@ -103,7 +104,7 @@ bool hostdevs_has(const struct hostdevs *h, const char *alias)
 
 char *hostdevs_encode(const struct hostdevs *h)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *list = yyjson_mut_arr(doc);
 
     yyjson_mut_doc_set_root(doc, list);
@@ -113,9 +114,7 @@ char *hostdevs_encode(const struct hostdevs *h)
         yyjson_mut_obj_add_strcpy(doc, d, "alias", h->list[i].alias);
         yyjson_mut_obj_add_strcpy(doc, d, "xml", h->list[i].xml);
     }
-    char *text = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return text;
+    return json_doc_take(doc);
 }
 
 int hostdevs_decode(const char *json, size_t len, struct hostdevs *ret, struct ferry_error *err)

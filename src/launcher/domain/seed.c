@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 #define ALWAYS "2000010100000000" /* the date of everything */
 #define ALWAYS_MADE "--modification-date=2000010100000000"
@@ -114,13 +115,12 @@ static void write_meta(const struct api_vmi *vmi, struct seed_part *ret)
     const char *hostname = api_json_str(vmi->spec, "/hostname");
     const char *name = ferry_str_empty(hostname) ? vmi->meta.name : hostname;
     ferry_cleanup_free char *id = ferry_asprintf("%s.%s", name, vmi->meta.namespace_);
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *root = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, root, "instance-id", id);
     yyjson_mut_obj_add_str(doc, root, "local-hostname", name);
-    ret->data = yyjson_mut_write(doc, 0, &ret->n);
+    ret->data = json_doc_text(doc, 0, &ret->n);
     yyjson_mut_doc_free(doc);
 }
 

@@ -27,6 +27,7 @@
 #include "launcher/move/unplug.h"
 #include "launcher/report/record.h"
 #include "launcher/strategy/sample.h"
+#include "json/doc.h"
 
 enum { RECHECK_MS = 200, QMP_MS = 5000, HANG_MS = 3000 };
 
@@ -289,7 +290,7 @@ static void write_result(struct migrate *m, const struct result *r)
 static void note_end(struct migrate *m)
 {
     struct sample s;
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc);
     struct state_values v;
 
@@ -411,10 +412,9 @@ static void *run_migration(void *ctx)
 static void note_start(struct migrate *m)
 {
     static const struct sample none = {.downtime_ms = -1};
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_strcpy(doc, o, "uid", m->uid);
     yyjson_mut_obj_add_int(doc, o, "guestBytes", m->guest_bytes);
     yyjson_mut_obj_add_val(doc, o, "options", migrate_options_json(doc, &m->options));
@@ -422,7 +422,7 @@ static void note_start(struct migrate *m)
     if (m->plan) {
         yyjson_doc *plan = yyjson_read(m->plan, strlen(m->plan), 0);
 
-        record_add(m->record, "plan", yyjson_doc_mut_copy(plan, NULL));
+        record_add(m->record, "plan", json_doc_copy(plan));
         yyjson_doc_free(plan);
         free(m->plan);
         m->plan = NULL;

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/libvirt/qmp_session.h"
+#include "json/doc.h"
 
 enum { SAMPLE_MS = 400, LOG_EVERY = 10, ABORT_AGAIN_MS = 1000, RECHECK_MS = 200, QMP_MS = 1000 };
 
@@ -82,7 +83,7 @@ static void log_sample(const struct sample *s, enum strategy_mode mode)
 static void publish_sample(struct monitor *m, const struct sample *s)
 {
     for (int i = 0; i < 2; i++) {
-        yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+        yyjson_mut_doc *doc = json_doc_new();
         yyjson_mut_val *o = sample_json(doc, s);
 
         yyjson_mut_doc_set_root(doc, o);
@@ -97,10 +98,9 @@ static void publish_sample(struct monitor *m, const struct sample *s)
 
 static void note_decision(struct monitor *m, const struct strategy_decision *d, const char *refused)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_str(doc, o, "action", strategy_action_name(d->action));
     yyjson_mut_obj_add_strcpy(doc, o, "text", d->why);
     if (d->downtime_ms) {

@@ -8,11 +8,12 @@
 #include "launcher/domain/disk_image.h"
 #include "launcher/domain/domain_devices.h"
 #include "launcher/report/status.h"
+#include "json/doc.h"
 
 void context_publish_migration(const struct context *c, const struct sample *sample)
 {
     struct state_values v;
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
 
     state_get(c->state, &v);
     yyjson_mut_val *o = status_migration(doc, &v.migration, sample);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/cond.h"
+#include "json/doc.h"
 
 enum { KEPT = 1024, READ_BATCH = 64 * 1024 };
 
@@ -54,7 +55,7 @@ void events_publish(struct events *e, const char *type, yyjson_mut_doc *doc_take
                           0);
     char **slot = &e->lines[e->next % KEPT];
     free(*slot);
-    *slot = yyjson_mut_write(doc_take, 0, NULL);
+    *slot = json_doc_text(doc_take, 0, NULL);
     e->next++;
     if (e->next - e->first > KEPT) {
         e->first = e->next - KEPT;

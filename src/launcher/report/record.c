@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "json/doc.h"
 
 enum { RECORD_MAX_BYTES = 4 << 20, RECORDS_KEPT = 8 };
 #define ENDING ".jsonl"
@@ -121,7 +122,7 @@ void record_add(struct record *r, const char *type, yyjson_mut_doc *doc_take)
                               0);
         yyjson_mut_obj_insert(o, yyjson_mut_str(doc_take, "time"),
                               yyjson_mut_str(doc_take, time_text), 0);
-        ferry_cleanup_free char *line = yyjson_mut_write(doc_take, 0, NULL);
+        ferry_cleanup_free char *line = json_doc_text(doc_take, 0, NULL);
         write_line(r, line);
     }
     yyjson_mut_doc_free(doc_take);
@@ -129,10 +130,9 @@ void record_add(struct record *r, const char *type, yyjson_mut_doc *doc_take)
 
 void record_note(struct record *r, const char *type, const char *text)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_strcpy(doc, o, "text", text);
     record_add(r, type, doc);
 }

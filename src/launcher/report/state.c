@@ -11,6 +11,7 @@
 #include "base/count.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 enum { FILE_MAX = 256 * 1024 };
 
@@ -122,7 +123,7 @@ static yyjson_mut_val *encode_migration(yyjson_mut_doc *doc, const struct state_
 
 char *state_encode(const struct state_values *v)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc);
     yyjson_mut_val *past = yyjson_mut_arr(doc);
 
@@ -141,7 +142,7 @@ char *state_encode(const struct state_values *v)
         yyjson_mut_arr_add_str(doc, past, v->past[i]);
     }
     yyjson_mut_obj_add_val(doc, o, "past", past);
-    char *text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
+    char *text = json_doc_text(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
     yyjson_mut_doc_free(doc);
     return text;
 }

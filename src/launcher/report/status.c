@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *o, const char *key, int64_t unix_ms)
 {
@@ -48,7 +49,7 @@ yyjson_mut_val *status_migration(yyjson_mut_doc *doc, const struct state_migrati
 char *status_json(const struct view *domain, const char *machine, const struct state_migration *m,
                   const struct sample *sample)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc), *d = yyjson_mut_obj(doc);
     yyjson_mut_val *migration = status_migration(doc, m, sample);
 
@@ -62,7 +63,5 @@ char *status_json(const struct view *domain, const char *machine, const struct s
     if (migration) {
         yyjson_mut_obj_add_val(doc, o, "migration", migration);
     }
-    char *text = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return text;
+    return json_doc_take(doc);
 }

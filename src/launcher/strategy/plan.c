@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/count.h"
+#include "json/doc.h"
 
 enum {
     STEP_MS = 50,
@@ -180,10 +181,9 @@ static yyjson_mut_val *case_json(yyjson_mut_doc *doc, const struct plan_case *c)
 
 char *plan_json(const struct plan_input *in, const struct plan *p)
 {
-    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_int(doc, o, "dataBytes", in->memory_bytes + in->disk_bytes);
     yyjson_mut_obj_add_int(doc, o, "dirtyBytesPerS", in->dirtying.bytes_per_s);
     yyjson_mut_obj_add_int(doc, o, "dirtySetBytes", in->dirtying.set_bytes);
@@ -191,7 +191,5 @@ char *plan_json(const struct plan_input *in, const struct plan *p)
     yyjson_mut_obj_add_val(doc, o, "low", case_json(doc, &p->low));
     yyjson_mut_obj_add_val(doc, o, "expected", case_json(doc, &p->expected));
     yyjson_mut_obj_add_val(doc, o, "high", case_json(doc, &p->high));
-    char *text = yyjson_mut_write(doc, 0, NULL);
-    yyjson_mut_doc_free(doc);
-    return text;
+    return json_doc_take(doc);
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "relay/protocol/protocol.h"
+#include "json/doc.h"
 
 enum {
     NAME_MAX_BYTES = 253, /* of a node */
@@ -16,8 +17,6 @@ enum {
     PATH_MAX_BYTES = 1024,
     FIELDS_MAX = 64,
 };
-
-FERRY_DEFINE_CLEANUP(yyjson_doc *, yyjson_doc_free)
 
 const char *relay_role_name(enum relay_role role)
 {
@@ -390,7 +389,7 @@ int relay_spec_parse(enum relay_role role, const char *key, const char *json, si
                           "the key must have 1 to %d letters, digits, '-', '_' or '.'",
                           RELAY_KEY_MAX);
     }
-    ferry_cleanup(yyjson_doc_freep) yyjson_doc *doc =
+    json_cleanup_doc yyjson_doc *doc =
         yyjson_read_opts((char *)(uintptr_t)json, len, 0, NULL, &bad);
     if (!doc) {
         return ferry_fail(err, FERRY_INVALID, "the body is not JSON: %s at byte %zu", bad.msg,
@@ -409,7 +408,7 @@ int relay_spec_parse(enum relay_role role, const char *key, const char *json, si
 int relay_spec_parse_rate(const char *json, size_t len, uint64_t *ret, struct ferry_error *err)
 {
     yyjson_read_err bad;
-    ferry_cleanup(yyjson_doc_freep) yyjson_doc *doc =
+    json_cleanup_doc yyjson_doc *doc =
         yyjson_read_opts((char *)(uintptr_t)json, len, 0, NULL, &bad);
 
     if (!doc) {

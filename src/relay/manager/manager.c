@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "relay/stream/paths.h"
+#include "json/doc.h"
 
 /* ---- JSON -------------------------------------------------------------------------------------
  */
@@ -23,25 +24,15 @@ struct reply {
 
 static struct reply reply_new(void)
 {
-    struct reply r = {.doc = yyjson_mut_doc_new(NULL)};
+    struct reply r = {.doc = json_doc_new()};
 
-    if (!r.doc) {
-        abort(); /* as for every small allocation (base/str.h) */
-    }
-    r.root = yyjson_mut_obj(r.doc);
-    yyjson_mut_doc_set_root(r.doc, r.root);
+    r.root = json_doc_object(r.doc);
     return r;
 }
 
 static char *reply_text(struct reply *r)
 {
-    char *text = yyjson_mut_write(r->doc, 0, NULL);
-
-    if (!text) {
-        abort();
-    }
-    yyjson_mut_doc_free(r->doc);
-    return text;
+    return json_doc_take(r->doc);
 }
 
 static char *describe(const struct relay_manager *m, struct relay_group *g)
