@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/prom.h"
 #include "base/str.h"
 #include "http/server.h"
 
@@ -46,10 +47,9 @@ static void answer_metrics(struct metrics_server *m, struct http_exchange *x)
     struct ferry_buf text = {0};
 
     pthread_mutex_lock(&m->lock);
-    ferry_buf_printf(&text,
-                     "# HELP ferry_controller_leading 1 when this one acts, 0 when it stands by.\n"
-                     "# TYPE ferry_controller_leading gauge\nferry_controller_leading %d\n",
-                     m->controller != NULL);
+    ferry_prom_head(&text, "ferry_controller_leading", "gauge",
+                    "1 when this one acts, 0 when it stands by.");
+    ferry_prom_sample(&text, "ferry_controller_leading", NULL, m->controller != NULL);
     if (m->controller) {
         controller_metrics(m->controller, &text);
     }

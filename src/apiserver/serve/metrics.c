@@ -4,6 +4,12 @@
 
 #include "base/clock.h"
 #include "base/count.h"
+#include "base/prom.h"
+
+#define REQUESTS "ferry_apiserver_requests_total"
+#define REQUEST_SECONDS "ferry_apiserver_request_seconds_total"
+#define VERSION "ferry_apiserver_resource_version"
+#define OBJECTS "ferry_apiserver_objects"
 
 enum { CLASSES = 6 }; /* by the first digit of the code */
 
@@ -30,44 +36,38 @@ void metrics_count(enum metrics_kind kind, int code, int64_t took_ns)
 
 static void put_calls(struct ferry_buf *out)
 {
-    ferry_buf_puts(out, "# HELP ferry_apiserver_requests_total Calls that were answered.\n"
-                        "# TYPE ferry_apiserver_requests_total counter\n");
+    ferry_prom_head(out, REQUESTS, "counter", "Calls that were answered.");
     for (size_t k = 0; k < METRICS_KIND_COUNT; k++) {
         for (size_t c = 1; c < CLASSES; c++) {
             unsigned long long n = atomic_load_explicit(&calls[k][c], memory_order_relaxed);
 
             if (n) {
-                ferry_buf_printf(
-                    out, "ferry_apiserver_requests_total{kind=\"%s\",code=\"%zuxx\"} %llu\n",
-                    kind_names[k], c, n);
+                const char code[] = {(char)('0' + c), 'x', 'x', '\0'};
+
+                ferry_prom_sample(out, REQUESTS,
+                                  FERRY_LABELS({"kind", kind_names[k]}, {"code", code}), (double)n);
             }
         }
     }
-    ferry_buf_puts(out, "# HELP ferry_apiserver_request_seconds_total Time spent on them.\n"
-                        "# TYPE ferry_apiserver_request_seconds_total counter\n");
+    ferry_prom_head(out, REQUEST_SECONDS, "counter", "Time spent on them.");
     for (size_t k = 0; k < METRICS_KIND_COUNT; k++) {
-        ferry_buf_printf(out, "ferry_apiserver_request_seconds_total{kind=\"%s\"} %.6f\n",
-                         kind_names[k],
-                         (double)atomic_load_explicit(&time_ns[k], memory_order_relaxed) /
-                             (double)FERRY_NS_PER_S);
+        ferry_prom_sample(out, REQUEST_SECONDS, FERRY_LABELS({"kind", kind_names[k]}),
+                          (double)atomic_load_explicit(&time_ns[k], memory_order_relaxed) /
+                              (double)FERRY_NS_PER_S);
     }
 }
 
 void metrics_write(struct store *store, struct ferry_buf *out)
 {
     put_calls(out);
-    ferry_buf_printf(out,
-                     "# HELP ferry_apiserver_resource_version The newest version.\n"
-                     "# TYPE ferry_apiserver_resource_version counter\n"
-                     "ferry_apiserver_resource_version %llu\n"
-                     "# HELP ferry_apiserver_objects Objects that are stored.\n"
-                     "# TYPE ferry_apiserver_objects gauge\n",
-                     (unsigned long long)store_version(store));
+    ferry_prom_head(out, VERSION, "counter", "The newest version.");
+    ferry_prom_sample(out, VERSION, NULL, (double)store_version(store));
+    ferry_prom_head(out, OBJECTS, "gauge", "Objects that are stored.");
     for (const struct api_resource *r = api_resources(); r->plural; r++) {
         cleanup_entry_list struct entry_list list = {0};
 
         store_list(store, r, NULL, &list);
-        ferry_buf_printf(out, "ferry_apiserver_objects{group=\"%s\",resource=\"%s\"} %zu\n",
-                         r->group, r->plural, list.n);
+        ferry_prom_sample(out, OBJECTS, FERRY_LABELS({"group", r->group}, {"resource", r->plural}),
+                          (double)list.n);
     }
 }

@@ -7,6 +7,7 @@
 #include "api/admit.h"
 #include "api/json.h"
 #include "base/count.h"
+#include "base/prom.h"
 #include "control/names.h"
 #include "control/plan/facts.h"
 
@@ -98,24 +99,16 @@ static void write_histogram(struct control_metrics *m, struct ferry_buf *out)
 {
     static const char name[] = "kubevirt_vmi_migration_phase_transition_time_from_creation_seconds";
 
-    ferry_buf_printf(out,
-                     "# HELP %s Time from the creation of a migration to each of its phases.\n"
-                     "# TYPE %s histogram\n",
-                     name, name);
+    ferry_prom_head(out, name, "histogram",
+                    "Time from the creation of a migration to each of its phases.");
     pthread_mutex_lock(&m->lock);
     for (size_t i = 0; i < N_PHASES; i++) {
         const struct histogram *h = &m->by_phase[i];
 
-        for (size_t k = 0; h->count && k < N_BOUNDS; k++) {
-            ferry_buf_printf(out, "%s_bucket{phase=\"%s\",le=\"%g\"} %llu\n", name, phases[i],
-                             bounds[k], h->buckets[k]);
-        }
         if (h->count) {
-            ferry_buf_printf(out,
-                             "%s_bucket{phase=\"%s\",le=\"+Inf\"} %llu\n"
-                             "%s_sum{phase=\"%s\"} %g\n%s_count{phase=\"%s\"} %llu\n",
-                             name, phases[i], h->count, name, phases[i], h->sum, name, phases[i],
-                             h->count);
+            ferry_prom_histogram(
+                out, name, FERRY_LABELS({"phase", phases[i]}),
+                &(struct ferry_prom_histogram){bounds, h->buckets, N_BOUNDS, h->count, h->sum});
         }
     }
     pthread_mutex_unlock(&m->lock);
@@ -126,7 +119,7 @@ static void write_histogram(struct control_metrics *m, struct ferry_buf *out)
 
 static void begin(struct ferry_buf *out, const char *name, const char *help)
 {
-    ferry_buf_printf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+    ferry_prom_head(out, name, "gauge", help);
 }
 
 static void write_phases(const struct control_metrics_view *v, struct ferry_buf *out)
@@ -157,7 +150,7 @@ static void write_phases(const struct control_metrics_view *v, struct ferry_buf 
     };
     for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         begin(out, rows[i].name, rows[i].help);
-        ferry_buf_printf(out, "%s %zu\n", rows[i].name, rows[i].n);
+        ferry_prom_sample(out, rows[i].name, NULL, (double)rows[i].n);
     }
 }
 
@@ -169,8 +162,10 @@ static void write_ends(const struct control_metrics_view *v, const char *phase, 
         const struct api_migration *m = &v->migrations[i]->u.migration;
 
         if (strcmp(m->phase, phase) == 0) {
-            ferry_buf_printf(out, "%s{vmi=\"%s\",vmim=\"%s\",namespace=\"%s\"} 1\n", name,
-                             m->vmi_name ? m->vmi_name : "", m->meta.name, m->meta.namespace_);
+            ferry_prom_sample(out, name,
+                              FERRY_LABELS({"vmi", m->vmi_name}, {"vmim", m->meta.name},
+                                           {"namespace", m->meta.namespace_}),
+                              1);
         }
     }
 }
@@ -212,7 +207,8 @@ static void write_waiting(const struct control_metrics_view *v, struct ferry_buf
     }
     begin(out, "ferry_migrations_waiting", "Migrations that wait, by why.");
     for (size_t i = 0; i < N; i++) {
-        ferry_buf_printf(out, "ferry_migrations_waiting{reason=\"%s\"} %zu\n", codes[i], count[i]);
+        ferry_prom_sample(out, "ferry_migrations_waiting", FERRY_LABELS({"reason", codes[i]}),
+                          (double)count[i]);
     }
 }
 
@@ -249,13 +245,13 @@ static void write_times(const struct control_metrics_view *v,
         if (!s->present || !at_ms) {
             continue;
         }
-        ferry_buf_printf(out, "%s{node=\"%s\",namespace=\"%s\",name=\"%s\",migration_name=\"%s\"",
-                         name, s->source_node ? s->source_node : "", vmi->meta.namespace_,
-                         vmi->meta.name, name_of_move(sorted, v->n_migrations, s->uid));
-        if (end) {
-            ferry_buf_printf(out, ",status=\"%s\"", s->failed ? "failed" : "succeeded");
-        }
-        ferry_buf_printf(out, "} %.3f\n", (double)at_ms / 1000);
+        ferry_prom_time(
+            out, name,
+            FERRY_LABELS({"node", s->source_node}, {"namespace", vmi->meta.namespace_},
+                         {"name", vmi->meta.name},
+                         {"migration_name", name_of_move(sorted, v->n_migrations, s->uid)},
+                         {end ? "status" : NULL, s->failed ? "failed" : "succeeded"}),
+            at_ms);
     }
 }
 
@@ -270,9 +266,11 @@ static void write_evictable(const struct control_metrics_view *v, struct ferry_b
                      !api_condition_true(&vmi->conditions, CONDITION_LIVE_MIGRATABLE);
 
         if (vmi_has_phase(vmi, PHASE_RUNNING)) {
-            ferry_buf_printf(
-                out, "kubevirt_vmi_non_evictable{node=\"%s\",namespace=\"%s\",name=\"%s\"} %d\n",
-                vmi->node_name ? vmi->node_name : "", vmi->meta.namespace_, vmi->meta.name, stuck);
+            ferry_prom_sample(out, "kubevirt_vmi_non_evictable",
+                              FERRY_LABELS({"node", vmi->node_name},
+                                           {"namespace", vmi->meta.namespace_},
+                                           {"name", vmi->meta.name}),
+                              stuck);
         }
     }
 }
@@ -291,9 +289,10 @@ static void write_migrating(const struct control_metrics_view *v, struct ferry_b
 
             if (ferry_streq(vmi->meta.name, vm->meta.name) &&
                 ferry_streq(vmi->meta.namespace_, vm->meta.namespace_) && vmi->migration.start_ms) {
-                ferry_buf_printf(out, "%s{name=\"%s\",namespace=\"%s\"} %.3f\n", name,
-                                 vm->meta.name, vm->meta.namespace_,
-                                 (double)vmi->migration.start_ms / 1000);
+                ferry_prom_time(
+                    out, name,
+                    FERRY_LABELS({"name", vm->meta.name}, {"namespace", vm->meta.namespace_}),
+                    vmi->migration.start_ms);
             }
         }
     }

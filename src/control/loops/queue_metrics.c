@@ -1,6 +1,7 @@
 #include "control/loops/queue_metrics.h"
 
 #include "base/count.h"
+#include "base/prom.h"
 
 #define PREFIX "kubevirt_workqueue_"
 
@@ -33,46 +34,45 @@ static const struct {
     const char *name, *type, *help;
     double (*value)(const struct kube_queue_figures *f);
 } plain[] = {
-    {"depth", "gauge", "Keys that wait for a worker.", depth},
-    {"adds_total", "counter", "Keys that were added.", adds},
-    {"retries_total", "counter", "Keys that come back after a failure.", retries},
-    {"unfinished_work_seconds", "gauge", "How long those in work take so far, in sum.", unfinished},
-    {"longest_running_processor_seconds", "gauge", "How long the longest in work takes so far.",
-     longest},
+    {PREFIX "depth", "gauge", "Keys that wait for a worker.", depth},
+    {PREFIX "adds_total", "counter", "Keys that were added.", adds},
+    {PREFIX "retries_total", "counter", "Keys that come back after a failure.", retries},
+    {PREFIX "unfinished_work_seconds", "gauge", "How long those in work take so far, in sum.",
+     unfinished},
+    {PREFIX "longest_running_processor_seconds", "gauge",
+     "How long the longest in work takes so far.", longest},
 };
 
 static void write_times(const char *metric, const char *help, const struct queue_metrics *queues,
                         size_t n, bool worked, struct ferry_buf *out)
 {
-    ferry_buf_printf(out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s histogram\n", metric, help,
-                     metric);
+    double bounds[KUBE_QUEUE_BUCKETS];
+
+    for (size_t k = 0; k < KUBE_QUEUE_BUCKETS; k++) {
+        bounds[k] = kube_queue_bound_s(k);
+    }
+    ferry_prom_head(out, metric, "histogram", help);
     for (size_t i = 0; i < n; i++) {
         const struct kube_queue_times *t =
             worked ? &queues[i].figures.worked : &queues[i].figures.waited;
-        const char *name = queues[i].name;
 
-        for (size_t k = 0; k < KUBE_QUEUE_BUCKETS; k++) {
-            ferry_buf_printf(out, PREFIX "%s_bucket{name=\"%s\",le=\"%g\"} %llu\n", metric, name,
-                             kube_queue_bound_s(k), t->buckets[k]);
-        }
-        ferry_buf_printf(out,
-                         PREFIX "%s_bucket{name=\"%s\",le=\"+Inf\"} %llu\n" PREFIX
-                                "%s_sum{name=\"%s\"} %g\n" PREFIX "%s_count{name=\"%s\"} %llu\n",
-                         metric, name, t->count, metric, name, t->sum_s, metric, name, t->count);
+        ferry_prom_histogram(out, metric, FERRY_LABELS({"name", queues[i].name}),
+                             &(struct ferry_prom_histogram){bounds, t->buckets, KUBE_QUEUE_BUCKETS,
+                                                            t->count, t->sum_s});
     }
 }
 
 void queue_metrics_write(const struct queue_metrics *queues, size_t n, struct ferry_buf *out)
 {
     for (size_t k = 0; k < FERRY_COUNT(plain); k++) {
-        ferry_buf_printf(out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", plain[k].name,
-                         plain[k].help, plain[k].name, plain[k].type);
+        ferry_prom_head(out, plain[k].name, plain[k].type, plain[k].help);
         for (size_t i = 0; i < n; i++) {
-            ferry_buf_printf(out, PREFIX "%s{name=\"%s\"} %g\n", plain[k].name, queues[i].name,
-                             plain[k].value(&queues[i].figures));
+            ferry_prom_sample(out, plain[k].name, FERRY_LABELS({"name", queues[i].name}),
+                              plain[k].value(&queues[i].figures));
         }
     }
-    write_times("queue_duration_seconds", "How long keys waited for a worker.", queues, n, false,
+    write_times(PREFIX "queue_duration_seconds", "How long keys waited for a worker.", queues, n,
+                false, out);
+    write_times(PREFIX "work_duration_seconds", "How long keys were worked on.", queues, n, true,
                 out);
-    write_times("work_duration_seconds", "How long keys were worked on.", queues, n, true, out);
 }

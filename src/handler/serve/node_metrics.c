@@ -2,20 +2,22 @@
 
 #include "api/json.h"
 #include "base/count.h"
+#include "base/prom.h"
 #include "handler/move/node_role.h"
+
+#define MOVE "kubevirt_vmi_migration_"
 
 void node_metrics_begin(struct ferry_buf *out, const struct node_metrics *m)
 {
-    ferry_buf_printf(out,
-                     "# HELP ferry_handler_info Version of the node agent.\n"
-                     "# TYPE ferry_handler_info gauge\n"
-                     "ferry_handler_info{node=\"%s\",version=\"%s\"} 1\n"
-                     "# HELP ferry_handler_vmis VMIs that this node has a part in.\n"
-                     "# TYPE ferry_handler_vmis gauge\n",
-                     m->node, m->version);
+    ferry_prom_head(out, "ferry_handler_info", "gauge", "Version of the node agent.");
+    ferry_prom_sample(out, "ferry_handler_info",
+                      FERRY_LABELS({"node", m->node}, {"version", m->version}), 1);
+    ferry_prom_head(out, "ferry_handler_vmis", "gauge", "VMIs that this node has a part in.");
     for (int role = NODE_ROLE_OWNER; role <= NODE_ROLE_TARGET; role++) {
-        ferry_buf_printf(out, "ferry_handler_vmis{node=\"%s\",role=\"%s\"} %zu\n", m->node,
-                         node_role_name((enum node_role)role), m->roles[role]);
+        ferry_prom_sample(
+            out, "ferry_handler_vmis",
+            FERRY_LABELS({"node", m->node}, {"role", node_role_name((enum node_role)role)}),
+            (double)m->roles[role]);
     }
 }
 
@@ -35,28 +37,26 @@ void node_metrics_moves(struct ferry_buf *out, const char *node, const struct no
     static const struct {
         const char *name, *field, *type, *help;
     } rows[] = {
-        {"data_bytes_total", "totalBytes", "counter", "Guest memory and disks to be moved."},
-        {"data_remaining_bytes", "remainingBytes", "gauge", "What is still to be sent."},
-        {"data_processed_bytes", "processedBytes", "gauge", "What was sent."},
-        {"dirty_memory_rate_bytes", "dirtyBytesPerS", "gauge",
+        {MOVE "data_bytes_total", "totalBytes", "counter", "Guest memory and disks to be moved."},
+        {MOVE "data_remaining_bytes", "remainingBytes", "gauge", "What is still to be sent."},
+        {MOVE "data_processed_bytes", "processedBytes", "gauge", "What was sent."},
+        {MOVE "dirty_memory_rate_bytes", "dirtyBytesPerS", "gauge",
          "Memory written by the guest per second."},
-        {"memory_transfer_rate_bytes", "bytesPerS", "gauge", "Bytes sent per second."},
+        {MOVE "memory_transfer_rate_bytes", "bytesPerS", "gauge", "Bytes sent per second."},
     };
 
     for (size_t row = 0; row < FERRY_COUNT(rows); row++) {
-        ferry_buf_printf(
-            out, "# HELP kubevirt_vmi_migration_%s %s\n# TYPE kubevirt_vmi_migration_%s %s\n",
-            rows[row].name, rows[row].help, rows[row].name, rows[row].type);
+        ferry_prom_head(out, rows[row].name, rows[row].type, rows[row].help);
         for (size_t i = 0; i < n; i++) {
             const struct launcher_migration *m = running(&vms[i]);
             int64_t value;
 
             if (m && api_json_get_int(yyjson_obj_get((yyjson_val *)m->sample, rows[row].field),
                                       &value)) {
-                ferry_buf_printf(out,
-                                 "kubevirt_vmi_migration_%s{namespace=\"%s\",name=\"%s\",node=\"%s"
-                                 "\"} %lld\n",
-                                 rows[row].name, vms[i].ns, vms[i].name, node, (long long)value);
+                ferry_prom_sample(
+                    out, rows[row].name,
+                    FERRY_LABELS({"namespace", vms[i].ns}, {"name", vms[i].name}, {"node", node}),
+                    (double)value);
             }
         }
     }

@@ -1,23 +1,16 @@
 #include "launcher/report/metrics.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/count.h"
+#include "base/prom.h"
 
-/* Names and namespaces are DNS labels: nothing in them needs to be escaped. */
+#define END_TIME "kubevirt_vmi_migration_end_time_seconds"
+
 static void line(struct ferry_buf *b, const struct metrics_input *in, const char *name,
-                 const char *help, const char *extra, double value)
+                 const char *help, double value)
 {
-    char text[512];
-
-    int n = snprintf(text, sizeof(text),
-                     "# HELP %s %s\n# TYPE %s gauge\n%s{namespace=\"%s\",name=\"%s\"%s} %.15g\n",
-                     name, help, name, name, in->namespace_, in->name, extra, value);
-    if (n > 0) {
-        ferry_buf_append(b, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1);
-    }
+    ferry_prom_head(b, name, "gauge", help);
+    ferry_prom_sample(b, name, FERRY_LABELS({"namespace", in->namespace_}, {"name", in->name}),
+                      value);
 }
 
 static void write_job(const struct metrics_input *in, struct ferry_buf *b)
@@ -49,11 +42,11 @@ static void write_job(const struct metrics_input *in, struct ferry_buf *b)
     };
 
     for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
-        line(b, in, rows[i].name, rows[i].help, "", (double)rows[i].value);
+        line(b, in, rows[i].name, rows[i].help, (double)rows[i].value);
     }
     if (s->downtime_ms >= 0) {
         line(b, in, "ferry_migration_expected_downtime_seconds",
-             "What the switch-over would take now, as QEMU expects.", "",
+             "What the switch-over would take now, as QEMU expects.",
              (double)s->downtime_ms / 1000);
     }
 }
@@ -61,28 +54,27 @@ static void write_job(const struct metrics_input *in, struct ferry_buf *b)
 static void write_result(const struct metrics_input *in, struct ferry_buf *b)
 {
     const struct state_migration *m = in->migration;
-    char status[40];
 
-    line(b, in, "kubevirt_vmi_migration_start_time_seconds", "When the last migration began.", "",
+    line(b, in, "kubevirt_vmi_migration_start_time_seconds", "When the last migration began.",
          (double)m->start_ms / 1000);
-    line(b, in, "ferry_migration_mode", "0: pre-copy, 1: paused, 2: post-copy.", "",
-         (double)m->mode);
-    line(b, in, "ferry_migration_postcopy", "The migration switched to post-copy.", "",
+    line(b, in, "ferry_migration_mode", "0: pre-copy, 1: paused, 2: post-copy.", (double)m->mode);
+    line(b, in, "ferry_migration_postcopy", "The migration switched to post-copy.",
          m->mode == STRATEGY_POSTCOPY);
-    line(b, in, "ferry_migration_paused", "The guest was paused so that the migration ends.", "",
+    line(b, in, "ferry_migration_paused", "The guest was paused so that the migration ends.",
          m->mode == STRATEGY_PAUSED);
-    line(b, in, "ferry_migration_recoveries", "How often a broken post-copy was recovered.", "",
+    line(b, in, "ferry_migration_recoveries", "How often a broken post-copy was recovered.",
          (double)m->recoveries);
     if (!state_migration_over(m)) {
         return;
     }
-    snprintf(status, sizeof(status), ",status=\"%s\"", state_phase_name(m->phase));
-    line(b, in, "kubevirt_vmi_migration_end_time_seconds", "When the last migration ended.", status,
-         (double)m->end_ms / 1000);
+    ferry_prom_head(b, END_TIME, "gauge", "When the last migration ended.");
+    ferry_prom_sample(b, END_TIME,
+                      FERRY_LABELS({"namespace", in->namespace_}, {"name", in->name},
+                                   {"status", state_phase_name(m->phase)}),
+                      (double)m->end_ms / 1000);
     if (m->downtime_ms >= 0) {
         line(b, in, "ferry_migration_downtime_seconds",
-             "How long the guest stood still at the switch-over.", "",
-             (double)m->downtime_ms / 1000);
+             "How long the guest stood still at the switch-over.", (double)m->downtime_ms / 1000);
     }
 }
 
@@ -92,7 +84,7 @@ void metrics_write(const struct metrics_input *in, struct ferry_buf *ret)
 
     if (state_migration_over(m) && in->dirty_bytes_per_s >= 0) {
         line(ret, in, "kubevirt_vmi_dirty_rate_bytes_per_second",
-             "Memory dirtied by the guest per second, sampled; not during a migration.", "",
+             "Memory dirtied by the guest per second, sampled; not during a migration.",
              (double)in->dirty_bytes_per_s);
     }
     if (m->role == STATE_ROLE_NONE) {

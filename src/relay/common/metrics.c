@@ -1,7 +1,10 @@
 #include "relay/common/metrics.h"
 
 #include "base/count.h"
+#include "base/prom.h"
 #include "relay/common/spec.h"
+
+#define RELAY "ferry_relay_"
 
 static void settle(uint64_t *now, uint64_t *shown)
 {
@@ -18,12 +21,6 @@ void relay_figures_settle(struct relay_figures *now, struct relay_figures *shown
     settle(&now->resumes, &shown->resumes);
 }
 
-static void head(struct ferry_buf *out, const char *name, const char *type, const char *help)
-{
-    ferry_buf_printf(out, "# HELP ferry_relay_%s %s\n# TYPE ferry_relay_%s %s\n", name, help, name,
-                     type);
-}
-
 void relay_metrics_render(const struct relay_figures figures[2], uint64_t rate_limit, bool draining,
                           struct ferry_buf *out)
 {
@@ -32,35 +29,36 @@ void relay_metrics_render(const struct relay_figures figures[2], uint64_t rate_l
         size_t at;
     } rows[] = {
 #define ROW(field) offsetof(struct relay_figures, field)
-        {"moves", "gauge", "Moves that this relay serves.", ROW(moves)},
-        {"streams_open", "gauge", "Streams that carry bytes.", ROW(open)},
-        {"streams_away", "gauge", "Streams whose connection is gone and whose ends are held.",
+        {RELAY "moves", "gauge", "Moves that this relay serves.", ROW(moves)},
+        {RELAY "streams_open", "gauge", "Streams that carry bytes.", ROW(open)},
+        {RELAY "streams_away", "gauge", "Streams whose connection is gone and whose ends are held.",
          ROW(away)},
-        {"received_bytes_per_second", "gauge", "Bytes delivered to unix sockets, last second.",
-         ROW(rate_in)},
-        {"sent_bytes_per_second", "gauge", "Bytes that peers have delivered, last second.",
+        {RELAY "received_bytes_per_second", "gauge",
+         "Bytes delivered to unix sockets, last second.", ROW(rate_in)},
+        {RELAY "sent_bytes_per_second", "gauge", "Bytes that peers have delivered, last second.",
          ROW(rate_out)},
-        {"streams_total", "counter", "Connections accepted.", ROW(streams)},
-        {"received_bytes_total", "counter", "Bytes from peers, delivered to unix sockets.",
+        {RELAY "streams_total", "counter", "Connections accepted.", ROW(streams)},
+        {RELAY "received_bytes_total", "counter", "Bytes from peers, delivered to unix sockets.",
          ROW(bytes_in)},
-        {"sent_bytes_total", "counter", "Bytes read from unix sockets, for peers.", ROW(bytes_out)},
-        {"replayed_bytes_total", "counter", "Bytes sent more than once.", ROW(replayed)},
-        {"stream_resumes_total", "counter", "Connections that took over a running stream.",
+        {RELAY "sent_bytes_total", "counter", "Bytes read from unix sockets, for peers.",
+         ROW(bytes_out)},
+        {RELAY "replayed_bytes_total", "counter", "Bytes sent more than once.", ROW(replayed)},
+        {RELAY "stream_resumes_total", "counter", "Connections that took over a running stream.",
          ROW(resumes)},
 #undef ROW
     };
     for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
-        head(out, rows[i].name, rows[i].type, rows[i].help);
+        ferry_prom_head(out, rows[i].name, rows[i].type, rows[i].help);
         for (enum relay_role role = RELAY_TARGET; role <= RELAY_SOURCE; role++) {
             const uint64_t *value = (const uint64_t *)((const char *)&figures[role] + rows[i].at);
 
-            ferry_buf_printf(out, "ferry_relay_%s{role=\"%s\"} %llu\n", rows[i].name,
-                             relay_role_name(role), (unsigned long long)*value);
+            ferry_prom_sample(out, rows[i].name, FERRY_LABELS({"role", relay_role_name(role)}),
+                              (double)*value);
         }
     }
-    head(out, "rate_limit_bytes_per_second", "gauge", "Limit for all moves, 0 is none.");
-    ferry_buf_printf(out, "ferry_relay_rate_limit_bytes_per_second %llu\n",
-                     (unsigned long long)rate_limit);
-    head(out, "draining", "gauge", "Whether new moves are refused.");
-    ferry_buf_printf(out, "ferry_relay_draining %d\n", draining);
+    ferry_prom_head(out, RELAY "rate_limit_bytes_per_second", "gauge",
+                    "Limit for all moves, 0 is none.");
+    ferry_prom_sample(out, RELAY "rate_limit_bytes_per_second", NULL, (double)rate_limit);
+    ferry_prom_head(out, RELAY "draining", "gauge", "Whether new moves are refused.");
+    ferry_prom_sample(out, RELAY "draining", NULL, draining);
 }
