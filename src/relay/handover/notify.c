@@ -3,23 +3,16 @@
  * socket whose peer has left may still hold bytes, and would be dropped otherwise. */
 #include "relay/handover/notify.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "relay/state/state.h"
 
-#define BARRIER_NS (10 * FERRY_NS_PER_S)
+#define BARRIER_US UINT64_C(10000000)
 static const char image_name[] = "ferry-state", fd_prefix[] = "ferry-fd-";
 
 bool notify_there(void)
@@ -27,47 +20,15 @@ bool notify_there(void)
     return !ferry_str_empty(getenv("NOTIFY_SOCKET"));
 }
 
-static int send_to(const char *path, const char *text, int passed, struct ferry_error *err)
+/* `fd` < 0: none. */
+static int tell(const char *text, int fd, struct ferry_error *err)
 {
-    union {
-        struct cmsghdr align;
-        char buf[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    struct iovec v = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
-    struct msghdr m = {.msg_name = &to, .msg_iov = &v, .msg_iovlen = 1};
-    ferry_cleanup_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    size_t n = strlen(path);
+    int rc = sd_pid_notify_with_fds(0, 0, text, &fd, fd >= 0);
 
-    if (fd < 0 || (path[0] != '/' && path[0] != '@') || n >= sizeof(to.sun_path)) {
-        return ferry_fail(err, FERRY_INVALID, "NOTIFY_SOCKET cannot be used");
+    if (rc < 0) {
+        return ferry_fail_errno(err, -rc, "telling the service manager");
     }
-    memcpy(to.sun_path, path, n);
-    to.sun_path[0] = path[0] == '@' ? '\0' : '/';
-    m.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
-    if (passed >= 0) {
-        m.msg_control = control.buf;
-        m.msg_controllen = sizeof(control.buf);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &passed, sizeof(int));
-    }
-    if (sendmsg(fd, &m, MSG_NOSIGNAL) < 0) {
-        return ferry_fail_errno(err, errno, "telling the service manager");
-    }
-    return 0;
-}
-
-static int tell(const char *text, int passed, struct ferry_error *err)
-{
-    const char *path = getenv("NOTIFY_SOCKET");
-
-    if (ferry_str_empty(path)) {
-        return ferry_fail(err, FERRY_NOT_FOUND, "there is no service manager");
-    }
-    return send_to(path, text, passed, err);
+    return rc > 0 ? 0 : ferry_fail(err, FERRY_NOT_FOUND, "there is no service manager");
 }
 
 void notify_say(const char *text)
@@ -77,22 +38,12 @@ void notify_say(const char *text)
 
 int notify_barrier(struct ferry_error *err)
 {
-    int ends[2];
+    int rc = sd_notify_barrier(0, BARRIER_US);
 
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        return ferry_fail_errno(err, errno, "making a pipe");
-    }
-    ferry_cleanup_fd int here = ends[0];
-    int rc = tell("BARRIER=1", ends[1], err);
-    close(ends[1]);
     if (rc < 0) {
-        return rc;
+        return ferry_fail_errno(err, -rc, "waiting for the service manager");
     }
-    struct pollfd p = {.fd = here};
-    int64_t deadline = ferry_now_ns() + BARRIER_NS;
-    while ((rc = poll(&p, 1, ferry_ms_left(deadline))) < 0 && errno == EINTR) {
-    }
-    return rc > 0 ? 0 : ferry_fail(err, FERRY_RETRY, "the service manager does not answer");
+    return rc > 0 ? 0 : ferry_fail(err, FERRY_NOT_FOUND, "there is no service manager");
 }
 
 /* ---- the descriptor store ---------------------------------------------------------------------
@@ -174,6 +125,8 @@ static void sort_by_name(char *names, int n, int *image, struct relay_fds *fds)
     }
 }
 
+/* Not by sd_listen_fds(): that wants LISTEN_PID, which a process that gives descriptors to its own
+ * child cannot know beforehand, and a relay of another version did not send. */
 int notify_stored(int *ret_image, struct relay_fds *ret, struct ferry_error *err)
 {
     const char *given = getenv("LISTEN_FDNAMES");
