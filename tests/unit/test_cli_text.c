@@ -182,17 +182,70 @@ static void progress_lines(void **state)
 
 static void tables_line_up(void **state)
 {
-    table_cleanup struct table t;
+    cli_table_cleanup struct cli_table t;
     ferry_cleanup_buf struct ferry_buf b = {0};
 
     (void)state;
-    table_init(&t, (const char *const[]){"NAME", "NODE", "AGE", NULL});
-    table_row(&t, (const char *const[]){"a", NULL, "5s"});
-    table_row(&t, (const char *const[]){"a-long-one", "node1", ""});
-    table_render(&t, &b);
+    cli_table_init(&t, (const char *const[]){"NAME", "NODE", "AGE", NULL});
+    cli_table_row(&t, (const char *const[]){"a", NULL, "5s"});
+    cli_table_row(&t, (const char *const[]){"a-long-one", "node1", ""});
+    cli_table_render(&t, &b);
     assert_string_equal(b.data, "NAME         NODE    AGE\n"
                                 "a            -       5s\n"
                                 "a-long-one   node1   -\n");
+}
+
+/* Each as the first cell, before one that must begin at the same place: where, and what is shown.
+ */
+static void tables_count_places_not_bytes(void **state)
+{
+    static const struct {
+        const char *cell, *line;
+    } cases[] = {
+        {"plain", "plain             |\n"},
+        {"caf\xc3\xa9", "caf\xc3\xa9              |\n"},
+        {"e\xcc\x81t\xc3\xa9", "e\xcc\x81t\xc3\xa9               |\n"},
+        {"\xe6\x97\xa5\xe6\x9c\xac", "\xe6\x97\xa5\xe6\x9c\xac              |\n"},
+        {"\x1b[31mred", "\\x1b[31mred       |\n"},
+        {"two\nlines", "two\\x0alines      |\n"},
+        {"\xc2\x9b"
+         "31m",
+         "\\xc2\\x9b31m       |\n"},
+        {"bad\xff", "bad\\xff           |\n"},
+        {"as wide as that", "as wide as that   |\n"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        cli_table_cleanup struct cli_table t;
+        ferry_cleanup_buf struct ferry_buf b = {0};
+
+        cli_table_init(&t, (const char *const[]){"THIS IS AS WIDE", "B", NULL});
+        cli_table_row(&t, (const char *const[]){cases[i].cell, "|"});
+        cli_table_render(&t, &b);
+        const char *second = strchr(b.data, '\n') + 1;
+        assert_string_equal(second, cases[i].line);
+    }
+}
+
+/* Where the terminal is narrow; and where there is nothing to show the headers stand. */
+static void tables_are_never_cut(void **state)
+{
+    static const char wide[] =
+        "0123456789012345678901234567890123456789012345678901234567890123456789";
+    cli_table_cleanup struct cli_table t, empty;
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    (void)state;
+    setenv("COLUMNS", "20", 1);
+    cli_table_init(&t, (const char *const[]){"A", "B", NULL});
+    cli_table_row(&t, (const char *const[]){wide, wide});
+    cli_table_render(&t, &b);
+    unsetenv("COLUMNS");
+    assert_int_equal(strlen(strchr(b.data, '\n') + 1), 2 * strlen(wide) + 4);
+    cli_table_init(&empty, (const char *const[]){"A", "BCD", NULL});
+    cli_table_render(&empty, &b);
+    assert_true(ferry_str_ends(b.data, "\nA   BCD\n"));
 }
 
 static void nearest_words(void **state)

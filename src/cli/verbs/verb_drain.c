@@ -63,20 +63,20 @@ static void print_plan(const struct survey *v, bool tried)
 {
     const char *const words[] = {tried ? "did not move" : "moves", "is moving", "stays"};
     const char *const headers[] = {"NAMESPACE", "VM", "PLAN", "WHY", NULL};
-    table_cleanup struct table t = {0};
+    cli_table_cleanup struct cli_table t = {0};
     ferry_cleanup_buf struct ferry_buf out = {0};
 
     if (v->n == 0) {
         return;
     }
-    table_init(&t, headers);
+    cli_table_init(&t, headers);
     for (size_t i = 0; i < v->n; i++) {
         const struct drain_item *d = &v->items[i];
 
-        table_row(&t, (const char *const[]){d->vmi->meta->namespace_, d->vmi->meta->name,
-                                            words[d->what], d->why});
+        cli_table_row(&t, (const char *const[]){d->vmi->meta->namespace_, d->vmi->meta->name,
+                                                words[d->what], d->why});
     }
-    table_render(&t, &out);
+    cli_table_render(&t, &out);
     fputs(out.data, stdout);
     fflush(stdout);
 }

@@ -170,7 +170,7 @@ static bool has_figures(const struct flight_sample *s)
 }
 
 /* Peak and mean of a round would hide each other; the last sample says how it stood at its end. */
-static void round_row(struct table *t, const struct flight_sample *first,
+static void round_row(struct cli_table *t, const struct flight_sample *first,
                       const struct flight_sample *last, int64_t took_ms, int64_t sent)
 {
     char number[24], from[PROGRESS_TEXT], took[PROGRESS_TEXT], bytes[PROGRESS_TEXT];
@@ -179,7 +179,7 @@ static void round_row(struct table *t, const struct flight_sample *first,
 
     snprintf(number, sizeof(number), "%" PRId64, first->iteration);
     snprintf(throttle, sizeof(throttle), "%" PRId64 " %%", last->throttle_percent);
-    table_row(
+    cli_table_row(
         t, (const char *const[]){
                number, progress_duration(first->at_ms, from), progress_duration(took_ms, took),
                progress_bytes(sent, bytes), progress_bytes(last->remaining_bytes, left),
@@ -195,11 +195,11 @@ static void put_rounds(const struct flight *f, struct ferry_buf *out)
 {
     static const char *const headers[] = {"ROUND",  "FROM",    "TOOK",     "SENT",     "REMAINS",
                                           "RATE/S", "DIRTY/S", "DOWNTIME", "THROTTLE", NULL};
-    table_cleanup struct table t = {0};
+    cli_table_cleanup struct cli_table t = {0};
     size_t first = 0;
     int64_t before = 0;
 
-    table_init(&t, headers);
+    cli_table_init(&t, headers);
     for (size_t i = 0; i < f->n_samples; i++) {
         const struct flight_sample *s = &f->samples[i];
         bool ends = i + 1 == f->n_samples || f->samples[i + 1].iteration != s->iteration;
@@ -215,9 +215,9 @@ static void put_rounds(const struct flight *f, struct ferry_buf *out)
             first = i + 1;
         }
     }
-    if (t.n_rows > 1) {
+    if (t.n_rows > 0) {
         ferry_buf_puts(out, "Rounds:\n");
-        table_render(&t, out);
+        cli_table_render(&t, out);
         ferry_buf_puts(out, "\n");
     }
 }

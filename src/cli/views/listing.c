@@ -53,14 +53,14 @@ void listing_sort_by_age(struct kube_list *list)
 
 /* The columns that are shown; how many. */
 static size_t choose(const struct listing *l, bool wide, bool all,
-                     struct listing_column ret[TABLE_COLUMNS])
+                     struct listing_column ret[CLI_TABLE_COLUMNS])
 {
     size_t n = 0;
 
     if (all && l->namespaced) {
         ret[n++] = (struct listing_column){"NAMESPACE", .pointer = "/metadata/namespace"};
     }
-    for (const struct listing_column *c = l->columns; c->header && n < TABLE_COLUMNS; c++) {
+    for (const struct listing_column *c = l->columns; c->header && n < CLI_TABLE_COLUMNS; c++) {
         if (wide || !c->wide) {
             ret[n++] = *c;
         }
@@ -72,18 +72,18 @@ void listing_render(const struct listing *l, struct api_object *const *items, si
                     const struct listing_context *context, bool wide, bool all,
                     struct ferry_buf *out)
 {
-    struct listing_column columns[TABLE_COLUMNS];
+    struct listing_column columns[CLI_TABLE_COLUMNS];
     size_t n_columns = choose(l, wide, all, columns);
-    const char *headers[TABLE_COLUMNS + 1] = {NULL};
-    table_cleanup struct table t;
+    const char *headers[CLI_TABLE_COLUMNS + 1] = {NULL};
+    cli_table_cleanup struct cli_table t;
 
     for (size_t i = 0; i < n_columns; i++) {
         headers[i] = columns[i].header;
     }
-    table_init(&t, headers);
+    cli_table_init(&t, headers);
     for (size_t i = 0; i < n; i++) {
-        struct ferry_buf text[TABLE_COLUMNS] = {0};
-        const char *cells[TABLE_COLUMNS] = {NULL};
+        struct ferry_buf text[CLI_TABLE_COLUMNS] = {0};
+        const char *cells[CLI_TABLE_COLUMNS] = {NULL};
 
         for (size_t c = 0; c < n_columns; c++) {
             if (columns[c].put) {
@@ -92,12 +92,12 @@ void listing_render(const struct listing *l, struct api_object *const *items, si
             cells[c] =
                 columns[c].put ? text[c].data : api_json_str(items[i]->root, columns[c].pointer);
         }
-        table_row(&t, cells);
+        cli_table_row(&t, cells);
         for (size_t c = 0; c < n_columns; c++) {
             ferry_buf_done(&text[c]);
         }
     }
-    table_render(&t, out);
+    cli_table_render(&t, out);
 }
 
 /* Those about `name` first, in their order; how many. */

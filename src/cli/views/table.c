@@ -1,59 +1,76 @@
 #include "cli/views/table.h"
 
 #include <assert.h>
-#include <string.h>
+#include <libsmartcols.h>
+#include <locale.h>
+#include <stdlib.h>
 
-enum { GAP = 3 };
+static const char gap[] = "   ";
 
-void table_init(struct table *t, const char *const *headers)
+/* The library says -ENOMEM and nothing else here. */
+static void need(bool done)
 {
-    *t = (struct table){0};
-    while (headers[t->n_columns]) {
-        t->n_columns++;
+    if (!done) {
+        abort(); /* out of memory */
     }
-    assert(t->n_columns <= TABLE_COLUMNS);
-    table_row(t, headers);
 }
 
-void table_done(struct table *t)
+void cli_table_init(struct cli_table *t, const char *const *headers)
 {
-    for (size_t i = 0; i < t->n_rows * t->n_columns; i++) {
-        free(t->cells[i]);
+    *t = (struct cli_table){.scols = scols_new_table()};
+    need(t->scols && scols_table_set_column_separator(t->scols, gap) == 0);
+    scols_table_set_termforce(t->scols, SCOLS_TERMFORCE_NEVER);
+    scols_table_enable_minout(t->scols, 1);
+    for (; headers[t->n_columns]; t->n_columns++) {
+        need(scols_table_new_column(t->scols, headers[t->n_columns], 0, 0) != NULL);
     }
-    free(t->cells);
-    *t = (struct table){0};
+    assert(t->n_columns <= CLI_TABLE_COLUMNS);
 }
 
-void table_row(struct table *t, const char *const *cells)
+void cli_table_done(struct cli_table *t)
 {
-    t->cells = ferry_xrealloc(t->cells, (t->n_rows + 1) * t->n_columns, sizeof(*t->cells));
+    scols_unref_table(t->scols);
+    *t = (struct cli_table){0};
+}
+
+void cli_table_row(struct cli_table *t, const char *const *cells)
+{
+    struct libscols_line *line = scols_table_new_line(t->scols, NULL);
+
+    need(line != NULL);
     for (size_t i = 0; i < t->n_columns; i++) {
-        t->cells[t->n_rows * t->n_columns + i] =
-            ferry_strdup(ferry_str_empty(cells[i]) ? "-" : cells[i]);
+        need(scols_line_set_data(line, i, ferry_str_empty(cells[i]) ? "-" : cells[i]) == 0);
     }
     t->n_rows++;
 }
 
-void table_render(const struct table *t, struct ferry_buf *out)
+/* Without rows the library prints nothing at all. */
+static void put_headers(const struct cli_table *t, struct ferry_buf *out)
 {
-    size_t width[TABLE_COLUMNS] = {0};
+    for (size_t i = 0; i < t->n_columns; i++) {
+        struct libscols_column *column = scols_table_get_column(t->scols, i);
+        const char *text = scols_cell_get_data(scols_column_get_header(column));
 
-    for (size_t i = 0; i < t->n_rows * t->n_columns; i++) {
-        size_t len = strlen(t->cells[i]);
-
-        if (len > width[i % t->n_columns]) {
-            width[i % t->n_columns] = len;
-        }
+        ferry_buf_printf(out, "%s%s", i ? gap : "", text);
     }
-    for (size_t r = 0; r < t->n_rows; r++) {
-        for (size_t c = 0; c < t->n_columns; c++) {
-            const char *cell = t->cells[r * t->n_columns + c];
+    ferry_buf_puts(out, "\n");
+}
 
-            if (c + 1 == t->n_columns) { /* no blanks at the end of a line */
-                ferry_buf_printf(out, "%s\n", cell);
-            } else {
-                ferry_buf_printf(out, "%-*s", (int)(width[c] + GAP), cell);
-            }
-        }
+/* The library asks the locale what a character is; ours are UTF-8 wherever this runs. */
+void cli_table_render(const struct cli_table *t, struct ferry_buf *out)
+{
+    if (t->n_rows == 0) {
+        put_headers(t, out);
+        return;
     }
+    ferry_cleanup_free char *text = NULL;
+    locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;
+
+    need(scols_print_table_to_string(t->scols, &text) == 0);
+    if (utf8) {
+        uselocale(before);
+        freelocale(utf8);
+    }
+    ferry_buf_printf(out, "%s\n", text);
 }

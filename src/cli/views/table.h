@@ -1,23 +1,27 @@
 /* Text tables as kubectl prints them: upper-case headers, columns as wide as their widest cell,
- * three spaces between. Pure: rendering goes into a buffer. */
+ * three spaces between. Cells are UTF-8: characters that take two places or none are laid out so,
+ * and what a terminal would obey is shown as \xNN. A table is as wide as it has to be, whatever the
+ * terminal is. Pure: rendering goes into a buffer. */
 #pragma once
 
 #include <stddef.h>
 
 #include "base/str.h"
 
-enum { TABLE_COLUMNS = 12 };
+enum { CLI_TABLE_COLUMNS = 12 };
 
-struct table {
-    size_t n_columns, n_rows;
-    char **cells; /* n_rows * n_columns; row 0 holds the headers */
+struct libscols_table;
+
+struct cli_table {
+    size_t n_columns, n_rows; /* without the headers */
+    struct libscols_table *scols;
 };
 
 /* `headers` ends with NULL. */
-void table_init(struct table *t, const char *const *headers);
-void table_done(struct table *t);
-#define table_cleanup ferry_cleanup(table_done)
+void cli_table_init(struct cli_table *t, const char *const *headers);
+void cli_table_done(struct cli_table *t);
+#define cli_table_cleanup ferry_cleanup(cli_table_done)
 
 /* As many strings as there are columns; NULL or "" is shown as "-". Copies. */
-void table_row(struct table *t, const char *const *cells);
-void table_render(const struct table *t, struct ferry_buf *out);
+void cli_table_row(struct cli_table *t, const char *const *cells);
+void cli_table_render(const struct cli_table *t, struct ferry_buf *out);
