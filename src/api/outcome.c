@@ -37,12 +37,12 @@ static const enum outcome postcopy_[OUTCOME_SOURCE_COUNT][OUTCOME_TARGET_COUNT] 
                                  [OUTCOME_TARGET_NEVER_RAN] = OUTCOME_RESUME_SOURCE},
 };
 
-enum outcome outcome_of(enum outcome_source source, enum outcome_target target, bool postcopy)
+enum outcome api_outcome_of(enum outcome_source source, enum outcome_target target, bool postcopy)
 {
     return postcopy ? postcopy_[source][target] : precopy[source][target];
 }
 
-const char *outcome_name(enum outcome o)
+const char *api_outcome_name(enum outcome o)
 {
     static const char *const names[] = {
         [OUTCOME_WAIT] = "undecided-wait",

@@ -39,7 +39,7 @@ enum outcome {
 /* `postcopy` = the move has switched to post-copy, by whoever's word: then the target's vCPUs may
  * have run, and a source that stands still must not be resumed unless it is certain that they did
  * not: until they do, the source has everything. */
-enum outcome outcome_of(enum outcome_source source, enum outcome_target target, bool postcopy);
+enum outcome api_outcome_of(enum outcome_source source, enum outcome_target target, bool postcopy);
 
 /* "running-on-source", ... */
-const char *outcome_name(enum outcome o);
+const char *api_outcome_name(enum outcome o);

@@ -25,7 +25,7 @@ const struct cli_verb cli_verbs[] = {
     {"why", "say why a move does not go on, and what to do", verb_why, .completes = "moves vms"},
     {"cancel", "cancel a move", verb_cancel, .completes = "moves vms"},
     {"node", "list and remove nodes", verb_node, .sub = node_verbs},
-    {"token", "tokens with which hosts join", verb_token, .sub = token_verbs},
+    {"token", "tokens with which hosts join", verb_token, .sub = verb_token_verbs},
     {"join", "make this host a node of a site", verb_join},
     {"drain", "empty a node", verb_drain, .completes = "nodes"},
     {"undrain", "let a node take virtual machines again", verb_undrain, .completes = "nodes"},

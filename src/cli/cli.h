@@ -24,7 +24,8 @@ struct cli_verb {
     const char *completes;      /* what its arguments name: "vms", "moves vms", "nodes", ... */
     const struct cli_verb *sub; /* the verbs below it, or NULL */
 };
-extern const struct cli_verb cli_verbs[], vm_verbs[], policy_verbs[], node_verbs[], token_verbs[];
+extern const struct cli_verb cli_verbs[], vm_verbs[], policy_verbs[], node_verbs[],
+    verb_token_verbs[];
 
 /* Runs the verb that argv names; returns the exit code of the program. */
 int cli_main(int argc, char **argv);

@@ -58,7 +58,7 @@ static int backup_stopped(const char *data, struct ferry_buf *out, struct ferry_
 
 static int run_backup(const struct site_options *o, const char *file, struct ferry_error *err)
 {
-    ferry_cleanup_free char *data = site_options_dir(o);
+    ferry_cleanup_free char *data = apiserver_site_dir(o);
     ferry_cleanup_buf struct ferry_buf out = {0};
     struct ferry_error why;
     int rc = backup_running(data, &out, &why);
@@ -80,7 +80,7 @@ static int run_backup(const struct site_options *o, const char *file, struct fer
 
 static int run_restore(const struct site_options *o, const char *file, struct ferry_error *err)
 {
-    ferry_cleanup_free char *data = site_options_dir(o);
+    ferry_cleanup_free char *data = apiserver_site_dir(o);
     ferry_cleanup_buf struct ferry_buf text = {0};
     int rc = ferry_read_file(file, BACKUP_MAX, &text, err);
 
@@ -103,19 +103,19 @@ static int main_file(int argc, char **argv, const char *name, const char *summar
     };
     const struct ferry_command command = {
         .name = name, .usage = "FILE [OPTION]...", .summary = summary, .options = rows};
-    int first = site_options_parse(&command, &o, argc, argv, &err);
+    int first = apiserver_site_parse(&command, &o, argc, argv, &err);
 
     if (first < 0) {
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     if (argc - first != 1) {
         ferry_fail(&err, FERRY_INVALID, "expected one file (see %s --help)", name);
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
-    return run(&o, argv[first], &err) < 0 ? verb_failed(&err) : FERRY_EXIT_OK;
+    return run(&o, argv[first], &err) < 0 ? apiserver_failed(&err) : FERRY_EXIT_OK;
 }
 
-int verb_backup(int argc, char **argv)
+int apiserver_verb_backup(int argc, char **argv)
 {
     return main_file(argc, argv, "ferry-apiserver backup",
                      "Writes all objects and the site's CA to FILE (0600), also while the server "
@@ -123,7 +123,7 @@ int verb_backup(int argc, char **argv)
                      run_backup);
 }
 
-int verb_restore(int argc, char **argv)
+int apiserver_verb_restore(int argc, char **argv)
 {
     return main_file(argc, argv, "ferry-apiserver restore",
                      "Makes the site of a backup in a data directory that holds none.",

@@ -39,7 +39,7 @@ static int parse_owner(const char *text, struct site_node *node, struct ferry_er
 
 static int run_pki(const struct pki_options *p, char **words, int n, struct ferry_error *err)
 {
-    ferry_cleanup_free char *data = site_options_dir(&p->site);
+    ferry_cleanup_free char *data = apiserver_site_dir(&p->site);
     cleanup_ca struct pki_ca *ca = NULL;
     bool node = n == 2 && strcmp(words[0], "node") == 0;
     bool controller = n == 1 && strcmp(words[0], "controller") == 0;
@@ -65,7 +65,7 @@ static int run_pki(const struct pki_options *p, char **words, int n, struct ferr
     return site_node(ca, &what, err);
 }
 
-int verb_pki(int argc, char **argv)
+int apiserver_verb_pki(int argc, char **argv)
 {
     struct pki_options o = {0};
     struct ferry_error err;
@@ -85,10 +85,10 @@ int verb_pki(int argc, char **argv)
                    "there yet.",
         .options = rows,
     };
-    int first = site_options_parse(&command, &o.site, argc, argv, &err);
+    int first = apiserver_site_parse(&command, &o.site, argc, argv, &err);
 
     if (first < 0) {
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     if (run_pki(&o, argv + first, argc - first, &err) < 0) {
         return ferry_die(PROGRAM, err.cls == FERRY_INVALID ? FERRY_EXIT_USAGE : FERRY_EXIT_FAILED,

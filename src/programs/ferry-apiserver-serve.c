@@ -179,7 +179,7 @@ static int run(struct serving *s, struct ferry_error *err)
 
 static int serve(const struct serve_options *o, struct ferry_error *err)
 {
-    ferry_cleanup_free char *data = site_options_dir(&o->site);
+    ferry_cleanup_free char *data = apiserver_site_dir(&o->site);
     ferry_cleanup(serving_done) struct serving s = {.o = o, .data = data};
     int crds = load_crds(o, err);
     int rc = crds < 0 ? crds : 0;
@@ -193,7 +193,7 @@ static int serve(const struct serve_options *o, struct ferry_error *err)
     return rc < 0 ? rc : run(&s, err);
 }
 
-int verb_serve(int argc, char **argv)
+int apiserver_verb_serve(int argc, char **argv)
 {
     struct serve_options o = {.life_s = CERTIFICATE_LIFE_S, .bookmark_s = BOOKMARK_S};
     struct ferry_error err;
@@ -222,26 +222,26 @@ int verb_serve(int argc, char **argv)
         .config = PROGRAM,
         .epilogue = "Sockets passed by LISTEN_FDS are served too. See ferry-apiserver(8).",
     };
-    int first = site_options_parse(&command, &o.site, argc, argv, &err);
+    int first = apiserver_site_parse(&command, &o.site, argc, argv, &err);
 
     if (first < 0) {
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     if (first < argc) {
         ferry_fail(&err, FERRY_INVALID, "'%s' is not understood (see ferry-apiserver --help)",
                    argv[first]);
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     if (o.life_s < 3) {
         ferry_fail(&err, FERRY_INVALID, "--certificate-life: %d is less than 3", o.life_s);
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     if (o.bookmark_s < 1 || o.bookmark_s > BOOKMARK_MAX_S) {
         ferry_fail(&err, FERRY_INVALID, "--bookmark-interval: %d is not from 1 to %d", o.bookmark_s,
                    BOOKMARK_MAX_S);
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     ferry_signals_block();
     raise_descriptor_limit();
-    return serve(&o, &err) < 0 ? verb_failed(&err) : FERRY_EXIT_OK;
+    return serve(&o, &err) < 0 ? apiserver_failed(&err) : FERRY_EXIT_OK;
 }

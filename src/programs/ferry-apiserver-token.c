@@ -11,7 +11,7 @@ enum { JOIN_LIFE_S = 3600 };
 static int run_token(const struct site_options *o, const struct kube_token_use *use,
                      struct ferry_error *err)
 {
-    ferry_cleanup_free char *data = site_options_dir(o);
+    ferry_cleanup_free char *data = apiserver_site_dir(o);
     ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", data);
     kube_cleanup_client struct kube_client *client = NULL;
     char token[KUBE_TOKEN_SIZE];
@@ -25,7 +25,7 @@ static int run_token(const struct site_options *o, const struct kube_token_use *
     return rc;
 }
 
-int verb_token(int argc, char **argv)
+int apiserver_verb_token(int argc, char **argv)
 {
     struct site_options o = {0};
     struct kube_token_use use = {0};
@@ -48,15 +48,15 @@ int verb_token(int argc, char **argv)
                    "the server has a hash.",
         .options = rows,
     };
-    int first = site_options_parse(&command, &o, argc, argv, &err);
+    int first = apiserver_site_parse(&command, &o, argc, argv, &err);
 
     if (first < 0) {
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     if (first < argc || !use.node == !use.user) {
         ferry_fail(&err, FERRY_INVALID, "expected --node NAME or --user NAME");
-        return verb_misused(&err);
+        return apiserver_misused(&err);
     }
     use.life_s = life_s ? life_s : use.node ? JOIN_LIFE_S : 0;
-    return run_token(&o, &use, &err) < 0 ? verb_failed(&err) : FERRY_EXIT_OK;
+    return run_token(&o, &use, &err) < 0 ? apiserver_failed(&err) : FERRY_EXIT_OK;
 }

@@ -6,26 +6,26 @@
 #include "base/count.h"
 #include "base/str.h"
 
-char *site_options_dir(const struct site_options *o)
+char *apiserver_site_dir(const struct site_options *o)
 {
     return o->data ? ferry_strdup(o->data)
                    : ferry_asprintf("%s/var/lib/ferry", o->root ? o->root : "");
 }
 
-int site_options_parse(const struct ferry_command *command, const struct site_options *o, int argc,
-                       char **argv, struct ferry_error *err)
+int apiserver_site_parse(const struct ferry_command *command, const struct site_options *o,
+                         int argc, char **argv, struct ferry_error *err)
 {
     int first = ferry_options_parse(command, argc, argv, err);
 
     return first < 0 || ferry_log_options_apply(PROGRAM, &o->log, err) < 0 ? -1 : first;
 }
 
-int verb_misused(const struct ferry_error *err)
+int apiserver_misused(const struct ferry_error *err)
 {
     return ferry_die(PROGRAM, FERRY_EXIT_USAGE, err);
 }
 
-int verb_failed(const struct ferry_error *err)
+int apiserver_failed(const struct ferry_error *err)
 {
     return ferry_die(PROGRAM, FERRY_EXIT_FAILED, err);
 }
@@ -36,8 +36,9 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int argc, char **argv);
     } verbs[] = {
-        {"serve", verb_serve},     {"pki", verb_pki},     {"backup", verb_backup},
-        {"restore", verb_restore}, {"token", verb_token},
+        {"serve", apiserver_verb_serve},   {"pki", apiserver_verb_pki},
+        {"backup", apiserver_verb_backup}, {"restore", apiserver_verb_restore},
+        {"token", apiserver_verb_token},
     };
 
     for (size_t i = 0; argc > 1 && i < FERRY_COUNT(verbs); i++) {
@@ -45,5 +46,5 @@ int main(int argc, char **argv)
             return verbs[i].run(argc - 1, argv + 1);
         }
     }
-    return verb_serve(argc, argv);
+    return apiserver_verb_serve(argc, argv);
 }

@@ -13,22 +13,22 @@ struct site_options {
     struct ferry_log_options log;
 };
 /* DATA, or ROOT/var/lib/ferry. Owned by the caller. */
-char *site_options_dir(const struct site_options *o);
+char *apiserver_site_dir(const struct site_options *o);
 #define SITE_OPTION_ROWS(o, what)                                                                  \
     {"root", 0, FERRY_OPTION_STRING, &(o)->root, "DIR", "prefix of all paths"},                    \
         {"data", 0, FERRY_OPTION_STRING, &(o)->data, "DIR", what " (default ROOT/var/lib/ferry)"}, \
         FERRY_LOG_OPTION_ROWS(&(o)->log)
 
 /* Parses, sets logging up; the first word that is no option, or -1 with `err`. */
-int site_options_parse(const struct ferry_command *command, const struct site_options *o, int argc,
-                       char **argv, struct ferry_error *err);
+int apiserver_site_parse(const struct ferry_command *command, const struct site_options *o,
+                         int argc, char **argv, struct ferry_error *err);
 /* Says what is wrong; the exit status. */
-int verb_misused(const struct ferry_error *err);
-int verb_failed(const struct ferry_error *err);
+int apiserver_misused(const struct ferry_error *err);
+int apiserver_failed(const struct ferry_error *err);
 
 /* `argv[0]` is the verb. They return the exit status. */
-int verb_serve(int argc, char **argv);
-int verb_pki(int argc, char **argv);
-int verb_token(int argc, char **argv);
-int verb_backup(int argc, char **argv);
-int verb_restore(int argc, char **argv);
+int apiserver_verb_serve(int argc, char **argv);
+int apiserver_verb_pki(int argc, char **argv);
+int apiserver_verb_token(int argc, char **argv);
+int apiserver_verb_backup(int argc, char **argv);
+int apiserver_verb_restore(int argc, char **argv);

@@ -40,8 +40,10 @@ static void every_case(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         for (size_t t = 0; t < OUTCOME_TARGET_COUNT; t++) {
             print_message("  source %zu target %zu\n", i, t);
-            assert_int_equal(outcome_of(rows[i].source, t, false), expected(rows[i].precopy[t]));
-            assert_int_equal(outcome_of(rows[i].source, t, true), expected(rows[i].postcopy[t]));
+            assert_int_equal(api_outcome_of(rows[i].source, t, false),
+                             expected(rows[i].precopy[t]));
+            assert_int_equal(api_outcome_of(rows[i].source, t, true),
+                             expected(rows[i].postcopy[t]));
         }
     }
 }
@@ -53,7 +55,7 @@ static void never_two(void **state)
     for (int s = 0; s < OUTCOME_SOURCE_COUNT; s++) {
         for (int t = 0; t < OUTCOME_TARGET_COUNT; t++) {
             for (int post = 0; post < 2; post++) {
-                enum outcome o = outcome_of(s, t, post);
+                enum outcome o = api_outcome_of(s, t, post);
 
                 /* A source that stands still may run again only when the target is known to be
                  * dead, and in post-copy only when it is known that it never ran. */
@@ -81,8 +83,8 @@ static void never_two(void **state)
 static void names(void **state)
 {
     (void)state;
-    assert_string_equal(outcome_name(OUTCOME_WAIT), "undecided-wait");
-    assert_string_equal(outcome_name(OUTCOME_LOST), "lost");
+    assert_string_equal(api_outcome_name(OUTCOME_WAIT), "undecided-wait");
+    assert_string_equal(api_outcome_name(OUTCOME_LOST), "lost");
 }
 
 int main(void)

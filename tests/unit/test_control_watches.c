@@ -15,9 +15,9 @@ static void test_documented(void **state)
         fail_msg("%s", err.msg);
     }
     ferry_buf_append(&text, "", 1);
-    for (size_t i = 0; i < n_watches; i++) {
+    for (size_t i = 0; i < watches_count; i++) {
         ferry_cleanup_free char *row =
-            ferry_asprintf("\n| %s | %s |\n", watches[i].plural, watches[i].wakes);
+            ferry_asprintf("\n| %s | %s |\n", watches_table[i].plural, watches_table[i].wakes);
 
         if (!strstr(text.data, row)) {
             fail_msg("docs/architecture.md has no row:%s", row);
@@ -47,17 +47,17 @@ static void test_complete(void **state)
     for (size_t i = 0; i < COUNT_OF(wanted); i++) {
         size_t found = 0;
 
-        for (size_t k = 0; k < n_watches; k++) {
-            found += strcmp(watches[k].plural, wanted[i]) == 0;
+        for (size_t k = 0; k < watches_count; k++) {
+            found += strcmp(watches_table[k].plural, wanted[i]) == 0;
         }
         assert_int_equal(found, 1);
     }
-    for (size_t i = 0; i < n_watches; i++) {
-        const struct watch *w = &watches[i];
+    for (size_t i = 0; i < watches_count; i++) {
+        const struct watch *w = &watches_table[i];
 
         assert_non_null(api_resource_find(w->group, w->version, w->plural));
         for (size_t k = 0; k < i; k++) {
-            assert_int_not_equal(w->informer, watches[k].informer);
+            assert_int_not_equal(w->informer, watches_table[k].informer);
         }
     }
 }

@@ -109,18 +109,18 @@ static void metrics(void **state)
     ferry_cleanup_buf struct ferry_buf over = {0};
     struct state_migration m = {.downtime_ms = -1};
     struct sample s = {.present = true, .remaining_bytes = 5, .downtime_ms = 250};
-    struct metrics_input in = {.namespace_ = "default",
-                               .name = "vm1",
-                               .migration = &m,
-                               .sample = &s,
-                               .dirty_bytes_per_s = -1};
+    struct launcher_metrics in = {.namespace_ = "default",
+                                  .name = "vm1",
+                                  .migration = &m,
+                                  .sample = &s,
+                                  .dirty_bytes_per_s = -1};
     ferry_cleanup_buf struct ferry_buf still = {0};
 
     (void)state;
-    metrics_write(&in, &none);
+    launcher_metrics_write(&in, &none);
     assert_int_equal(none.len, 0);
     in.dirty_bytes_per_s = 4096;
-    metrics_write(&in, &still);
+    launcher_metrics_write(&in, &still);
     ferry_buf_append(&still, "", 1);
     assert_non_null(strstr(still.data, "\nkubevirt_vmi_dirty_rate_bytes_per_second{namespace="
                                        "\"default\",name=\"vm1\"} 4096\n"));
@@ -129,7 +129,7 @@ static void metrics(void **state)
                                  .start_ms = 1700000000500,
                                  .mode = STRATEGY_POSTCOPY,
                                  .downtime_ms = -1};
-    metrics_write(&in, &running);
+    launcher_metrics_write(&in, &running);
     ferry_buf_append(&running, "", 1);
 #define OF(metric) metric "{namespace=\"default\",name=\"vm1\"} "
     static const char *const lines[] = {
@@ -149,7 +149,7 @@ static void metrics(void **state)
     assert_null(strstr(running.data, "dirty_rate_bytes_per_second")); /* not while it moves */
     m.phase = STATE_PHASE_SUCCEEDED;
     m.downtime_ms = 31;
-    metrics_write(&in, &over);
+    launcher_metrics_write(&in, &over);
     ferry_buf_append(&over, "", 1);
     assert_non_null(strstr(
         over.data, "ferry_migration_downtime_seconds{namespace=\"default\",name=\"vm1\"} 0.031"));

@@ -187,7 +187,7 @@ static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *obj, const char *key, 
     yyjson_mut_obj_add_val(doc, obj, key, text(doc, s));
 }
 
-char *status_json(const struct status *st)
+char *status_text(const struct status *st)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = yyjson_mut_obj(doc);

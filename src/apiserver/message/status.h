@@ -32,6 +32,6 @@ int status_of_error(struct status *st, const struct ferry_error *err);
 /* The reason that goes with a code. */
 const char *status_reason(int code);
 /* JSON, owned by the caller. */
-char *status_json(const struct status *st);
+char *status_text(const struct status *st);
 /* "virtualmachineinstances.kubevirt.io" */
 void status_resource_name(const struct api_resource *r, char *buf, size_t size);

@@ -194,7 +194,7 @@ void request_answer_object(struct request *r, int code, const char *json, size_t
 
 void request_answer_status(struct request *r, const struct status *st)
 {
-    ferry_cleanup_free char *json = status_json(st);
+    ferry_cleanup_free char *json = status_text(st);
 
     r->code = st->code;
     http_answer_json(r->x, st->code, json);

@@ -93,7 +93,7 @@ static void put_expired(struct watch *w)
 
     status_fail(&st, 410, "too old resource version: %llu (%llu)", (unsigned long long)w->seen,
                 (unsigned long long)store_version(w->store));
-    ferry_cleanup_free char *json = status_json(&st);
+    ferry_cleanup_free char *json = status_text(&st);
     ferry_buf_printf(&w->out, "{\"type\":\"ERROR\",\"object\":%s}\n", json);
     w->over = true;
 }

@@ -24,7 +24,7 @@ _Static_assert(FERRY_COUNT(kind_names) == METRICS_KIND_COUNT, "one name per kind
 static atomic_ullong calls[METRICS_KIND_COUNT][CLASSES];
 static atomic_ullong time_ns[METRICS_KIND_COUNT];
 
-void metrics_count(enum metrics_kind kind, int code, int64_t took_ns)
+void apiserver_metrics_count(enum metrics_kind kind, int code, int64_t took_ns)
 {
     int class = code / 100;
 
@@ -57,7 +57,7 @@ static void put_calls(struct ferry_buf *out)
     }
 }
 
-void metrics_write(struct store *store, struct ferry_buf *out)
+void apiserver_metrics_write(struct store *store, struct ferry_buf *out)
 {
     put_calls(out);
     ferry_prom_head(out, VERSION, "counter", "The newest version.");

@@ -6,5 +6,5 @@
 
 enum metrics_kind { METRICS_READ, METRICS_WATCH, METRICS_WRITE, METRICS_OTHER, METRICS_KIND_COUNT };
 
-void metrics_count(enum metrics_kind kind, int code, int64_t took_ns);
-void metrics_write(struct store *store, struct ferry_buf *out);
+void apiserver_metrics_count(enum metrics_kind kind, int code, int64_t took_ns);
+void apiserver_metrics_write(struct store *store, struct ferry_buf *out);

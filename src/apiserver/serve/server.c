@@ -161,7 +161,7 @@ static int serve_metrics(struct request *r)
 {
     ferry_cleanup_buf struct ferry_buf b = {0};
 
-    metrics_write(r->store, &b);
+    apiserver_metrics_write(r->store, &b);
     r->code = 200;
     http_answer(r->x, 200, "text/plain; version=0.0.4", b.data, b.len);
     return 0;
@@ -273,7 +273,7 @@ static void handle(struct http_exchange *x, void *ctx)
     if (serve(&r, s) < 0) {
         request_answer_status(&r, &r.st);
     }
-    metrics_count(kind_of(&r), r.code, ferry_now_ns() - begin);
+    apiserver_metrics_count(kind_of(&r), r.code, ferry_now_ns() - begin);
     if (r.code == 401 || r.code == 403 || ferry_streq(r.route.subresource, "proxy") ||
         (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
         audit(&r, method);
@@ -285,7 +285,7 @@ static void refuse(struct http_exchange *x, int code, const struct ferry_error *
     struct status st;
 
     status_fail(&st, code, "%s", err->msg);
-    ferry_cleanup_free char *json = status_json(&st);
+    ferry_cleanup_free char *json = status_text(&st);
     http_answer_json(x, code, json);
 }
 

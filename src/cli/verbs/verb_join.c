@@ -93,15 +93,15 @@ static int token_create(int argc, char **argv, struct ferry_error *err)
     return FERRY_EXIT_OK;
 }
 
-const struct cli_verb token_verbs[] = {
+const struct cli_verb verb_token_verbs[] = {
     {"create", "make a token with which a host joins", token_create},
     {0},
 };
 
 int verb_token(int argc, char **argv, struct ferry_error *err)
 {
-    return cli_dispatch("ferry token", "Tokens with which hosts join the site.", token_verbs, argc,
-                        argv, err);
+    return cli_dispatch("ferry token", "Tokens with which hosts join the site.", verb_token_verbs,
+                        argc, argv, err);
 }
 
 /* ---- join ---------------------------------------------------------------------------------- */

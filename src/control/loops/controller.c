@@ -25,8 +25,8 @@ static struct kube_informer **informer_of(struct controller *c, const struct wat
 /* Made first, started after: what a delta wakes may look into every cache. */
 static int start_informers(struct controller *c, struct ferry_error *err)
 {
-    for (size_t i = 0; i < n_watches; i++) {
-        const struct watch *w = &watches[i];
+    for (size_t i = 0; i < watches_count; i++) {
+        const struct watch *w = &watches_table[i];
         const struct api_resource *r = api_resource_find(w->group, w->version, w->plural);
 
         *informer_of(c, w) =
@@ -37,8 +37,8 @@ static int start_informers(struct controller *c, struct ferry_error *err)
                                                              .index = w->index,
                                                              .ctx = c});
     }
-    for (size_t i = 0; i < n_watches; i++) {
-        int rc = kube_informer_begin(*informer_of(c, &watches[i]), err);
+    for (size_t i = 0; i < watches_count; i++) {
+        int rc = kube_informer_begin(*informer_of(c, &watches_table[i]), err);
 
         if (rc < 0) {
             return rc;
@@ -51,12 +51,12 @@ static int wait_for_caches(struct controller *c, bool (*stop)(void), struct ferr
 {
     int64_t complain_ns = ferry_now_ns() + COMPLAIN_MS * FERRY_NS_PER_MS;
 
-    for (size_t i = 0; i < n_watches;) {
+    for (size_t i = 0; i < watches_count;) {
         int64_t step = ferry_now_ns() + SYNC_STEP_MS * FERRY_NS_PER_MS;
         struct ferry_error why = {0};
 
-        if (watches[i].optional ||
-            kube_informer_wait_synced(*informer_of(c, &watches[i]), step, &why) == 0) {
+        if (watches_table[i].optional ||
+            kube_informer_wait_synced(*informer_of(c, &watches_table[i]), step, &why) == 0) {
             i++;
         } else if (stop && stop()) {
             return ferry_fail(err, FERRY_CANCELLED, "stopped while waiting for the API server");
@@ -154,9 +154,9 @@ int controller_start(const struct controller_config *cfg, struct controller **re
 
 static void each_informer(struct controller *c, void (*what)(struct kube_informer *inf))
 {
-    for (size_t i = 0; i < n_watches; i++) {
-        if (*informer_of(c, &watches[i])) {
-            what(*informer_of(c, &watches[i]));
+    for (size_t i = 0; i < watches_count; i++) {
+        if (*informer_of(c, &watches_table[i])) {
+            what(*informer_of(c, &watches_table[i]));
         }
     }
 }

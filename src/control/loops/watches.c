@@ -353,7 +353,7 @@ static void on_attachment(void *ctx, struct api_object *old, struct api_object *
 
 #define IN(field) offsetof(struct cluster, field)
 
-const struct watch watches[] = {
+const struct watch watches_table[] = {
     {"kubevirt.io", "v1", "virtualmachines", IN(vms), on_vm, NULL, false, "itself"},
     {"kubevirt.io", "v1", "virtualmachineinstances", IN(vmis), on_vmi, cluster_index_vmi, false,
      "the VMI; its VM; every migration of it; its node, when it has to leave it; the updater"},
@@ -386,4 +386,4 @@ const struct watch watches[] = {
      NULL, true, "VMIs with a network of that name"},
     {"", "v1", "namespaces", IN(namespaces), on_settings, NULL, false, "migrations that wait"},
 };
-const size_t n_watches = FERRY_COUNT(watches);
+const size_t watches_count = FERRY_COUNT(watches_table);

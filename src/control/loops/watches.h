@@ -43,5 +43,5 @@ struct watch {
     bool optional; /* a cluster may not have it: nobody waits for its cache */
     const char *wakes;
 };
-extern const struct watch watches[];
-extern const size_t n_watches;
+extern const struct watch watches_table[];
+extern const size_t watches_count;

@@ -249,8 +249,8 @@ static struct source_decision decide_failed(const struct source_input *in,
     enum outcome_source source = launcher_status_as_source(in->launcher.status);
 
     /* A guest that runs here was not let go by post-copy, or was taken back from it. */
-    switch (outcome_of(source, target,
-                       ferry_streq(m->mode, "PostCopy") && source != OUTCOME_SOURCE_ACTIVE)) {
+    switch (api_outcome_of(source, target,
+                           ferry_streq(m->mode, "PostCopy") && source != OUTCOME_SOURCE_ACTIVE)) {
     case OUTCOME_ON_SOURCE:
         return fail_move(in, failure_code(m),
                          m->failure_reason[0] ? m->failure_reason : "the migration failed", m);

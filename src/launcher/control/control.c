@@ -348,8 +348,8 @@ static void post_recover(struct control *c, struct http_exchange *x, const char 
     int role = 0, rc = read_body(x, false, &b, &err);
 
     if (rc == 0 && (rc = read_word(&b, "role", roles, STATE_ROLE_COUNT, &role, &err)) == 0) {
-        rc = recover(c->parts.context, uid, (enum state_role)role, api_json_str(b.root, "/unix"),
-                     &err);
+        rc = recover_run(c->parts.context, uid, (enum state_role)role,
+                         api_json_str(b.root, "/unix"), &err);
     }
     answer(c, x, rc, &err);
 }
@@ -476,12 +476,12 @@ static void get_metrics(struct control *c, struct http_exchange *x, const char *
     (void)uid;
     state_get(ctx->state, &v);
     migrate_sample(c->parts.migrate, &sample);
-    metrics_write(&(struct metrics_input){.namespace_ = ctx->namespace_,
-                                          .name = ctx->name,
-                                          .migration = &v.migration,
-                                          .sample = &sample,
-                                          .dirty_bytes_per_s = dirty_rate(ctx, &v)},
-                  &text);
+    launcher_metrics_write(&(struct launcher_metrics){.namespace_ = ctx->namespace_,
+                                                      .name = ctx->name,
+                                                      .migration = &v.migration,
+                                                      .sample = &sample,
+                                                      .dirty_bytes_per_s = dirty_rate(ctx, &v)},
+                           &text);
     http_answer(x, 200, "text/plain; version=0.0.4", text.data ? text.data : "", text.len);
 }
 

@@ -147,7 +147,7 @@ static void rescue_source(struct migrate *m, bool libvirtd_answers)
         return;
     }
     state_lock(m->c->state)->rescued = true;
-    if (state_commit(m->c->state, &err) < 0 || rescue(m->c, &err) < 0) {
+    if (state_commit(m->c->state, &err) < 0 || rescue_run(m->c, &err) < 0) {
         ferry_error("the guest is not taken back yet", F_ERR(&err));
         record_note(m->record, "rescue-refused", err.msg);
         return;
@@ -351,7 +351,7 @@ static int give_devices_back(struct migrate *m, const char **ret_code, struct fe
 {
     int rc = 0;
 
-    if (unplug_needed(m->c) && (rc = preflight(m->c, ret_code, err)) == 0 &&
+    if (unplug_needed(m->c) && (rc = preflight_run(m->c, ret_code, err)) == 0 &&
         (rc = unplug_all(m->c, m->record, err)) < 0) {
         *ret_code = err->cls == FERRY_INVALID ? "DeviceNotMigratable" : "LibvirtError";
     }

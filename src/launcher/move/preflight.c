@@ -83,7 +83,7 @@ static int check_cpu(const struct context *c, virConnectPtr here, virConnectPtr 
     return cpu && lacks(c, there, cpu, err) && !lacks(c, here, cpu, NULL) ? -FERRY_INVALID : 0;
 }
 
-int preflight(const struct context *c, const char **ret_code, struct ferry_error *err)
+int preflight_run(const struct context *c, const char **ret_code, struct ferry_error *err)
 {
     ferry_cleanup_free char *uri = migrate_destination_uri(c->migration_dir, c->uid, c->system);
     cleanup_connection virConnectPtr here = virt_connection(c->virt, err);

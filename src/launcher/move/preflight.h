@@ -11,7 +11,7 @@
 
 /* Asks the target's libvirt, over the socket of the move. `*ret_code` is the reason code when it
  * refuses. */
-int preflight(const struct context *c, const char **ret_code, struct ferry_error *err);
+int preflight_run(const struct context *c, const char **ret_code, struct ferry_error *err);
 
 /* Pure. The host's UUID in libvirt's capabilities; NULL when there is none. Owned by the caller. */
 char *preflight_host(const char *capabilities_xml);

@@ -178,8 +178,8 @@ static int check(const struct context *c, const char *uid, enum state_role role,
     return 0;
 }
 
-int recover(const struct context *c, const char *uid, enum state_role role, const char *unix_path,
-            struct ferry_error *err)
+int recover_run(const struct context *c, const char *uid, enum state_role role,
+                const char *unix_path, struct ferry_error *err)
 {
     ferry_cleanup_free char *usual =
         migrate_socket_path(c->migration_dir, c->uid, MIGRATE_CHANNEL_MEMORY);

@@ -76,7 +76,7 @@ static int detach(const char *path, struct ferry_error *err)
     return 0;
 }
 
-int rescue(const struct context *c, struct ferry_error *err)
+int rescue_run(const struct context *c, struct ferry_error *err)
 {
     ferry_cleanup_free char *path = ferry_asprintf("%s.gdb", c->domain.qmp_session_path);
     ferry_cleanup_free char *where = ferry_asprintf("unix:%s,server=on,wait=off", path);

@@ -13,7 +13,7 @@
 
 /* Lets the guest run. The caller is certain that it runs nowhere else and never will. Idempotent.
  */
-int rescue(const struct context *c, struct ferry_error *err);
+int rescue_run(const struct context *c, struct ferry_error *err);
 /* A guest that stands still although its migration has failed, by QEMU's own word, runs on;
  * libvirtd is not asked. `*ret_ran`: it did already. */
 int rescue_continue(const struct context *c, bool *ret_ran, struct ferry_error *err);

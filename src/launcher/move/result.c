@@ -177,7 +177,7 @@ void result_decide(const struct result_input *in, struct result *ret)
     bool postcopy = in->postcopy || in->domain.postcopy;
 
     *ret = (struct result){.phase = STATE_PHASE_RUNNING, .reason_code = ""};
-    switch (outcome_of(source, target_of(in), postcopy && source != OUTCOME_SOURCE_ACTIVE)) {
+    switch (api_outcome_of(source, target_of(in), postcopy && source != OUTCOME_SOURCE_ACTIVE)) {
     case OUTCOME_ON_TARGET:
         ret->stop_source = source != OUTCOME_SOURCE_GONE;
         moved(ret, in);

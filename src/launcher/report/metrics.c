@@ -5,7 +5,7 @@
 
 #define END_TIME "kubevirt_vmi_migration_end_time_seconds"
 
-static void line(struct ferry_buf *b, const struct metrics_input *in, const char *name,
+static void line(struct ferry_buf *b, const struct launcher_metrics *in, const char *name,
                  const char *help, double value)
 {
     ferry_prom_head(b, name, "gauge", help);
@@ -13,7 +13,7 @@ static void line(struct ferry_buf *b, const struct metrics_input *in, const char
                       value);
 }
 
-static void write_job(const struct metrics_input *in, struct ferry_buf *b)
+static void write_job(const struct launcher_metrics *in, struct ferry_buf *b)
 {
     const struct sample *s = in->sample;
     const struct {
@@ -51,7 +51,7 @@ static void write_job(const struct metrics_input *in, struct ferry_buf *b)
     }
 }
 
-static void write_result(const struct metrics_input *in, struct ferry_buf *b)
+static void write_result(const struct launcher_metrics *in, struct ferry_buf *b)
 {
     const struct state_migration *m = in->migration;
 
@@ -78,7 +78,7 @@ static void write_result(const struct metrics_input *in, struct ferry_buf *b)
     }
 }
 
-void metrics_write(const struct metrics_input *in, struct ferry_buf *ret)
+void launcher_metrics_write(const struct launcher_metrics *in, struct ferry_buf *ret)
 {
     const struct state_migration *m = in->migration;
 

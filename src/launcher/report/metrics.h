@@ -8,7 +8,7 @@
 #include "launcher/report/state.h"
 #include "launcher/strategy/sample.h"
 
-struct metrics_input {
+struct launcher_metrics {
     const char *namespace_, *name; /* of the VMI */
     const struct state_migration *migration;
     const struct sample *sample; /* the latest of the current migration */
@@ -16,4 +16,4 @@ struct metrics_input {
 };
 
 /* Appends to `ret`. Figures of a job are there only while it runs, as KubeVirt has it. */
-void metrics_write(const struct metrics_input *in, struct ferry_buf *ret);
+void launcher_metrics_write(const struct launcher_metrics *in, struct ferry_buf *ret);
