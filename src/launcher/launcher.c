@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -136,18 +137,14 @@ static int check_config(const struct launcher_config *cfg, struct ferry_error *e
 /* Directory of the lock driver: beside this program as it is installed. NULL when there is none. */
 static char *find_gate_driver(void)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    ferry_cleanup_free char *dir = ferry_daemon_beside("../lib/ferry/gate");
+    ferry_cleanup_free char *file = ferry_asprintf("%s/ferry.so", dir ? dir : "");
 
-    self[n < 0 ? 0 : n] = '\0';
-    char *dir = ferry_asprintf("%s/../lib/ferry/gate", dirname(self));
-    ferry_cleanup_free char *file = ferry_asprintf("%s/ferry.so", dir);
-    if (access(file, R_OK) == 0) {
-        return dir;
+    if (dir && access(file, R_OK) == 0) {
+        return ferry_take_ptr(dir);
     }
     ferry_warn("libvirtd will not ask before it lets a guest run: there is no lock driver",
                F_STR("file", file));
-    free(dir);
     return NULL;
 }
 

@@ -1,9 +1,7 @@
 /* ferry-apiserver serve: sockets, CA, database, and fresh certificates as long as it runs. */
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "apiserver/access/site.h"
@@ -11,6 +9,7 @@
 #include "apiserver/serve/server.h"
 #include "apiserver/serve/sockets.h"
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -47,16 +46,6 @@ static void key_free(char **key)
     pki_key_free(*key);
 }
 #define cleanup_key ferry_cleanup(key_free)
-
-static void raise_descriptor_limit(void)
-{
-    struct rlimit r;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
-        r.rlim_cur = r.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &r);
-    }
-}
 
 /* The certificate that is served, the admin's and, where its kubeconfig is beside that, the
  * controller's, which live as long. */
@@ -127,25 +116,11 @@ static int listen_all(struct apiserver *server, struct sockets *sockets, struct 
     return 0;
 }
 
-/* Where an installation has them: PREFIX/bin and PREFIX/share/ferry/crds. */
-static char *default_crds(void)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    if (n <= 0) {
-        return NULL;
-    }
-    self[n] = '\0';
-    char *slash = strrchr(self, '/');
-    *slash = '\0';
-    return ferry_asprintf("%s/../share/ferry/crds", self);
-}
-
-/* 1 when there are none where an installation has them. */
+/* 1 when there are none where an installation has them: PREFIX/bin and PREFIX/share/ferry/crds. */
 static int load_crds(const struct serve_options *o, struct ferry_error *err)
 {
-    ferry_cleanup_free char *found = o->crds ? ferry_strdup(o->crds) : default_crds();
+    ferry_cleanup_free char *found =
+        o->crds ? ferry_strdup(o->crds) : ferry_daemon_beside("../share/ferry/crds");
 
     if (!o->crds && (!found || access(found, F_OK) < 0)) {
         return 1;
@@ -177,10 +152,27 @@ static int run(struct serving *s, struct ferry_error *err)
     return rc;
 }
 
-static int serve(const struct serve_options *o, struct ferry_error *err)
+static int check(void *ctx, struct ferry_error *err)
 {
+    const struct serve_options *o = ctx;
+
+    if (o->life_s < 3) {
+        return ferry_fail(err, FERRY_INVALID, "--certificate-life: %d is less than 3", o->life_s);
+    }
+    if (o->bookmark_s < 1 || o->bookmark_s > BOOKMARK_MAX_S) {
+        return ferry_fail(err, FERRY_INVALID, "--bookmark-interval: %d is not from 1 to %d",
+                          o->bookmark_s, BOOKMARK_MAX_S);
+    }
+    return 0;
+}
+
+static int serve(void *ctx, struct ferry_error *err)
+{
+    const struct serve_options *o = ctx;
     ferry_cleanup_free char *data = apiserver_site_dir(&o->site);
     ferry_cleanup(serving_done) struct serving s = {.o = o, .data = data};
+
+    ferry_daemon_raise_fds();
     int crds = load_crds(o, err);
     int rc = crds < 0 ? crds : 0;
 
@@ -196,7 +188,6 @@ static int serve(const struct serve_options *o, struct ferry_error *err)
 int apiserver_verb_serve(int argc, char **argv)
 {
     struct serve_options o = {.life_s = CERTIFICATE_LIFE_S, .bookmark_s = BOOKMARK_S};
-    struct ferry_error err;
     const struct ferry_option rows[] = {
         SITE_OPTION_ROWS(&o.site, "database, CA, admin.kubeconfig"),
         {"listen", 0, FERRY_OPTION_LIST, &o.listen, "ADDRESS:PORT",
@@ -222,26 +213,12 @@ int apiserver_verb_serve(int argc, char **argv)
         .config = PROGRAM,
         .epilogue = "Sockets passed by LISTEN_FDS are served too. See ferry-apiserver(8).",
     };
-    int first = apiserver_site_parse(&command, &o.site, argc, argv, &err);
+    const struct ferry_daemon daemon = {.program = PROGRAM,
+                                        .command = &command,
+                                        .log = &o.site.log,
+                                        .check = check,
+                                        .run = serve,
+                                        .ctx = &o};
 
-    if (first < 0) {
-        return apiserver_misused(&err);
-    }
-    if (first < argc) {
-        ferry_fail(&err, FERRY_INVALID, "'%s' is not understood (see ferry-apiserver --help)",
-                   argv[first]);
-        return apiserver_misused(&err);
-    }
-    if (o.life_s < 3) {
-        ferry_fail(&err, FERRY_INVALID, "--certificate-life: %d is less than 3", o.life_s);
-        return apiserver_misused(&err);
-    }
-    if (o.bookmark_s < 1 || o.bookmark_s > BOOKMARK_MAX_S) {
-        ferry_fail(&err, FERRY_INVALID, "--bookmark-interval: %d is not from 1 to %d", o.bookmark_s,
-                   BOOKMARK_MAX_S);
-        return apiserver_misused(&err);
-    }
-    ferry_signals_block();
-    raise_descriptor_limit();
-    return serve(&o, &err) < 0 ? apiserver_failed(&err) : FERRY_EXIT_OK;
+    return ferry_daemon_main(&daemon, argc, argv);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
@@ -18,14 +19,6 @@
 
 enum { WORKERS_MAX = 64, STEP_MS = 100 };
 
-static bool stop_asked(void)
-{
-    static bool asked;
-
-    asked = asked || ferry_signals_wait(0) != 0;
-    return asked;
-}
-
 static bool still_held(void *lease)
 {
     return kube_lease_held(lease);
@@ -36,7 +29,7 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
                  struct metrics_server *metrics, struct ferry_error *err)
 {
     struct kube_lease_config lease_cfg = {
-        .client = client, .ns = LEASE_NAMESPACE, .name = PROGRAM, .stop = stop_asked};
+        .client = client, .ns = LEASE_NAMESPACE, .name = PROGRAM, .stop = ferry_daemon_stopping};
     struct kube_lease *lease = NULL;
     struct controller *controller = NULL;
     int rc = kube_lease_hold(&lease_cfg, &lease, err);
@@ -50,10 +43,10 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
     if (rc == 0) {
         metrics_server_of(metrics, controller);
         ferry_info("controllers run", F_STR("engine", cfg->embedded ? "embedded" : "kubernetes"));
-        while (kube_lease_held(lease) && !stop_asked()) {
+        while (kube_lease_held(lease) && !ferry_daemon_stopping()) {
             ferry_sleep_ms(STEP_MS);
         }
-        ferry_info(stop_asked() ? "stopping" : "another may act now, controllers stop");
+        ferry_info(ferry_daemon_stopping() ? "stopping" : "another may act now, controllers stop");
         metrics_server_of(metrics, NULL);
         controller_stop(controller);
     }
@@ -68,61 +61,89 @@ struct doors {
     struct webhook_config webhook;
 };
 
-static int run(const char *kubeconfig, const struct doors *doors,
-               const struct controller_config *settings, struct ferry_error *err)
+struct settings {
+    const char *kubeconfig;
+    struct doors doors;
+    struct controller_config controller;
+    bool embedded;
+    int workers;
+};
+
+static int check(void *ctx, struct ferry_error *err)
 {
+    const struct settings *s = ctx;
+    const struct webhook_config *w = &s->doors.webhook;
+
+    if (s->workers < 1 || s->workers > WORKERS_MAX) {
+        return ferry_fail(err, FERRY_INVALID, "--workers: %d is not between 1 and %d", s->workers,
+                          WORKERS_MAX);
+    }
+    if (w->listen && (!w->cert || !w->key)) {
+        return ferry_fail(err, FERRY_INVALID, "--webhook needs --webhook-cert and --webhook-key");
+    }
+    return 0;
+}
+
+static int run(void *ctx, struct ferry_error *err)
+{
+    const struct settings *s = ctx;
+    const struct doors *doors = &s->doors;
+    struct webhook_config webhook_config = doors->webhook;
     struct metrics_server *metrics = NULL;
     struct webhook *webhook = NULL;
-    struct controller_config cfg = *settings;
+    struct controller_config cfg = s->controller;
     kube_cleanup_client struct kube_client *client = NULL;
     char host[HOST_NAME_MAX + 1] = "";
-    int rc = kube_client_open(kubeconfig, &client, err);
+    int rc = kube_client_open(s->kubeconfig, &client, err);
 
     gethostname(host, sizeof(host) - 1);
     cfg.client = client;
     cfg.host = host;
-    cfg.stop = stop_asked;
+    cfg.stop = ferry_daemon_stopping;
+    cfg.embedded = s->embedded;
+    cfg.workers = (unsigned)s->workers;
+    webhook_config.kubeconfig = s->kubeconfig;
     if (rc == 0 && doors->metrics) {
         rc = metrics_server_start(doors->metrics, &metrics, err);
     }
     if (rc == 0 && doors->webhook.listen) {
-        rc = webhook_start(&doors->webhook, &webhook, err);
+        rc = webhook_start(&webhook_config, &webhook, err);
     }
-    while (rc == 0 && !stop_asked()) {
+    while (rc == 0 && !ferry_daemon_stopping()) {
         rc = serve(client, &cfg, metrics, err);
     }
     webhook_stop(webhook);
     metrics_server_stop(metrics);
-    return rc == -FERRY_CANCELLED ? 0 : rc;
+    return rc;
 }
 
 int main(int argc, char **argv)
 {
-    const char *kubeconfig = "/var/lib/ferry/controller.kubeconfig";
-    struct doors doors = {0};
-    struct controller_config cfg = {
-        .settings = migration_default_settings, .lease_ns = LEASE_NAMESPACE, .lease_name = PROGRAM};
+    struct settings s = {
+        .kubeconfig = "/var/lib/ferry/controller.kubeconfig",
+        .controller = {.settings = migration_default_settings,
+                       .lease_ns = LEASE_NAMESPACE,
+                       .lease_name = PROGRAM},
+        .workers = 3,
+    };
     struct ferry_log_options lo = {0};
-    struct ferry_error err;
-    bool embedded = false;
-    int workers = 3;
     const struct ferry_option options[] = {
-        {"kubeconfig", 0, FERRY_OPTION_STRING, &kubeconfig, "FILE",
+        {"kubeconfig", 0, FERRY_OPTION_STRING, &s.kubeconfig, "FILE",
          "how to reach the API (default: /var/lib/ferry/controller.kubeconfig)"},
-        {"embedded", 0, FERRY_OPTION_FLAG, &embedded, NULL,
+        {"embedded", 0, FERRY_OPTION_FLAG, &s.embedded, NULL,
          "the API is ferry-apiserver: also place pods and watch over nodes"},
-        {"workers", 0, FERRY_OPTION_INT, &workers, "N",
+        {"workers", 0, FERRY_OPTION_INT, &s.workers, "N",
          "objects of a kind that are worked on at a time (default: 3)"},
-        {"launcher-image", 0, FERRY_OPTION_STRING, &cfg.settings.pod.launcher_image, "IMAGE",
-         "image of launcher pods; only Kubernetes looks at it"},
-        {"metrics", 0, FERRY_OPTION_STRING, &doors.metrics, "PORT|PATH",
+        {"launcher-image", 0, FERRY_OPTION_STRING, &s.controller.settings.pod.launcher_image,
+         "IMAGE", "image of launcher pods; only Kubernetes looks at it"},
+        {"metrics", 0, FERRY_OPTION_STRING, &s.doors.metrics, "PORT|PATH",
          "serve GET /metrics on this port of 127.0.0.1, or on a unix socket (default: not)"},
-        {"webhook", 0, FERRY_OPTION_STRING, &doors.webhook.listen, "ADDRESS:PORT",
+        {"webhook", 0, FERRY_OPTION_STRING, &s.doors.webhook.listen, "ADDRESS:PORT",
          "on Kubernetes: review migrations and evictions there (default: not)"},
-        {"webhook-cert", 0, FERRY_OPTION_STRING, &doors.webhook.cert, "FILE",
+        {"webhook-cert", 0, FERRY_OPTION_STRING, &s.doors.webhook.cert, "FILE",
          "certificate that the webhook is served with, PEM"},
-        {"webhook-key", 0, FERRY_OPTION_STRING, &doors.webhook.key, "FILE", "its key, PEM"},
-        {"webhook-client-ca", 0, FERRY_OPTION_STRING, &doors.webhook.client_ca, "FILE",
+        {"webhook-key", 0, FERRY_OPTION_STRING, &s.doors.webhook.key, "FILE", "its key, PEM"},
+        {"webhook-client-ca", 0, FERRY_OPTION_STRING, &s.doors.webhook.client_ca, "FILE",
          "answer only clients with a certificate of this CA (default: all)"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
@@ -136,27 +157,8 @@ int main(int argc, char **argv)
         .options = options,
         .config = PROGRAM,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    const struct ferry_daemon daemon = {
+        .program = PROGRAM, .command = &cmd, .log = &lo, .check = check, .run = run, .ctx = &s};
 
-    if (first >= 0 && first < argc) {
-        first = ferry_fail(&err, FERRY_INVALID, "unexpected argument '%s'", argv[first]);
-    }
-    if (first >= 0 && (workers < 1 || workers > WORKERS_MAX)) {
-        first = ferry_fail(&err, FERRY_INVALID, "--workers: %d is not between 1 and %d", workers,
-                           WORKERS_MAX);
-    }
-    if (first >= 0 && doors.webhook.listen && (!doors.webhook.cert || !doors.webhook.key)) {
-        first = ferry_fail(&err, FERRY_INVALID, "--webhook needs --webhook-cert and --webhook-key");
-    }
-    if (first < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
-        return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
-    }
-    ferry_signals_block();
-    cfg.embedded = embedded;
-    cfg.workers = (unsigned)workers;
-    doors.webhook.kubeconfig = kubeconfig;
-    if (run(kubeconfig, &doors, &cfg, &err) < 0) {
-        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
-    }
-    return FERRY_EXIT_OK;
+    return ferry_daemon_main(&daemon, argc, argv);
 }

@@ -1,15 +1,10 @@
 /* ferry-handler: the agent of one node. */
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -31,8 +26,9 @@ struct settings {
     int api_port, resume_window_s, renew_percent;
 };
 
-static int check(const struct settings *s, struct ferry_error *err)
+static int check(void *ctx, struct ferry_error *err)
 {
+    const struct settings *s = ctx;
     struct in6_addr scratch;
 
     if (ferry_str_empty(s->node)) {
@@ -57,51 +53,12 @@ static int check(const struct settings *s, struct ferry_error *err)
         return ferry_fail(err, FERRY_INVALID, "--renew-at: %d is not in the range 0 to 99",
                           s->renew_percent);
     }
-    if (*s->root && *s->root != '/') {
-        return ferry_fail(err, FERRY_INVALID, "--root: '%s' is not an absolute path", s->root);
-    }
-    return 0;
+    return ferry_daemon_check_root(s->root, err);
 }
 
-/* One handler per root: two would tell the same launchers different things. */
-static int lock_root(const char *dir, struct ferry_error *err)
+static int run(void *ctx, struct ferry_error *err)
 {
-    ferry_cleanup_free char *path = ferry_asprintf("%s/handler.lock", dir);
-    int rc = ferry_mkdir_p(dir, 0711, err);
-
-    if (rc < 0) {
-        return rc;
-    }
-    ferry_cleanup_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return ferry_fail_errno(err, errno, "opening %s", path);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        return ferry_fail(err, FERRY_CONFLICT, "another ferry-handler works on %s already", dir);
-    }
-    return ferry_take_fd(&fd);
-}
-
-/* The launcher as it is installed, beside this program. */
-static char *find_launcher(void)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    self[n < 0 ? 0 : n] = '\0';
-    return ferry_asprintf("%s/ferry-launcher", dirname(self));
-}
-
-static bool stop_asked(void)
-{
-    static bool asked;
-
-    asked = asked || ferry_signals_wait(0) != 0;
-    return asked;
-}
-
-static int run(const struct settings *s, struct ferry_error *err)
-{
+    const struct settings *s = ctx;
     ferry_cleanup_free char *run_dir = ferry_asprintf("%s/run/ferry", s->root);
     ferry_cleanup_free char *pods_dir = ferry_asprintf("%s/pods", run_dir);
     ferry_cleanup_free char *relay = ferry_asprintf("%s/relay.sock", run_dir);
@@ -111,13 +68,15 @@ static int run(const struct settings *s, struct ferry_error *err)
     ferry_cleanup_free char *kubeconfig =
         s->kubeconfig ? ferry_strdup(s->kubeconfig)
                       : ferry_asprintf("%s/var/lib/ferry/node.kubeconfig", s->root);
-    ferry_cleanup_free char *launcher = find_launcher();
+    ferry_cleanup_free char *launcher = ferry_daemon_beside("ferry-launcher");
     ferry_cleanup_free char *cpu_cache = ferry_asprintf("%s/var/lib/ferry/cpu.json", s->root);
     kube_cleanup_client struct kube_client *client = NULL;
     struct handler *handler = NULL;
-    ferry_cleanup_fd int lock = lock_root(run_dir, err);
-    int rc = lock < 0 ? lock : renewal_settle(pki, kubeconfig, err);
 
+    umask(022);
+    /* Two would tell the same launchers different things. */
+    ferry_cleanup_fd int lock = ferry_daemon_lock(s->root, "handler.lock", PROGRAM, err);
+    int rc = lock < 0 ? lock : renewal_settle(pki, kubeconfig, err);
     if (rc == 0) {
         rc = kube_client_open(kubeconfig, &client, err);
     }
@@ -137,10 +96,10 @@ static int run(const struct settings *s, struct ferry_error *err)
                                                     .cpu_cache = cpu_cache,
                                                     .renew_percent = s->renew_percent,
                                                     .resume_window_s = s->resume_window_s},
-                           stop_asked, &handler, err);
+                           ferry_daemon_stopping, &handler, err);
     }
     if (rc < 0) {
-        return rc == -FERRY_CANCELLED ? 0 : rc;
+        return rc;
     }
     ferry_info("looking after this node", F_STR("node", s->node), F_STR("address", s->address));
     ferry_signals_wait(INT64_MAX);
@@ -156,7 +115,6 @@ int main(int argc, char **argv)
                          .resume_window_s = RESUME_WINDOW_MAX_S,
                          .renew_percent = RENEW_PERCENT};
     struct ferry_log_options lo = {0};
-    struct ferry_error err;
     const struct ferry_option options[] = {
         {"node", 0, FERRY_OPTION_STRING, &s.node, "NAME", "name of this node (required)"},
         {"node-address", 0, FERRY_OPTION_STRING, &s.address, "IP",
@@ -183,19 +141,15 @@ int main(int argc, char **argv)
         .options = options,
         .config = PROGRAM,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    const struct ferry_daemon daemon = {
+        .program = PROGRAM,
+        .command = &cmd,
+        .log = &lo,
+        .root_for = "it talks to launchers and relay of this node",
+        .check = check,
+        .run = run,
+        .ctx = &s,
+    };
 
-    if (first >= 0 && first < argc) {
-        first = ferry_fail(&err, FERRY_INVALID, "unexpected argument '%s'", argv[first]);
-    }
-    if (first < 0 || check(&s, &err) < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
-        return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
-    }
-    if (geteuid() != 0) {
-        ferry_fail(&err, FERRY_DENIED, "needs root: it talks to launchers and relay of this node");
-        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
-    }
-    ferry_signals_block();
-    umask(022);
-    return run(&s, &err) < 0 ? ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err) : FERRY_EXIT_OK;
+    return ferry_daemon_main(&daemon, argc, argv);
 }

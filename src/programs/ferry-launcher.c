@@ -1,6 +1,7 @@
 /* ferry-launcher: one VM, inside its pod. */
 #include <unistd.h>
 
+#include "base/daemon.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -28,26 +29,34 @@ static int descriptors(const char *path, struct launcher_config *cfg, struct fer
                             "(LISTEN_FDS=1), or --control PATH given");
 }
 
-static int check_arguments(const struct launcher_config *cfg, const char *accelerator,
-                           bool describe, int extra, struct ferry_error *err)
+struct settings {
+    struct launcher_config cfg;
+    const char *control, *accelerator;
+    bool describe;
+};
+
+static int check(void *ctx, struct ferry_error *err)
 {
-    if (extra > 0) {
-        return ferry_fail(err, FERRY_INVALID, "takes no arguments, only options");
-    }
-    if (!describe && (ferry_str_empty(cfg->namespace_) || ferry_str_empty(cfg->name) ||
-                      ferry_str_empty(cfg->uid))) {
+    struct settings *s = ctx;
+
+    if (!s->describe && (ferry_str_empty(s->cfg.namespace_) || ferry_str_empty(s->cfg.name) ||
+                         ferry_str_empty(s->cfg.uid))) {
         return ferry_fail(err, FERRY_INVALID, "--namespace, --name and --uid are needed");
     }
-    if (!ferry_streq(accelerator, "tcg") && !ferry_streq(accelerator, "kvm")) {
+    s->cfg.kvm = ferry_streq(s->accelerator, "kvm");
+    if (!s->cfg.kvm && !ferry_streq(s->accelerator, "tcg")) {
         return ferry_fail(err, FERRY_INVALID, "--accelerator: must be tcg or kvm, not '%s'",
-                          accelerator);
+                          s->accelerator);
     }
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    struct launcher_config cfg = {
+    struct settings s = {.accelerator = "tcg"};
+    struct launcher_config *cfg = &s.cfg;
+
+    *cfg = (struct launcher_config){
         .guest_dir = "/var/run/ferry-guest",
         .console_dir = "/var/run/ferry-console",
         .disk_dir = "/var/run/kubevirt-private/vmi-disks",
@@ -58,32 +67,31 @@ int main(int argc, char **argv)
         .libvirtd = "libvirtd",
     };
     struct ferry_log_options lo = {0};
-    const char *control = NULL, *accelerator = "tcg";
-    bool describe = false;
     struct ferry_error err;
     const struct ferry_option options[] = {
-        {"namespace", 0, FERRY_OPTION_STRING, &cfg.namespace_, "NS", "namespace of the VMI"},
-        {"name", 0, FERRY_OPTION_STRING, &cfg.name, "NAME", "name of the VMI"},
-        {"uid", 0, FERRY_OPTION_STRING, &cfg.uid, "UID", "UID of the VMI"},
-        {"control", 0, FERRY_OPTION_STRING, &control, "PATH",
+        {"namespace", 0, FERRY_OPTION_STRING, &cfg->namespace_, "NS", "namespace of the VMI"},
+        {"name", 0, FERRY_OPTION_STRING, &cfg->name, "NAME", "name of the VMI"},
+        {"uid", 0, FERRY_OPTION_STRING, &cfg->uid, "UID", "UID of the VMI"},
+        {"control", 0, FERRY_OPTION_STRING, &s.control, "PATH",
          "listen for control here instead of on descriptor 3"},
-        {"guest-dir", 0, FERRY_OPTION_STRING, &cfg.guest_dir, "DIR",
+        {"guest-dir", 0, FERRY_OPTION_STRING, &cfg->guest_dir, "DIR",
          "kernels of image ferry.io/builtin"},
-        {"console-dir", 0, FERRY_OPTION_STRING, &cfg.console_dir, "DIR",
+        {"console-dir", 0, FERRY_OPTION_STRING, &cfg->console_dir, "DIR",
          "where serial.sock and serial.log go"},
-        {"disk-dir", 0, FERRY_OPTION_STRING, &cfg.disk_dir, "DIR",
+        {"disk-dir", 0, FERRY_OPTION_STRING, &cfg->disk_dir, "DIR",
          "images of disks: VOLUME/disk.img"},
-        {"migration-dir", 0, FERRY_OPTION_STRING, &cfg.migration_dir, "DIR",
+        {"migration-dir", 0, FERRY_OPTION_STRING, &cfg->migration_dir, "DIR",
          "where the sockets of moves are"},
-        {"libvirt-dir", 0, FERRY_OPTION_STRING, &cfg.libvirt_dir, "DIR", "where libvirt-sock goes"},
-        {"state-dir", 0, FERRY_OPTION_STRING, &cfg.state_dir, "DIR",
+        {"libvirt-dir", 0, FERRY_OPTION_STRING, &cfg->libvirt_dir, "DIR",
+         "where libvirt-sock goes"},
+        {"state-dir", 0, FERRY_OPTION_STRING, &cfg->state_dir, "DIR",
          "state file and flight records"},
-        {"accelerator", 0, FERRY_OPTION_STRING, &accelerator, "NAME", "tcg (default) or kvm"},
-        {"emulator", 0, FERRY_OPTION_STRING, &cfg.emulator, "PATH", "QEMU's program"},
-        {"libvirtd", 0, FERRY_OPTION_STRING, &cfg.libvirtd, "PATH", "libvirtd's program"},
-        {"libvirt", 0, FERRY_OPTION_STRING, &cfg.libvirt_uri, "URI",
+        {"accelerator", 0, FERRY_OPTION_STRING, &s.accelerator, "NAME", "tcg (default) or kvm"},
+        {"emulator", 0, FERRY_OPTION_STRING, &cfg->emulator, "PATH", "QEMU's program"},
+        {"libvirtd", 0, FERRY_OPTION_STRING, &cfg->libvirtd, "PATH", "libvirtd's program"},
+        {"libvirt", 0, FERRY_OPTION_STRING, &cfg->libvirt_uri, "URI",
          "use this libvirt instead of starting one"},
-        {"describe-cpu", 0, FERRY_OPTION_FLAG, &describe, NULL,
+        {"describe-cpu", 0, FERRY_OPTION_FLAG, &s.describe, NULL,
          "print what CPUs and machines guests can have on this host, as JSON, and end"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
@@ -98,21 +106,20 @@ int main(int argc, char **argv)
         .epilogue = "SIGTERM shuts the guest down, by force after its grace period, and ends the\n"
                     "launcher with code 0.",
     };
-    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    const struct ferry_daemon daemon = {
+        .program = "ferry-launcher", .command = &cmd, .log = &lo, .check = check, .ctx = &s};
 
-    if (first < 0 || check_arguments(&cfg, accelerator, describe, argc - first, &err) < 0 ||
-        ferry_log_options_apply("ferry-launcher", &lo, &err) < 0) {
+    if (ferry_daemon_parse(&daemon, argc, argv, &err) < 0) {
         return ferry_die("ferry-launcher", FERRY_EXIT_USAGE, &err);
     }
-    cfg.kvm = ferry_streq(accelerator, "kvm");
-    if (describe) {
-        return launcher_describe_cpu(cfg.emulator, cfg.kvm);
+    if (s.describe) {
+        return launcher_describe_cpu(cfg->emulator, cfg->kvm);
     }
     ferry_signals_block();
-    if (descriptors(control, &cfg, &err) < 0) {
+    if (descriptors(s.control, cfg, &err) < 0) {
         return ferry_die("ferry-launcher", FERRY_EXIT_USAGE, &err);
     }
-    if (launcher_run(&cfg, &err) < 0) {
+    if (launcher_run(cfg, &err) < 0) {
         return ferry_die("ferry-launcher", FERRY_EXIT_FAILED, &err);
     }
     return FERRY_EXIT_OK;

@@ -1,17 +1,14 @@
 /* ferry-pods: runs the pods that are bound to this node as sandboxes (kubelet's part, on the
  * embedded engine). */
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
-#include <libgen.h>
-#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -79,23 +76,17 @@ static void places_done(struct places *p)
 
 static int find_places(const struct settings *s, struct places *p, struct ferry_error *err)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    if (n < 0) {
-        return ferry_fail_errno(err, errno, "finding this program's own path");
-    }
-    self[n] = '\0';
-    const char *dir = dirname(self);
-    p->init = ferry_asprintf("%s/ferry-init", dir);
-    p->launcher =
-        s->launcher ? ferry_strdup(s->launcher) : ferry_asprintf("%s/ferry-launcher", dir);
+    p->init = ferry_daemon_beside("ferry-init");
+    p->launcher = s->launcher ? ferry_strdup(s->launcher) : ferry_daemon_beside("ferry-launcher");
     p->guest_dir =
-        s->guest_dir ? ferry_strdup(s->guest_dir) : ferry_asprintf("%s/../lib/ferry/guest", dir);
+        s->guest_dir ? ferry_strdup(s->guest_dir) : ferry_daemon_beside("../lib/ferry/guest");
     p->pods_dir = ferry_asprintf("%s/run/ferry/pods", s->root);
     p->cache_dir = ferry_asprintf("%s/var/lib/ferry/libvirt-cache", s->root);
     p->kubeconfig = s->kubeconfig ? ferry_strdup(s->kubeconfig)
                                   : ferry_asprintf("%s/var/lib/ferry/node.kubeconfig", s->root);
+    if (!p->init || !p->launcher || !p->guest_dir) {
+        return ferry_fail(err, FERRY_FATAL, "this program's own path cannot be found");
+    }
     if (s->guest_dir && access(s->guest_dir, R_OK | X_OK) < 0) {
         return ferry_fail_errno(err, errno, "--guest-dir %s", s->guest_dir);
     }
@@ -103,36 +94,7 @@ static int find_places(const struct settings *s, struct places *p, struct ferry_
     return rc < 0 ? rc : need_program(p->launcher, err);
 }
 
-/* One agent per root: two would fight over the same sandboxes. */
-static int lock_root(const char *root, struct ferry_error *err)
-{
-    ferry_cleanup_free char *dir = ferry_asprintf("%s/run/ferry", root);
-    ferry_cleanup_free char *path = ferry_asprintf("%s/pods.lock", dir);
-    int rc = ferry_mkdir_p(dir, 0711, err);
-
-    if (rc < 0) {
-        return rc;
-    }
-    ferry_cleanup_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return ferry_fail_errno(err, errno, "opening %s", path);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        return ferry_fail(err, FERRY_CONFLICT, "another ferry-pods works on %s already",
-                          *root ? root : "this host");
-    }
-    return ferry_take_fd(&fd);
-}
-
-static bool stop_asked(void)
-{
-    static bool asked;
-
-    asked = asked || ferry_signals_wait(0) != 0;
-    return asked;
-}
-
-static int run(const struct settings *s, const struct places *p, struct ferry_error *err)
+static int run_agent(const struct settings *s, const struct places *p, struct ferry_error *err)
 {
     kube_cleanup_client struct kube_client *client = NULL;
     struct agent_config cfg = {
@@ -170,10 +132,10 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
     }
     if (rc == 0) {
         cfg.client = client;
-        rc = agent_start(&cfg, stop_asked, &agent, err);
+        rc = agent_start(&cfg, ferry_daemon_stopping, &agent, err);
     }
     if (rc < 0) {
-        return rc == -FERRY_CANCELLED ? 0 : rc;
+        return rc;
     }
     ferry_info("running pods", F_STR("node", s->node));
     ferry_signals_wait(INT64_MAX);
@@ -182,11 +144,32 @@ static int run(const struct settings *s, const struct places *p, struct ferry_er
     return 0;
 }
 
+static int check(void *ctx, struct ferry_error *err)
+{
+    const struct settings *s = ctx;
+
+    if (ferry_str_empty(s->node)) {
+        return ferry_fail(err, FERRY_INVALID, "--node is missing (see " PROGRAM " --help)");
+    }
+    return ferry_daemon_check_root(s->root, err);
+}
+
+static int run(void *ctx, struct ferry_error *err)
+{
+    const struct settings *s = ctx;
+    ferry_cleanup(places_done) struct places places = {0};
+
+    umask(022);
+    /* Two would fight over the same sandboxes. */
+    ferry_cleanup_fd int lock = ferry_daemon_lock(s->root, "pods.lock", PROGRAM, err);
+    int rc = lock < 0 ? lock : find_places(s, &places, err);
+    return rc < 0 ? rc : run_agent(s, &places, err);
+}
+
 int main(int argc, char **argv)
 {
     struct settings s = {.root = ""};
     struct ferry_log_options lo = {0};
-    struct ferry_error err;
     const struct ferry_option options[] = {
         {"node", 0, FERRY_OPTION_STRING, &s.node, "NAME", "name of this node (required)"},
         {"root", 0, FERRY_OPTION_STRING, &s.root, "DIR", "prefix of all paths (default: none)"},
@@ -214,30 +197,15 @@ int main(int argc, char **argv)
         .options = options,
         .config = PROGRAM,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    const struct ferry_daemon daemon = {
+        .program = PROGRAM,
+        .command = &cmd,
+        .log = &lo,
+        .root_for = "it makes namespaces for the pods",
+        .check = check,
+        .run = run,
+        .ctx = &s,
+    };
 
-    if (first >= 0 && first < argc) {
-        first = ferry_fail(&err, FERRY_INVALID, "unexpected argument '%s'", argv[first]);
-    }
-    if (first >= 0 && ferry_str_empty(s.node)) {
-        first = ferry_fail(&err, FERRY_INVALID, "--node is missing (see " PROGRAM " --help)");
-    }
-    if (first >= 0 && *s.root && *s.root != '/') {
-        first = ferry_fail(&err, FERRY_INVALID, "--root: '%s' is not an absolute path", s.root);
-    }
-    if (first < 0 || ferry_log_options_apply(PROGRAM, &lo, &err) < 0) {
-        return ferry_die(PROGRAM, FERRY_EXIT_USAGE, &err);
-    }
-    if (geteuid() != 0) {
-        ferry_fail(&err, FERRY_DENIED, "needs root: it makes namespaces for the pods");
-        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
-    }
-    ferry_signals_block();
-    umask(022);
-    ferry_cleanup_fd int lock = lock_root(s.root, &err);
-    ferry_cleanup(places_done) struct places places = {0};
-    if (lock < 0 || find_places(&s, &places, &err) < 0 || run(&s, &places, &err) < 0) {
-        return ferry_die(PROGRAM, FERRY_EXIT_FAILED, &err);
-    }
-    return FERRY_EXIT_OK;
+    return ferry_daemon_main(&daemon, argc, argv);
 }

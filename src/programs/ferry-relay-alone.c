@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
@@ -145,73 +146,96 @@ static int make_spec(const struct alone_options *o, bool source, struct relay_sp
     return check_sizes(o, s, err);
 }
 
+struct alone {
+    struct alone_options o;
+    bool source;
+    struct relay_spec *spec;
+    const struct relay_self *self;
+};
+
+static void alone_done(struct alone *a)
+{
+    relay_spec_free(a->spec);
+}
+
+static int check(void *ctx, struct ferry_error *err)
+{
+    struct alone *a = ctx;
+    int rc = make_spec(&a->o, a->source, a->spec, err);
+
+    return rc < 0 ? rc : relay_endpoint_memory(a->o.memory, &a->o.held_bytes, err);
+}
+
 /* ---- running ----------------------------------------------------------------------------------
  */
 
-static int run(const struct alone_options *o, bool source, struct relay_spec *spec_take,
-               const struct relay_self *self)
+static int run(void *ctx, struct ferry_error *err)
 {
+    struct alone *a = ctx;
+    const struct alone_options *o = &a->o;
     const struct tls_credentials_files files = {.ca = o->ca,
                                                 .cert = o->cert,
                                                 .key = o->key,
                                                 .node = o->node,
-                                                .client_only = source,
-                                                .server_only = !source};
-    ferry_cleanup(relay_spec_freep) struct relay_spec *spec = spec_take;
+                                                .client_only = a->source,
+                                                .server_only = !a->source};
     struct tls_credentials *credentials = NULL;
-    struct ferry_error err;
     int rc = 0;
 
     umask(0); /* the mode of each file is given where it is made */
-    ferry_signals_block_also(SIGUSR2);
     if (!o->plain) {
-        rc = tls_credentials_new(&files, &credentials, &err);
-        rc = rc < 0 ? rc : tls_credentials_load(credentials, &err);
+        rc = tls_credentials_new(&files, &credentials, err);
+        rc = rc < 0 ? rc : tls_credentials_load(credentials, err);
     }
     if (rc == 0) {
-        rc = relay_alone_run(ferry_take_ptr(spec), credentials,
-                             &(struct relay_alone){.self = self,
+        rc = relay_alone_run(ferry_take_ptr(a->spec), credentials,
+                             &(struct relay_alone){.self = a->self,
                                                    .fd_store = (size_t)o->fd_store,
                                                    .memory = o->held_bytes},
-                             &err);
+                             err);
     }
     tls_credentials_free(credentials);
-    return rc < 0 ? ferry_die(program, FERRY_EXIT_FAILED, &err) : FERRY_EXIT_OK;
+    return rc;
 }
 
 int ferry_relay_alone(bool source, int argc, char **argv, const struct relay_self *self)
 {
-    struct alone_options o = {.protocol = "ferry", .channel = RELAY_MEMORY, .resume_window = 240};
+    ferry_cleanup(alone_done) struct alone a = {
+        .o = {.protocol = "ferry", .channel = RELAY_MEMORY, .resume_window = 240},
+        .source = source,
+        .spec = ferry_xcalloc(1, sizeof(*a.spec)),
+        .self = self,
+    };
     const struct ferry_option options[] = {
-        {"listen", 0, FERRY_OPTION_STRING, &o.listen, source ? "unix:PATH" : "HOST:PORT",
+        {"listen", 0, FERRY_OPTION_STRING, &a.o.listen, source ? "unix:PATH" : "HOST:PORT",
          source ? "socket to make" : "address to listen on; port 0 = a random one"},
-        {"connect", 0, FERRY_OPTION_STRING, &o.connect, source ? "HOST:PORT" : "unix:PATH",
+        {"connect", 0, FERRY_OPTION_STRING, &a.o.connect, source ? "HOST:PORT" : "unix:PATH",
          source ? "where the target listens" : "socket to lead connections to"},
-        {"bind-interface", 0, FERRY_OPTION_STRING, &o.interface, "NAME",
+        {"bind-interface", 0, FERRY_OPTION_STRING, &a.o.interface, "NAME",
          source ? "connect by this network interface" : "listen on this interface's address"},
-        {"ca", 0, FERRY_OPTION_STRING, &o.ca, "FILE", "CA certificates"},
-        {"cert", 0, FERRY_OPTION_STRING, &o.cert, "FILE", "certificate of this side"},
-        {"key", 0, FERRY_OPTION_STRING, &o.key, "FILE", "its key"},
-        {"node", 0, FERRY_OPTION_STRING, &o.node, "NAME", "node that the certificate must name"},
-        {"peer-node", 0, FERRY_OPTION_STRING, &o.peer_node, "NAME",
+        {"ca", 0, FERRY_OPTION_STRING, &a.o.ca, "FILE", "CA certificates"},
+        {"cert", 0, FERRY_OPTION_STRING, &a.o.cert, "FILE", "certificate of this side"},
+        {"key", 0, FERRY_OPTION_STRING, &a.o.key, "FILE", "its key"},
+        {"node", 0, FERRY_OPTION_STRING, &a.o.node, "NAME", "node that the certificate must name"},
+        {"peer-node", 0, FERRY_OPTION_STRING, &a.o.peer_node, "NAME",
          "node that the peer's certificate must name"},
-        {"peer-cn", 0, FERRY_OPTION_STRING, &o.peer_cn, "NAME",
+        {"peer-cn", 0, FERRY_OPTION_STRING, &a.o.peer_cn, "NAME",
          "common name that it must have, for KubeVirt's certificates"},
-        {"move", 0, FERRY_OPTION_STRING, &o.move, "UID", "of the move; the same on both sides"},
-        {"channel", 0, FERRY_OPTION_INT, &o.channel, "N", "0 control, 49152 memory (default)"},
-        {"protocol", 0, FERRY_OPTION_STRING, &o.protocol, "ferry|raw",
+        {"move", 0, FERRY_OPTION_STRING, &a.o.move, "UID", "of the move; the same on both sides"},
+        {"channel", 0, FERRY_OPTION_INT, &a.o.channel, "N", "0 control, 49152 memory (default)"},
+        {"protocol", 0, FERRY_OPTION_STRING, &a.o.protocol, "ferry|raw",
          "ferry/1 (default), or plain bytes in TLS as KubeVirt has them"},
-        {"plain", 0, FERRY_OPTION_FLAG, &o.plain, NULL, "TCP without TLS"},
-        {"peer-address", 0, FERRY_OPTION_STRING, &o.peer_address, "ADDRESS",
+        {"plain", 0, FERRY_OPTION_FLAG, &a.o.plain, NULL, "TCP without TLS"},
+        {"peer-address", 0, FERRY_OPTION_STRING, &a.o.peer_address, "ADDRESS",
          "with --plain: the only address that may connect"},
-        {"rate", 0, FERRY_OPTION_STRING, &o.rate, "BYTES", "per second at most (K, M, G)"},
-        {"resume-window", 0, FERRY_OPTION_INT, &o.resume_window, "SECONDS",
+        {"rate", 0, FERRY_OPTION_STRING, &a.o.rate, "BYTES", "per second at most (K, M, G)"},
+        {"resume-window", 0, FERRY_OPTION_INT, &a.o.resume_window, "SECONDS",
          "how long a stream is held without a connection (240)"},
-        {"memory", 0, FERRY_OPTION_STRING, &o.memory, "BYTES",
+        {"memory", 0, FERRY_OPTION_STRING, &a.o.memory, "BYTES",
          "what all streams may hold together (K, M, G); 512M"},
-        {"fd-store", 0, FERRY_OPTION_INT, &o.fd_store, "N",
+        {"fd-store", 0, FERRY_OPTION_INT, &a.o.fd_store, "N",
          "room in systemd's descriptor store (FileDescriptorStoreMax=); none"},
-        FERRY_LOG_OPTION_ROWS(&o.log),
+        FERRY_LOG_OPTION_ROWS(&a.o.log),
         {0},
     };
     const struct ferry_command cmd = {
@@ -225,18 +249,13 @@ int ferry_relay_alone(bool source, int argc, char **argv, const struct relay_sel
             "The first line printed is 'listening' and the address. SIGTERM ends it when no\n"
             "stream is left, a second one at once. SIGUSR2 hands over to a new process.",
     };
-    struct relay_spec *spec = ferry_xcalloc(1, sizeof(*spec));
-    struct ferry_error err;
-    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    const struct ferry_daemon daemon = {.program = program,
+                                        .command = &cmd,
+                                        .log = &a.o.log,
+                                        .signal = SIGUSR2,
+                                        .check = check,
+                                        .run = run,
+                                        .ctx = &a};
 
-    if (first >= 0 && first < argc) {
-        first = ferry_fail(&err, FERRY_INVALID, "%s takes no argument '%s'", cmd.name, argv[first]);
-    }
-    if (first < 0 || make_spec(&o, source, spec, &err) < 0 ||
-        relay_endpoint_memory(o.memory, &o.held_bytes, &err) < 0 ||
-        ferry_log_options_apply(program, &o.log, &err) < 0) {
-        relay_spec_free(spec);
-        return ferry_die(program, FERRY_EXIT_USAGE, &err);
-    }
-    return run(&o, source, spec, self);
+    return ferry_daemon_main(&daemon, argc, argv);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/daemon.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
@@ -30,18 +31,19 @@ enum { DEFAULT_UID = 61200, CONTROL_BACKLOG = 32 };
 static const char program[] = "ferry-relay";
 static const char default_user[] = "ferry-relay";
 
+struct identity {
+    uid_t uid;
+    gid_t gid;
+};
+
 struct serve_options {
     const char *root, *node, *control, *ca, *cert, *key, *client_cert, *client_key, *user, *rate,
         *memory;
     uint64_t bytes_per_s, held_bytes;
     int fd_store;
     const struct relay_self *self;
+    struct identity id; /* to become */
     struct ferry_log_options log;
-};
-
-struct identity {
-    uid_t uid;
-    gid_t gid;
 };
 
 static int usage_error(const struct ferry_error *err)
@@ -103,17 +105,6 @@ static int drop_privileges(const struct identity *id, struct ferry_error *err)
 /* ---- serve ------------------------------------------------------------------------------------
  */
 
-/* As many descriptors as are allowed: each stream takes two. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit r;
-
-    if (getrlimit(RLIMIT_NOFILE, &r) == 0) {
-        r.rlim_cur = r.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &r);
-    }
-}
-
 static int open_control(const char *path, const struct identity *id, struct ferry_error *err)
 {
     ferry_cleanup_fd int other = ferry_unix_connect(path, 0, NULL);
@@ -157,13 +148,14 @@ static int take_over(struct relay_takeover *t, struct relay_manager *m, int *con
 
 static int serve_with(struct tls_credentials *credentials, struct tls_credentials *client,
                       int control_fd, struct relay_takeover *t, const struct serve_options *o,
-                      const struct identity *id, struct ferry_error *err)
+                      struct ferry_error *err)
 {
     struct relay_life life = {.self = o->self, .fd_store = (size_t)o->fd_store};
     ferry_cleanup_fd int fd = control_fd;
     int rc;
 
-    if ((rc = drop_privileges(id, err)) < 0 || (rc = tls_credentials_load(credentials, err)) < 0 ||
+    if ((rc = drop_privileges(&o->id, err)) < 0 ||
+        (rc = tls_credentials_load(credentials, err)) < 0 ||
         (client != credentials && (rc = tls_credentials_load(client, err)) < 0) ||
         (rc = relay_manager_new(credentials, client, o->bytes_per_s, &life.manager, err)) < 0) {
         return rc;
@@ -181,8 +173,28 @@ static int serve_with(struct tls_credentials *credentials, struct tls_credential
     return rc;
 }
 
-static int serve_run(struct serve_options *o)
+static int serve_check(void *ctx, struct ferry_error *err)
 {
+    struct serve_options *o = ctx;
+
+    if (ferry_str_empty(o->node)) {
+        return ferry_fail(err, FERRY_INVALID, "--node is missing (see ferry-relay serve --help)");
+    }
+    if (o->control && !ferry_str_starts(o->control, "unix:/")) {
+        return ferry_fail(err, FERRY_INVALID, "--control: '%s' is not unix: and an absolute path",
+                          o->control);
+    }
+    if (!o->client_cert != !o->client_key) {
+        return ferry_fail(err, FERRY_INVALID, "--client-cert and --client-key go together");
+    }
+    int rc = o->rate ? relay_endpoint_bytes("--rate", o->rate, &o->bytes_per_s, err) : 0;
+    rc = rc < 0 ? rc : relay_endpoint_memory(o->memory, &o->held_bytes, err);
+    return rc < 0 ? rc : parse_user(o->user, &o->id, err);
+}
+
+static int serve_run(void *ctx, struct ferry_error *err)
+{
+    struct serve_options *o = ctx;
     ferry_cleanup_free char *control = ferry_asprintf("%s/run/ferry/relay.sock", o->root);
     ferry_cleanup_free char *ca = ferry_asprintf("%s/var/lib/ferry/pki/ca.crt", o->root);
     ferry_cleanup_free char *cert = ferry_asprintf("%s/var/lib/ferry/pki/relay.crt", o->root);
@@ -198,38 +210,31 @@ static int serve_run(struct serve_options *o)
                                                        .node = o->node,
                                                        .client_only = true};
     struct tls_credentials *credentials = NULL, *client = NULL;
-    struct ferry_error err;
-    struct identity id = {0};
     struct relay_takeover t;
 
     o->control = o->control ? o->control + strlen("unix:") : control;
-    if (parse_user(o->user, &id, &err) < 0) {
-        return usage_error(&err);
-    }
     umask(0); /* the mode of each file is given where it is made */
-    ferry_signals_block_also(SIGUSR2);
-    raise_descriptor_limit();
+    ferry_daemon_raise_fds();
     relay_takeover_look(&t);
-    int rc = tls_credentials_new(&files, &credentials, &err);
+    int rc = tls_credentials_new(&files, &credentials, err);
     if (rc == 0 && o->client_cert) {
-        rc = tls_credentials_new(&client_files, &client, &err);
+        rc = tls_credentials_new(&client_files, &client, err);
     }
     if (rc == 0) {
         bool anew = t.from == RELAY_FROM_NOBODY;
-        int fd = anew ? open_control(o->control, &id, &err) : -1;
+        int fd = anew ? open_control(o->control, &o->id, err) : -1;
 
         rc = anew && fd < 0
                  ? fd
-                 : serve_with(credentials, client ? client : credentials, fd, &t, o, &id, &err);
+                 : serve_with(credentials, client ? client : credentials, fd, &t, o, err);
     }
     relay_takeover_done(&t);
     tls_credentials_free(credentials);
     tls_credentials_free(client);
-    if (rc < 0) {
-        return failed(&err);
+    if (rc == 0) {
+        ferry_info("stopped", F_STR("node", o->node));
     }
-    ferry_info("stopped", F_STR("node", o->node));
-    return FERRY_EXIT_OK;
+    return rc;
 }
 
 static int serve(int argc, char **argv, const struct relay_self *self)
@@ -270,35 +275,15 @@ static int serve(int argc, char **argv, const struct relay_self *self)
             "SIGTERM drains: no new moves, and the end when no stream is left; a second one\n"
             "stops at once.",
     };
-    struct ferry_error err;
-    int first = ferry_options_parse(&cmd, argc, argv, &err);
+    const struct ferry_daemon daemon = {.program = program,
+                                        .command = &cmd,
+                                        .log = &o.log,
+                                        .signal = SIGUSR2,
+                                        .check = serve_check,
+                                        .run = serve_run,
+                                        .ctx = &o};
 
-    if (first < 0) {
-        return usage_error(&err);
-    }
-    if (first < argc) {
-        ferry_fail(&err, FERRY_INVALID, "serve takes no argument '%s'", argv[first]);
-        return usage_error(&err);
-    }
-    if (ferry_str_empty(o.node)) {
-        ferry_fail(&err, FERRY_INVALID, "--node is missing (see ferry-relay serve --help)");
-        return usage_error(&err);
-    }
-    if (o.control && !ferry_str_starts(o.control, "unix:/")) {
-        ferry_fail(&err, FERRY_INVALID, "--control: '%s' is not unix: and an absolute path",
-                   o.control);
-        return usage_error(&err);
-    }
-    if (!o.client_cert != !o.client_key) {
-        ferry_fail(&err, FERRY_INVALID, "--client-cert and --client-key go together");
-        return usage_error(&err);
-    }
-    if ((o.rate && relay_endpoint_bytes("--rate", o.rate, &o.bytes_per_s, &err) < 0) ||
-        relay_endpoint_memory(o.memory, &o.held_bytes, &err) < 0 ||
-        ferry_log_options_apply(program, &o.log, &err) < 0) {
-        return usage_error(&err);
-    }
-    return serve_run(&o);
+    return ferry_daemon_main(&daemon, argc, argv);
 }
 
 /* ---- pki --------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ class Doors(unittest.TestCase):
 
     def test_wrong_calls(self):
         self.fails(2, "unknown option --frob", "--frob")
-        self.fails(2, "'nonsense' is not understood", "nonsense")
+        self.fails(2, "unexpected argument 'nonsense'", "nonsense")
         self.fails(2, "--log-level", "--log-level", "loud")
         self.fails(2, "expected 'pki node NAME'", "pki", "frob")
         self.fails(2, "--out is required", "pki", "controller", "--server", "https://x")

@@ -310,7 +310,7 @@ class Alone(Pairs):
                 ("is not HOST:PORT", ["--listen", "unix:/tmp/x", "--connect", "::1:99"]),
                 ("--ca is missing", ends), ("neither ferry nor raw", [*good, "--protocol", "morse"]),
                 ("--rate: 'fast'", [*good, "--rate", "fast"]), ("--resume-window: at most 240", [*good, "--resume-window", "999"]),
-                ("takes no argument 'now'", [*good, "now"])):
+                ("unexpected argument 'now'", [*good, "now"])):
             with self.subTest(words):
                 done = subprocess.run([RELAY, "source", *argv], capture_output=True, text=True, timeout=DEADLINE_S)
                 self.assertEqual(done.returncode, 2, done.stderr)

@@ -47,7 +47,7 @@ class Starting(unittest.TestCase):
         self.refused(2, "unknown verb 'dance'", "dance")
         self.refused(2, "--node is missing", *self.serve(node=None))
         self.refused(2, "unknown option", "serve", "--nonsense")
-        self.refused(2, "serve takes no argument 'now'", *self.serve(), "now")
+        self.refused(2, "unexpected argument 'now'", *self.serve(), "now")
         self.refused(2, "--control: 'tcp:80'", *self.serve(control="tcp:80"))
         self.refused(2, "--user: 'nobody-here'", *self.serve(user="nobody-here"))
         self.refused(2, "usage: ferry-relay pki", "pki", "node", "--dir", self.lab.dir)
