@@ -16,11 +16,11 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import engine  # noqa: E402  pylint: disable=wrong-import-position
+from waiting import wait_for  # noqa: E402  pylint: disable=wrong-import-position
 
 BUILD = os.environ.get("FERRY_BUILD", "build-asan")
 PROGRAM = os.path.join(BUILD, "src/programs/ferry-apiserver")
@@ -34,17 +34,6 @@ STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-
 
 def embedded_only(reason):
     return unittest.skipIf(ON_KUBERNETES, "of ferry-apiserver: " + reason)
-
-
-def wait_for(what, condition, seconds=DEADLINE_S, step=0.02):
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s for: {what}")
-        time.sleep(step)
 
 
 def vmis(name="", ns="default"):

@@ -28,8 +28,8 @@ import move as moves  # noqa: E402
 import strike  # noqa: E402
 import table  # noqa: E402
 from faultsite import FaultSite  # noqa: E402
-from ferrysite import wait_for  # noqa: E402
 from runners import overlap  # noqa: E402
+from waiting import wait_for, wait_some  # noqa: E402
 
 SHORT = (("Pending", "kill controller"), ("PreparingTarget", "kill target-handler"), ("Running", "kill target-relay"),
          ("Running", "link 2 s"), ("Switch-over", "kill source-libvirtd"), ("Finishing", "kill source-launcher"))
@@ -151,11 +151,6 @@ def look(stage, m, mark, took):
     seen.vmi_phase = stage.vmi().get("status", {}).get("phase", "")
     seen.complaints = stage.complaints()
     return seen
-
-
-def wait_some(condition, seconds):
-    with contextlib.suppress(AssertionError):
-        wait_for("it", condition, seconds)
 
 
 def running(m):

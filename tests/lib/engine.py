@@ -27,6 +27,7 @@ import threading
 import time
 
 import complaints
+from waiting import wait_for
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 MANIFESTS = os.path.join(TOP, "deploy/kubernetes")
@@ -72,18 +73,6 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
-
-
-def wait_for(what, condition, seconds=60, step=0.03):
-    """Waits until `condition()` is true; its value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s for: {what}")
-        time.sleep(step)
 
 
 # -- calls -----------------------------------------------------------------------------------------------

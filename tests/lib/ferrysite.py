@@ -12,28 +12,16 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import time
 
 import complaints
 import heartbeat
+from waiting import wait_for
 
 
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
-
-
-def wait_for(what, condition, seconds=60, step=0.05):
-    """Waits until `condition()` is true; its value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s for: {what}")
-        time.sleep(step)
 
 
 class Api:

@@ -17,6 +17,9 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from waiting import wait_for  # noqa: E402
+
 BUILD = os.environ.get("FERRY_BUILD", "")
 RELAY = os.path.join(BUILD, "src/programs/ferry-relay")
 TLS = os.environ.get("FERRY_TLS", "ferry")  # what moves speak unless a test says otherwise
@@ -29,18 +32,6 @@ def need_root():
     if os.geteuid() != 0:
         print("needs root for network namespaces")
         sys.exit(77)
-
-
-def wait_for(what, condition, deadline_s=DEADLINE_S):
-    """Polls until condition() is true; its value is the result."""
-    end = time.monotonic() + deadline_s
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {deadline_s} s: {what}")
-        time.sleep(0.02)
 
 
 def running(pid):

@@ -13,38 +13,16 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import complaints  # noqa: E402
 import heartbeat  # noqa: E402
 from runners import Qmp, Watch, overlap  # noqa: E402,F401
+from waiting import wait_for, wait_some  # noqa: E402,F401
 
 VM_USER, RELAY_USER = 61201, 61200
 KEEP = os.environ.get("FERRY_TEST_KEEP")
-
-
-def wait_for(what, condition, seconds=60, step=0.02):
-    """Waits until `condition()` is true; its value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s for: {what}")
-        time.sleep(step)
-
-
-def wait_some(condition, seconds):
-    """True when `condition()` was, within that time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 class UnixHTTP(http.client.HTTPConnection):
