@@ -1,4 +1,4 @@
-"""Quotas, volumes made by hand, what virtctl calls, warnings, who may ask for what."""
+"""Quotas, volumes made by hand, what virtctl calls, warnings, who may ask for what. Numbers of cases are items of docs/conformance.md."""
 import json
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What KubeVirt's webhooks decide, item by item of docs/conformance.items. On Kubernetes ferry-controller answers as one."""
+"""What KubeVirt's webhooks decide, item by item of docs/conformance.md. On Kubernetes ferry-controller answers as one."""
 import functools
 import os
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Guests with the CPU of their host: where they may go, with ferry-apiserver, ferry-controller and its scheduler for real. The nodes,
-played by a test agent, say what their CPUs are."""
+played by a test agent, say what their CPUs are. Numbers of cases are items of docs/conformance.md."""
 import itertools
 import json
 import os

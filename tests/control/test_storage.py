@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Claims, volumes and where pods go, on a real ferry-apiserver and ferry-controller."""
+"""Claims, volumes and where pods go, on a real ferry-apiserver and ferry-controller. Numbers of cases are items of docs/conformance.md."""
 import json
 import os
 import sys

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""CPUs: nodes say what libvirt says, and a guest with the host's model goes where its CPU is."""
+"""CPUs: nodes say what libvirt says, and a guest with the host's model goes where its CPU is.
+Numbers of cases are items of docs/conformance.md."""
 import contextlib
 import json
 import os

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A running guest changes its volume: the claim of its VM is exchanged for another one, on the other node, and the data goes there
-with a move while the guest goes on writing. Real launchers, QEMU's own copy of the disk."""
+with a move while the guest goes on writing. Real launchers, QEMU's own copy of the disk.
+Numbers of cases are items of docs/conformance.md."""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What KubeVirt's functional tests ask of single moves, with real guests: paused ones, ones with disks of every kind, settings by
-policy and by the KubeVirt object."""
+policy and by the KubeVirt object. Numbers of cases are items of docs/conformance.md."""
 import contextlib
 import json
 import os

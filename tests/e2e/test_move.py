@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A virtual machine moves, by itself and while its keepers die."""
+"""A virtual machine moves, by itself and while its keepers die. Numbers of cases are items of docs/conformance.md."""
 import json
 import os
 import signal

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What KubeVirt's functional tests ask of moves that fail, are refused or are asked for by an eviction, with real guests."""
+"""What KubeVirt's functional tests ask of moves that fail, are refused or are asked for by an eviction, with real guests.
+Numbers of cases are items of docs/conformance.md."""
 import os
 import sys
 import threading

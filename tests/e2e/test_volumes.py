@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Volumes that belong to one node go with a guest to another: the image is made there, one that is too small is refused
 before a byte is copied, and what was made for a move that does not happen is removed. A claim of a block device moves, too,
-and a file system and a block device may take each other's place."""
+and a file system and a block device may take each other's place. Numbers of cases are items of docs/conformance.md."""
 import contextlib
 import os
 import subprocess

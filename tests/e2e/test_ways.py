@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every way to steer a move, through the whole system: policies and the KubeVirt object in, a guest that is whole out."""
+"""Every way to steer a move, through the whole system: policies and the KubeVirt object in, a guest that is whole out.
+Numbers of cases are items of docs/conformance.md."""
 import json
 import os
 import re

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What two handlers make of moves: done, restarted in the middle, cancelled, lost, recovered."""
+"""What two handlers make of moves: done, restarted in the middle, cancelled, lost, recovered.
+Numbers of cases are items of docs/conformance.md."""
 import datetime
 import glob
 import json

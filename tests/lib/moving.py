@@ -1,4 +1,5 @@
-"""Moves of test guests on a site of two nodes: guests that are listened to, policies and settings, the links' rate."""
+"""Moves of test guests on a site of two nodes: guests that are listened to, policies and settings, the links' rate.
+Numbers of cases are items of docs/conformance.md."""
 import json
 import os
 import subprocess

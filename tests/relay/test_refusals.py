@@ -1,4 +1,5 @@
-"""Peers without the right identity: refused before a byte reaches a hypervisor, with the reason in the log."""
+"""Peers without the right identity: refused before a byte reaches a hypervisor, with the reason in the log.
+Numbers of cases are items of docs/conformance.md."""
 import os
 import socket
 import ssl

@@ -1,4 +1,5 @@
-/* Tables for what happens to an object on its way in: prepare, admission, deletion; and to rows. */
+/* Tables for what happens to an object on its way in: prepare, admission, deletion; and to rows.
+ * Numbers of cases are items of docs/conformance.md. */
 #include "lib/unit.h"
 
 #include "api/json.h"

@@ -1,4 +1,5 @@
-/* Tables for routes, identities and roles, and what the server says of itself. */
+/* Tables for routes, identities and roles, and what the server says of itself. Numbers of cases are
+ * items of docs/conformance.md. */
 #include "lib/unit.h"
 
 #include "api/json.h"

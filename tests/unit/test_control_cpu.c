@@ -1,4 +1,5 @@
-/* Table: whether another node has the CPU that a moving VM needs. */
+/* Table: whether another node has the CPU that a moving VM needs. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "control/migration/cpu_fit.h"

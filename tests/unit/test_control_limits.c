@@ -1,4 +1,5 @@
-/* Which moves may start, and when a node counts as lost. */
+/* Which moves may start, and when a node counts as lost. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "control/loops/node_decide.h"

@@ -1,4 +1,5 @@
-/* A move from its creation to its success, and what it waits for. */
+/* A move from its creation to its success, and what it waits for. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "move_case.h"
 
 static const struct move_row rows[] = {

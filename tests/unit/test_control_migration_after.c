@@ -1,4 +1,4 @@
-/* What is left of a move that is over. */
+/* What is left of a move that is over. Numbers of cases are items of docs/conformance.md. */
 #include "move_case.h"
 
 static const struct move_row rows[] = {

@@ -1,4 +1,5 @@
-/* How moves end other than well: by word of the nodes, by loss, by the clock. */
+/* How moves end other than well: by word of the nodes, by loss, by the clock. Numbers of cases are
+ * items of docs/conformance.md. */
 #include "move_case.h"
 
 static const struct move_row rows[] = {

@@ -1,4 +1,5 @@
-/* What a move takes of the limits, and what a refusal does to it. */
+/* What a move takes of the limits, and what a refusal does to it. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "move_case.h"
 
 static void test_quota(void **state)

@@ -1,3 +1,5 @@
+/* Tables: how a plan is applied, and the reasons of moves that wait. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "control/loops/plan_apply.h"

@@ -1,3 +1,5 @@
+/* Tables: the pods of launchers, as they are rendered. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "control/pod/pod_render.h"

@@ -1,3 +1,5 @@
+/* Tables: claims, volumes, and whether a move may rely on them. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "control/plan/storage.h"

@@ -1,3 +1,4 @@
+/* Tables: pods and phase of a VMI. Numbers of cases are items of docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "base/clock.h"

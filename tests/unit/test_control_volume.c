@@ -1,3 +1,4 @@
+/* Tables: exchanged volumes of a running VM. Numbers of cases are items of docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "control/names.h"

@@ -1,5 +1,5 @@
-/* Tables: what KubeVirt's own tests ask of the two ends of a move (numbers of the acceptance list),
- * and the hand-shake of a post-copy recovery. */
+/* Tables: what KubeVirt's own tests ask of the two ends of a move, and the hand-shake of a post-
+ * copy recovery. Numbers of cases are items of docs/conformance.md. */
 #include "handler_case.h"
 
 #include "handler/local/follow.h"

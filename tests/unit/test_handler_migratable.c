@@ -1,4 +1,5 @@
-/* Whether a VMI can be moved, how, and why not: the table, with KubeVirt's items by number. */
+/* Whether a VMI can be moved, how, and why not: the table. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "handler_case.h"
 
 #include "handler/move/node_role.h"

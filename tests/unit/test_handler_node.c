@@ -1,4 +1,5 @@
-/* Tables: who may call the node API, the checklist of a move, figures, kept records. */
+/* Tables: who may call the node API, the checklist of a move, figures, kept records. Numbers of
+ * cases are items of docs/conformance.md. */
 #include "handler_case.h"
 
 #include <sys/stat.h>

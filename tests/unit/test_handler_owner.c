@@ -1,4 +1,4 @@
-/* Ordinary life of a VM: the table. */
+/* Ordinary life of a VM: the table. Numbers of cases are items of docs/conformance.md. */
 #include "handler_case.h"
 
 #include "handler/owner/owner_decide.h"

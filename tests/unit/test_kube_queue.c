@@ -1,3 +1,5 @@
+/* Tables for the queue of keys: order, retries, alarms. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/unit.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* Tables for the launcher's decisions and encodings. */
+/* Tables for the launcher's decisions and encodings. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/unit.h"
 
 #include <libvirt/virterror.h>

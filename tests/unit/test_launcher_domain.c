@@ -1,4 +1,5 @@
-/* Domain XML: golden files and refusals. FERRY_GOLDEN_WRITE=1 writes the golden files anew. */
+/* Domain XML: golden files and refusals. FERRY_GOLDEN_WRITE=1 writes the golden files anew. Numbers
+ * of cases are items of docs/conformance.md. */
 #include "lib/unit.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* The parts of KubeVirt's stall detection one by one: what is remembered from look to look. Numbers
- * are those of KubeVirt's own tests. */
+ * of cases are items of docs/conformance.md. */
 #include "lib/unit.h"
 
 #include <inttypes.h>

@@ -1,5 +1,4 @@
-/* Tables for strategy_decide(). Numbers in the names of cases are those of KubeVirt's own tests
- * (acceptance checklist, launcher source and manager). */
+/* Tables for strategy_decide(). Numbers of cases are items of docs/conformance.md. */
 #include "lib/unit.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
 /* Two ends of a TLS connection over a socket pair: who is accepted, who is refused with which
- * words, half-close, and credentials that change on disk. */
+ * words, half-close, and credentials that change on disk. Numbers of cases are items of
+ * docs/conformance.md. */
 #include "lib/unit.h"
 
 #include <fcntl.h>

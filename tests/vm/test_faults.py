@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Launchers and libvirtds die at bad moments; the guest runs on, in one place, with all of its memory."""
+"""Launchers and libvirtds die at bad moments; the guest runs on, in one place, with all of its memory.
+Numbers of cases are items of docs/conformance.md."""
 import contextlib
 import os
 import signal

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Moves of a real guest between two launchers, by hand: no API, no controller, no handlers."""
+"""Moves of a real guest between two launchers, by hand: no API, no controller, no handlers.
+Numbers of cases are items of docs/conformance.md."""
 import os
 import sys
 import uuid

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Guests that dirty memory faster than the link carries it: post-copy, its loss of streams, its recovery."""
+"""Guests that dirty memory faster than the link carries it: post-copy, its loss of streams, its recovery.
+Numbers of cases are items of docs/conformance.md."""
 import os
 import sys
 

@@ -2,7 +2,7 @@
 """The instant at which a guest changes hosts, with everything that can break there broken.
 
 A target libvirtd that stands still holds the move between the last byte and the target's answer: the guest is
-stopped on the source, complete on the target, and runs nowhere."""
+stopped on the source, complete on the target, and runs nowhere. Numbers of cases are items of docs/conformance.md."""
 import os
 import signal
 import sys
