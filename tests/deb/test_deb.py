@@ -31,8 +31,10 @@ def looks_right(deb):
     for page in ("man1/ferry.1.gz", "man1/ferry-why.1.gz", "man5/ferry.conf.5.gz", "man5/ferry-annotations.5.gz", "man7/ferry.7.gz",
                  "man8/ferry-pods.8.gz"):
         assert not shutil.which("rst2man") or f"./usr/share/man/{page}" in names, page
-    for name in ("./usr/share/doc/ferry/copyright", "./usr/lib/ferry/gate/ferry.so", "./etc/ferry/ferry-apiserver.conf"):
-        assert any(n == name or n.endswith("/ferry/gate/ferry.so") for n in names), name
+    for name in ("./usr/share/doc/ferry/copyright", "./usr/share/doc/ferry/NEWS.md", "./usr/share/doc/ferry/examples/vm.yaml",
+                 "./etc/ferry/ferry-apiserver.conf"):
+        assert name in names, name
+    assert any(n.endswith("/ferry/gate/ferry.so") for n in names), names
     assert not [n for n in names if "/usr/local" in n or "/home" in n], names
     fields = dict(line.split(": ", 1) for line in out("dpkg-deb", "--field", deb).splitlines() if ": " in line)
     assert fields["Package"] == "ferry" and fields["Depends"].split(", ")[-3:] == ["bubblewrap", "iproute2", "adduser"], fields
