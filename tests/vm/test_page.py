@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/data-plane.md, "By hand", typed into two terminals as it stands there: a guest moves, and its heartbeat goes on."""
+"""docs/by-hand.md, typed into two terminals as it stands there: a guest moves, and its heartbeat goes on."""
 import os
 import re
 import select
@@ -49,9 +49,8 @@ class Terminal:
 
 
 def blocks():
-    text = open(os.path.join(SOURCE, "docs/data-plane.md")).read()
-    page = text.split("## By hand", 1)[1].split("\n## ", 1)[0]
-    found = re.findall(r"```sh\n# (terminal 1|terminal 2|both terminals)([^\n]*)\n(.*?)```", page, re.S)
+    text = open(os.path.join(SOURCE, "docs/by-hand.md")).read()
+    found = re.findall(r"```sh\n# (terminal 1|terminal 2|both terminals)([^\n]*)\n(.*?)```", text, re.S)
     assert len(found) >= 6, "the page has lost its blocks"
     return found
 
