@@ -1,6 +1,6 @@
 /* Theory of operation. A transaction is made in memory: `write_lock` is held from store_begin() to
  * store_commit() or store_abort(), so its maker alone decides, on what is there. Committing puts
- * its changes at the end of `staged`, lets the next writer in, and waits. One thread, the scribe,
+ * its changes at the end of `staged`, lets the next writer in, and waits. One thread, the flusher,
  * takes all that is staged, writes it to SQLite in one transaction (WAL, synchronous=FULL: on
  * disk), puts it into the index that readers see, then into the hub, in that order, and wakes those
  * who wait: many writers share one fsync. A transaction that ends without a change waits, too: its
@@ -11,8 +11,8 @@
  * When a write to SQLite fails, everything staged fails with it: later changes were decided on top
  * of what is not there. The next ones begin anew on what is.
  *
- * The index is one shelf per resource (shelf.h), under `index_lock`. Lock
- * order: write_lock, index_lock; the hub's own lock last. */
+ * What readers see is one store_index per resource, under `index_lock`. Lock order: write_lock,
+ * index_lock; the hub's own lock last. */
 #include "apiserver/store/store.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "apiserver/store/database.h"
-#include "apiserver/store/shelf.h"
+#include "apiserver/store/store_index.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -48,20 +48,20 @@ struct waiter {
 };
 
 struct store {
-    struct database *db; /* the scribe's alone */
-    pthread_t scribe;
-    bool scribe_runs;
+    struct database *db; /* the flusher's alone */
+    pthread_t flusher;
+    bool flusher_runs;
 
     pthread_mutex_t write_lock; /* down to `stop` */
     pthread_cond_t work;
-    struct changes pending;                /* of the transaction that is being made */
-    struct changes staged;                 /* committed, not in the index yet; the scribe's first */
-    struct waiter *waiters, **waiters_end; /* for what is staged and the scribe has not taken */
+    struct changes pending; /* of the transaction that is being made */
+    struct changes staged;  /* committed, not in the index yet; the flusher's first */
+    struct waiter *waiters, **waiters_end; /* for what is staged and the flusher has not taken */
     uint64_t next_version;
     bool stop;
 
-    pthread_rwlock_t index_lock; /* shelves, version */
-    struct shelf shelves[MAX_RESOURCES];
+    pthread_rwlock_t index_lock; /* indexes, version */
+    struct store_index indexes[MAX_RESOURCES];
     uint64_t version;
 
     struct hub *hub;
@@ -73,9 +73,9 @@ static _Thread_local const struct store *writing;
 /* ---- the index ---------------------------------------------------------------------------------
  */
 
-static struct shelf *shelf_of(struct store *s, const struct api_resource *r)
+static struct store_index *index_of(struct store *s, const struct api_resource *r)
 {
-    return &s->shelves[r - api_resources()];
+    return &s->indexes[r - api_resources()];
 }
 
 /* ---- changes on their way ----------------------------------------------------------------------
@@ -132,7 +132,7 @@ struct entry *store_get(struct store *s, const struct api_resource *r, const cha
         return c->type == HUB_DELETED ? NULL : entry_ref(c->now);
     }
     pthread_rwlock_rdlock(&s->index_lock);
-    struct entry *e = shelf_get(shelf_of(s, r), ns, name);
+    struct entry *e = store_index_get(index_of(s, r), ns, name);
     e = e ? entry_ref(e) : NULL;
     pthread_rwlock_unlock(&s->index_lock);
     return e;
@@ -146,7 +146,7 @@ static bool is_in(const struct entry *e, const char *ns, const char *about)
 static void overlay_staged(struct store *s, const struct api_resource *r, const char *ns,
                            const char *about, struct entry_list *list)
 {
-    struct shelf shelf = {.items = list->items, .n = list->n, .cap = list->n};
+    struct store_index index = {.items = list->items, .n = list->n, .cap = list->n};
 
     for (size_t i = 0; i < s->staged.n; i++) {
         const struct change *c = &s->staged.items[i];
@@ -155,17 +155,17 @@ static void overlay_staged(struct store *s, const struct api_resource *r, const 
             continue;
         }
         if (c->type == HUB_DELETED) {
-            shelf_remove(&shelf, c->now->ns, c->now->name);
+            store_index_remove(&index, c->now->ns, c->now->name);
         } else {
-            shelf_put(&shelf, entry_ref(c->now));
+            store_index_put(&index, entry_ref(c->now));
         }
     }
-    shelf_free_order(&shelf);
-    list->items = shelf.items;
-    list->n = shelf.n;
+    store_index_free_order(&index);
+    list->items = index.items;
+    list->n = index.n;
 }
 
-/* `items` are of one shelf, under the lock. */
+/* `items` are of one index, under the lock. */
 static struct entry_list copy_of(const struct store *s, struct entry *const *items, size_t n)
 {
     struct entry_list list = {
@@ -181,7 +181,7 @@ void store_list(struct store *s, const struct api_resource *r, const char *ns,
                 struct entry_list *ret)
 {
     pthread_rwlock_rdlock(&s->index_lock);
-    struct shelf_span span = shelf_list(shelf_of(s, r), ns);
+    struct store_index_span span = store_index_list(index_of(s, r), ns);
     *ret = copy_of(s, span.items, span.n);
     pthread_rwlock_unlock(&s->index_lock);
     if (writing == s) {
@@ -193,7 +193,7 @@ void store_find(struct store *s, const struct api_resource *r, const char *ns, c
                 struct entry_list *ret)
 {
     pthread_rwlock_rdlock(&s->index_lock);
-    struct shelf_span span = shelf_find(shelf_of(s, r), ns, about);
+    struct store_index_span span = store_index_find(index_of(s, r), ns, about);
     *ret = copy_of(s, span.items, span.n);
     pthread_rwlock_unlock(&s->index_lock);
     if (writing == s) {
@@ -201,12 +201,12 @@ void store_find(struct store *s, const struct api_resource *r, const char *ns, c
     }
 }
 
-static void undo(struct shelf *shelf, const struct hub_event *e)
+static void undo(struct store_index *index, const struct hub_event *e)
 {
     if (e->type == HUB_ADDED) {
-        shelf_remove(shelf, e->now->ns, e->now->name);
+        store_index_remove(index, e->now->ns, e->now->name);
     } else {
-        shelf_put(shelf, entry_ref(e->before));
+        store_index_put(index, entry_ref(e->before));
     }
 }
 
@@ -235,16 +235,16 @@ int store_list_at(struct store *s, const struct api_resource *r, const char *ns,
             }
         }
     } while (n);
-    struct shelf shelf = {.items = ret->items, .n = ret->n, .cap = ret->n};
+    struct store_index index = {.items = ret->items, .n = ret->n, .cap = ret->n};
     for (size_t i = later.n; i-- > 0;) {
-        undo(&shelf, &(struct hub_event){.type = later.items[i].type,
+        undo(&index, &(struct hub_event){.type = later.items[i].type,
                                          .now = later.items[i].now,
                                          .before = later.items[i].before});
     }
     changes_drop(&later, later.n);
     free(later.items);
-    shelf_free_order(&shelf);
-    *ret = (struct entry_list){.items = shelf.items, .n = shelf.n, .version = version};
+    store_index_free_order(&index);
+    *ret = (struct entry_list){.items = index.items, .n = index.n, .version = version};
     return rc;
 }
 
@@ -254,13 +254,13 @@ void store_list_all(struct store *s, struct entry_list *ret)
 
     pthread_rwlock_rdlock(&s->index_lock);
     for (size_t i = 0; i < MAX_RESOURCES; i++) {
-        n += s->shelves[i].n;
+        n += s->indexes[i].n;
     }
     *ret = (struct entry_list){.items = ferry_xcalloc(n, sizeof(struct entry *)),
                                .version = s->version};
     for (size_t i = 0; i < MAX_RESOURCES; i++) {
-        for (size_t j = 0; j < s->shelves[i].n; j++) {
-            ret->items[ret->n++] = entry_ref(s->shelves[i].items[j]);
+        for (size_t j = 0; j < s->indexes[i].n; j++) {
+            ret->items[ret->n++] = entry_ref(s->indexes[i].items[j]);
         }
     }
     pthread_rwlock_unlock(&s->index_lock);
@@ -279,7 +279,7 @@ struct hub *store_hub(struct store *s)
     return s->hub;
 }
 
-/* ---- the scribe --------------------------------------------------------------------------------
+/* ---- the flusher --------------------------------------------------------------------------------
  */
 
 static void publish(struct store *s, const struct change *changes, size_t n)
@@ -287,12 +287,12 @@ static void publish(struct store *s, const struct change *changes, size_t n)
     pthread_rwlock_wrlock(&s->index_lock);
     for (size_t i = 0; i < n; i++) {
         const struct change *c = &changes[i];
-        struct shelf *shelf = shelf_of(s, c->now->resource);
+        struct store_index *index = index_of(s, c->now->resource);
 
         if (c->type == HUB_DELETED) {
-            shelf_remove(shelf, c->now->ns, c->now->name);
+            store_index_remove(index, c->now->ns, c->now->name);
         } else {
-            shelf_put(shelf, entry_ref(c->now));
+            store_index_put(index, entry_ref(c->now));
         }
         s->version = c->now->version;
     }
@@ -359,7 +359,7 @@ static void write_staged(struct store *s)
     free(batch);
 }
 
-static void *scribe_run(void *arg)
+static void *flusher_run(void *arg)
 {
     struct store *s = arg;
 
@@ -384,7 +384,7 @@ static void load_entry(void *ctx, struct entry *take)
 {
     struct store *s = ctx;
 
-    shelf_put(shelf_of(s, take->resource), take);
+    store_index_put(index_of(s, take->resource), take);
 }
 
 int store_open(const char *path, struct store **ret, struct ferry_error *err)
@@ -399,14 +399,14 @@ int store_open(const char *path, struct store **ret, struct ferry_error *err)
     rc = rc < 0 ? rc : database_load(s->db, &s->version, load_entry, s, err);
     s->next_version = s->version + 1;
     s->hub = hub_new(s->version, WINDOW_EVENTS, WINDOW_BYTES);
-    if (rc == 0 && pthread_create(&s->scribe, NULL, scribe_run, s) != 0) {
+    if (rc == 0 && pthread_create(&s->flusher, NULL, flusher_run, s) != 0) {
         rc = ferry_fail(err, FERRY_FATAL, "starting the thread that writes");
     }
     if (rc < 0) {
         store_close(s);
         return ferry_wrap(err, "database %s", path);
     }
-    s->scribe_runs = true;
+    s->flusher_runs = true;
     *ret = s;
     return 0;
 }
@@ -416,17 +416,17 @@ void store_close(struct store *s)
     if (!s) {
         return;
     }
-    if (s->scribe_runs) {
+    if (s->flusher_runs) {
         pthread_mutex_lock(&s->write_lock);
         s->stop = true;
         pthread_cond_signal(&s->work);
         pthread_mutex_unlock(&s->write_lock);
-        pthread_join(s->scribe, NULL);
+        pthread_join(s->flusher, NULL);
     }
     database_close(s->db);
     hub_free(s->hub);
     for (size_t i = 0; i < MAX_RESOURCES; i++) {
-        shelf_done(&s->shelves[i]);
+        store_index_done(&s->indexes[i]);
     }
     free(s->staged.items);
     free(s->pending.items);

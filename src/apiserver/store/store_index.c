@@ -1,4 +1,4 @@
-#include "apiserver/store/shelf.h"
+#include "apiserver/store/store_index.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static void cut(struct entry **items, size_t *n, size_t at)
     memmove(items + at, items + at + 1, (*n - at) * sizeof(struct entry *));
 }
 
-static void order_put(struct shelf *s, struct entry *e)
+static void order_put(struct store_index *s, struct entry *e)
 {
     bool found;
 
@@ -80,7 +80,7 @@ static void order_put(struct shelf *s, struct entry *e)
     }
 }
 
-static void order_remove(struct shelf *s, const struct entry *e)
+static void order_remove(struct store_index *s, const struct entry *e)
 {
     bool found = false;
 
@@ -94,7 +94,7 @@ static void order_remove(struct shelf *s, const struct entry *e)
     }
 }
 
-void shelf_put(struct shelf *s, struct entry *take)
+void store_index_put(struct store_index *s, struct entry *take)
 {
     bool found;
     size_t at =
@@ -110,7 +110,7 @@ void shelf_put(struct shelf *s, struct entry *take)
     order_put(s, take);
 }
 
-void shelf_remove(struct shelf *s, const char *ns, const char *name)
+void store_index_remove(struct store_index *s, const char *ns, const char *name)
 {
     bool found;
     size_t at = position(s->items, s->n, by_name, &(struct key){ns, NULL, name}, &found);
@@ -123,7 +123,7 @@ void shelf_remove(struct shelf *s, const char *ns, const char *name)
     cut(s->items, &s->n, at);
 }
 
-struct entry *shelf_get(const struct shelf *s, const char *ns, const char *name)
+struct entry *store_index_get(const struct store_index *s, const char *ns, const char *name)
 {
     bool found;
     size_t at = position(s->items, s->n, by_name, &(struct key){ns, NULL, name}, &found);
@@ -131,7 +131,7 @@ struct entry *shelf_get(const struct shelf *s, const char *ns, const char *name)
     return found ? s->items[at] : NULL;
 }
 
-struct shelf_span shelf_list(const struct shelf *s, const char *ns)
+struct store_index_span store_index_list(const struct store_index *s, const char *ns)
 {
     bool found;
     size_t from = ns ? position(s->items, s->n, by_name, &(struct key){ns, NULL, ""}, &found) : 0;
@@ -140,10 +140,11 @@ struct shelf_span shelf_list(const struct shelf *s, const char *ns)
     while (to < s->n && strcmp(s->items[to]->ns, ns) == 0) {
         to++;
     }
-    return (struct shelf_span){.items = s->items + from, .n = to - from};
+    return (struct store_index_span){.items = s->items + from, .n = to - from};
 }
 
-struct shelf_span shelf_find(const struct shelf *s, const char *ns, const char *about)
+struct store_index_span store_index_find(const struct store_index *s, const char *ns,
+                                         const char *about)
 {
     bool found;
     size_t from = position(s->order, s->n_order, by_about, &(struct key){ns, about, ""}, &found);
@@ -153,22 +154,22 @@ struct shelf_span shelf_find(const struct shelf *s, const char *ns, const char *
            strcmp(s->order[to]->about, about) == 0) {
         to++;
     }
-    return (struct shelf_span){.items = s->order + from, .n = to - from};
+    return (struct store_index_span){.items = s->order + from, .n = to - from};
 }
 
-void shelf_free_order(struct shelf *s)
+void store_index_free_order(struct store_index *s)
 {
     free(s->order);
     s->order = NULL;
     s->n_order = s->cap_order = 0;
 }
 
-void shelf_done(struct shelf *s)
+void store_index_done(struct store_index *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         entry_unref(s->items[i]);
     }
     free(s->items);
-    shelf_free_order(s);
-    *s = (struct shelf){0};
+    store_index_free_order(s);
+    *s = (struct store_index){0};
 }
