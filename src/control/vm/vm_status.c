@@ -1,7 +1,6 @@
 /* What the status of a VirtualMachine says. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/count.h"
@@ -120,6 +119,7 @@ static void set_requests(struct vm_case *d, struct api_patch *p)
 {
     yyjson_val *list = yyjson_ptr_get((yyjson_val *)root(d), "/status/stateChangeRequests"), *r;
     ferry_cleanup_buf struct ferry_buf left = {0};
+    bool starts = false;
     size_t i, max;
 
     yyjson_arr_foreach(list, i, max, r)
@@ -127,8 +127,9 @@ static void set_requests(struct vm_case *d, struct api_patch *p)
         ferry_cleanup_free char *json = i < d->requests_done ? NULL : json_doc_val_text(r, 0, NULL);
 
         ferry_buf_printf(&left, "%s%s", left.len && json ? "," : "", json ? json : "");
+        starts = starts || (json && ferry_streq(api_json_str(r, "/action"), "Start"));
     }
-    if (d->add_start && !(left.data && strstr(left.data, "\"Start\""))) {
+    if (d->add_start && !starts) {
         ferry_buf_printf(&left, "%s{\"action\":\"Start\"}", left.len ? "," : "");
     }
     ferry_cleanup_free char *json = left.len ? ferry_asprintf("[%s]", left.data) : NULL;
