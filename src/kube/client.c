@@ -325,12 +325,25 @@ static const char *patch_media_type(enum kube_patch_type type)
     return "application/apply-patch+yaml";
 }
 
+static bool has_test(const char *patch)
+{
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(patch, strlen(patch), 0);
+    yyjson_arr_iter it = yyjson_arr_iter_with(yyjson_doc_get_root(doc));
+
+    for (yyjson_val *v; (v = yyjson_arr_iter_next(&it));) {
+        if (ferry_streq(api_json_str(v, "/op"), "test")) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether a JSON patch was refused because a `test` in it does not hold. kube-apiserver then
  * answers 422 and says no more; a result that the kind does not take is 422 as well, but names the
  * object and the field, and must not be tried again. */
 static bool guard_failed(const char *body, const struct http_reply *reply)
 {
-    if (reply->status != 422 || !strstr(body, "\"test\"")) {
+    if (reply->status != 422 || !has_test(body)) {
         return false;
     }
     yyjson_doc *doc =

@@ -271,6 +271,11 @@ static void test_patch(void **state)
     assert_non_null(strstr(err.msg, "status.phase"));
     assert_string_equal(s->media, "application/json-patch+json");
     assert_string_equal(s->request, guarded);
+    /* what only speaks of a test is no guard: there is nothing to try again */
+    static const char plain[] = "[{\"op\":\"add\",\"path\":\"/test\",\"value\":\"test\"}]";
+    answer_with(s, 422, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, plain, NULL, &err),
+                     -FERRY_INVALID);
     assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_JSON, "[]", NULL, &err),
                      -FERRY_INVALID);
     assert_int_equal(kube_client_patch(s->client, ref, KUBE_PATCH_MERGE, "{}", NULL, &err),
