@@ -201,13 +201,36 @@ static void node_words(void **state)
                      "\"kind\":\"Node\"|\"kubevirt.io/schedulable\":\"true\"");
 }
 
+static void os_images(void **state)
+{
+    static const struct {
+        const char *text, *image;
+    } cases[] = {
+        {"PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian\"\n",
+         "Debian GNU/Linux 12 (bookworm)"},
+        {"NAME=x\nPRETTY_NAME='A b'", "A b"},
+        {"NAME=x\nPRETTY_NAME=Alpine\nID=y\n", "Alpine"},
+        /* another field that ends like it, or speaks of it */
+        {"OLD_PRETTY_NAME=\"was\"\nPRETTY_NAME=\"is\"\n", "is"},
+        {"NAME='PRETTY_NAME=\"x\"'\n", "Linux"},
+        {"PRETTY_NAME=\"no end\nNAME=x\n", "no end"},
+        {"", "Linux"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *image = node_report_os_image(cases[i].text);
+
+        assert_string_equal(image, cases[i].image);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roles),
-        cmocka_unit_test(launcher_words),
-        cmocka_unit_test(which_migration),
-        cmocka_unit_test(node_words),
+        cmocka_unit_test(roles),           cmocka_unit_test(launcher_words),
+        cmocka_unit_test(which_migration), cmocka_unit_test(node_words),
+        cmocka_unit_test(os_images),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

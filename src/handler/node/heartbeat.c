@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
@@ -37,21 +36,12 @@ struct heartbeat {
     const struct node_cpu *cpu;
 };
 
-/* PRETTY_NAME of os-release, or "Linux". */
 static char *os_image(void)
 {
     ferry_cleanup_buf struct ferry_buf b = {0};
-    const char *key = "PRETTY_NAME=\"";
 
-    if (ferry_read_file("/etc/os-release", 65536, &b, NULL) < 0 || !b.data) {
-        return ferry_strdup("Linux");
-    }
-    char *p = strstr(b.data, key);
-    if (!p) {
-        return ferry_strdup("Linux");
-    }
-    p += strlen(key);
-    return ferry_strndup(p, strcspn(p, "\"\n"));
+    (void)ferry_read_file("/etc/os-release", 65536, &b, NULL);
+    return node_report_os_image(b.data ? b.data : "");
 }
 
 static int patch(struct heartbeat *h, struct kube_ref ref, struct api_patch *p,

@@ -1,5 +1,6 @@
 #include "handler/node/node_report.h"
 
+#include <string.h>
 #include <yyjson.h>
 
 #include "base/clock.h"
@@ -29,6 +30,23 @@ static void labels_of(const struct node_facts *f, struct label ret[LABELS])
 #endif
     };
     ret[3] = (struct label){LABEL_SCHEDULABLE, "true"};
+}
+
+char *node_report_os_image(const char *os_release)
+{
+    static const char key[] = "PRETTY_NAME=";
+    const char *line = os_release, *end;
+
+    for (; *line; line = *end ? end + 1 : end) {
+        end = line + strcspn(line, "\n");
+        if (!ferry_str_starts(line, key)) {
+            continue;
+        }
+        const char *value = line + strlen(key);
+        char quote[] = {*value == '"' || *value == '\'' ? *value++ : '\n', '\n', '\0'};
+        return ferry_strndup(value, strcspn(value, quote));
+    }
+    return ferry_strdup("Linux");
 }
 
 char *node_report_manifest(const struct node_facts *f)

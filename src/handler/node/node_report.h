@@ -23,6 +23,8 @@ char *node_report_manifest(const struct node_facts *f);
 /* Labels and heartbeat. Guarded by the object's UID. */
 struct api_patch *node_report_metadata(const struct api_object *node, const struct node_facts *f,
                                        int64_t now_ms);
+/* PRETTY_NAME of the text of os-release, or "Linux"; the caller's. */
+char *node_report_os_image(const char *os_release);
 /* Whether the node has no kubelet but this agent. */
 bool node_report_is_ours(const struct api_object *node);
 /* Addresses, resources and the Ready condition; NULL on a node whose status belongs to a kubelet.
