@@ -63,6 +63,36 @@ bool ferry_streq(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+struct ferry_span ferry_span_of(const char *text)
+{
+    return (struct ferry_span){.at = text, .len = text ? strlen(text) : 0};
+}
+
+bool ferry_span_eq(struct ferry_span a, struct ferry_span b)
+{
+    if (!a.at || !b.at) {
+        return a.at == b.at;
+    }
+    return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
+}
+
+char *ferry_span_dup(struct ferry_span span)
+{
+    return span.at ? ferry_strndup(span.at, span.len) : NULL;
+}
+
+int ferry_span_cmp(struct ferry_span a, struct ferry_span b)
+{
+    int c = memcmp(a.at, b.at, a.len < b.len ? a.len : b.len);
+
+    return c ? c : (a.len > b.len) - (a.len < b.len);
+}
+
+bool ferry_span_is(struct ferry_span span, const char *text)
+{
+    return ferry_span_eq(span, ferry_span_of(text));
+}
+
 bool ferry_str_starts(const char *s, const char *prefix)
 {
     return s && strncmp(s, prefix, strlen(prefix)) == 0;

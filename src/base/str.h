@@ -30,6 +30,17 @@ size_t ferry_utf8_len(const char *text);
 /* How much of `text` fits into `max` bytes and is whole characters. */
 size_t ferry_utf8_fit(const char *text, size_t max);
 
+/* A text inside another: not NUL-terminated. `at` is NULL where there is none. */
+struct ferry_span {
+    const char *at;
+    size_t len;
+};
+struct ferry_span ferry_span_of(const char *text); /* of NULL: none */
+char *ferry_span_dup(struct ferry_span span);      /* NULL of none */
+bool ferry_span_is(struct ferry_span span, const char *text);
+bool ferry_span_eq(struct ferry_span a, struct ferry_span b); /* none equals none only */
+int ferry_span_cmp(struct ferry_span a, struct ferry_span b); /* neither is none */
+
 /* Whole of `s` as a number in [min, max]. */
 int ferry_parse_int(const char *s, long long min, long long max, long long *ret,
                     struct ferry_error *err);

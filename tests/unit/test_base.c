@@ -52,6 +52,26 @@ static void whole_numbers(void **state)
     }
 }
 
+static void spans(void **state)
+{
+    static const char text[] = "one two one";
+    const struct ferry_span none = {0}, empty = {text, 0}, one = {text, 3}, two = {text + 4, 3};
+    const struct ferry_span again = {text + 8, 3}, on = {text, 2};
+    ferry_cleanup_free char *copy = ferry_span_dup(two);
+
+    (void)state;
+    assert_true(ferry_span_eq(one, again) && !ferry_span_eq(one, two) && !ferry_span_eq(one, on));
+    assert_true(ferry_span_eq(none, none) && !ferry_span_eq(none, empty));
+    assert_true(ferry_span_is(one, "one") && !ferry_span_is(one, "on") &&
+                !ferry_span_is(one, "ones") && !ferry_span_is(one, NULL));
+    assert_true(ferry_span_is(empty, "") && !ferry_span_is(none, "") && ferry_span_is(none, NULL));
+    assert_true(ferry_span_cmp(one, two) < 0 && ferry_span_cmp(two, one) > 0 &&
+                ferry_span_cmp(one, again) == 0 && ferry_span_cmp(on, one) < 0 &&
+                ferry_span_cmp(empty, on) < 0);
+    assert_string_equal(copy, "two");
+    assert_null(ferry_span_dup(none));
+}
+
 static void times(void **state)
 {
     char buf[FERRY_RFC3339_SIZE];
@@ -281,6 +301,7 @@ int main(void)
         cmocka_unit_test(characters),
         cmocka_unit_test(errors_carry_class_and_words),
         cmocka_unit_test(whole_numbers),
+        cmocka_unit_test(spans),
         cmocka_unit_test(times),
         cmocka_unit_test(capped_buffers_refuse),
         cmocka_unit_test(sockets_at_any_depth),
