@@ -262,12 +262,12 @@ int api_selector_parse_fields(const char *text, struct api_selector **ret, struc
 /* ---- matching ----------------------------------------------------------------------------------
  */
 
-static bool holds(const struct requirement *r, const char *value)
+static bool holds(const struct requirement *r, struct ferry_span value)
 {
     bool in = false;
 
-    for (size_t i = 0; value && i < r->n_values && !in; i++) {
-        in = strcmp(r->values[i], value) == 0;
+    for (size_t i = 0; value.at && i < r->n_values && !in; i++) {
+        in = ferry_span_is(value, r->values[i]);
     }
     switch (r->op) {
     case OP_IN:
@@ -275,9 +275,9 @@ static bool holds(const struct requirement *r, const char *value)
     case OP_NOT_IN:
         return !in;
     case OP_EXISTS:
-        return value != NULL;
+        return value.at != NULL;
     case OP_MISSING:
-        return value == NULL;
+        return value.at == NULL;
     }
     return false;
 }
@@ -287,31 +287,20 @@ bool api_selector_empty(const struct api_selector *s)
     return !s || s->n == 0;
 }
 
-bool api_selector_matches_labels(const struct api_selector *s, const struct api_map *labels)
+bool api_selector_matches(const struct api_selector *s,
+                          struct ferry_span (*get)(const void *object, const char *key),
+                          const void *object)
 {
     for (size_t i = 0; s && i < s->n; i++) {
-        if (!holds(&s->items[i], api_map_get(labels, s->items[i].key))) {
+        if (!holds(&s->items[i], get(object, s->items[i].key))) {
             return false;
         }
     }
     return true;
 }
 
-bool api_selector_matches_labels_of(const struct api_selector *s, const yyjson_val *object)
-{
-    if (api_selector_empty(s)) {
-        return true;
-    }
-    yyjson_val *labels = yyjson_ptr_get((yyjson_val *)object, "/metadata/labels");
-    for (size_t i = 0; i < s->n; i++) {
-        if (!holds(&s->items[i], yyjson_get_str(yyjson_obj_get(labels, s->items[i].key)))) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static const char *field_text(const yyjson_val *object, const char *path, char buf[32])
+struct ferry_span api_selector_field(const yyjson_val *object, const char *path,
+                                     char number[API_SELECTOR_NUMBER])
 {
     yyjson_val *v = (yyjson_val *)object;
 
@@ -322,28 +311,16 @@ static const char *field_text(const yyjson_val *object, const char *path, char b
         path += n + (path[n] == '.');
     }
     if (yyjson_is_str(v)) {
-        return yyjson_get_str(v);
+        return (struct ferry_span){.at = yyjson_get_str(v), .len = yyjson_get_len(v)};
     }
     if (yyjson_is_bool(v)) {
-        return yyjson_get_bool(v) ? "true" : "false";
+        return ferry_span_of(yyjson_get_bool(v) ? "true" : "false");
     }
     if (yyjson_is_int(v)) {
-        snprintf(buf, 32, "%lld", (long long)yyjson_get_sint(v));
-        return buf;
+        snprintf(number, API_SELECTOR_NUMBER, "%lld", (long long)yyjson_get_sint(v));
+        return ferry_span_of(number);
     }
-    return "";
-}
-
-bool api_selector_matches_fields(const struct api_selector *s, const yyjson_val *object)
-{
-    for (size_t i = 0; s && i < s->n; i++) {
-        char buf[32];
-
-        if (!holds(&s->items[i], field_text(object, s->items[i].key, buf))) {
-            return false;
-        }
-    }
-    return true;
+    return ferry_span_of("");
 }
 
 size_t api_selector_count(const struct api_selector *s)

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <yyjson.h>
 
-#include "api/kinds.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/str.h"
 
 struct api_selector;
 
@@ -20,11 +20,17 @@ FERRY_DEFINE_CLEANUP(struct api_selector *, api_selector_free)
 #define api_cleanup_selector ferry_cleanup(api_selector_freep)
 
 bool api_selector_empty(const struct api_selector *s); /* matches everything; NULL does too */
-bool api_selector_matches_labels(const struct api_selector *s, const struct api_map *labels);
-/* The same on an object as JSON. */
-bool api_selector_matches_labels_of(const struct api_selector *s, const yyjson_val *object);
-/* Values at the dotted paths; absent equals "". Booleans and numbers compare as text. */
-bool api_selector_matches_fields(const struct api_selector *s, const yyjson_val *object);
+/* `get` gives the value that `object` has for a key: of labels, or of the field at a dotted path. A
+ * field that is absent equals "", a label does not. */
+bool api_selector_matches(const struct api_selector *s,
+                          struct ferry_span (*get)(const void *object, const char *key),
+                          const void *object);
+
+enum { API_SELECTOR_NUMBER = 32 };
+/* What a field selector compares with: the value at a dotted path, booleans and numbers as text;
+ * "" when absent. `number` is room for one. */
+struct ferry_span api_selector_field(const yyjson_val *object, const char *path,
+                                     char number[API_SELECTOR_NUMBER]);
 
 /* Keys of the requirements, to check them or to find a shortcut. */
 size_t api_selector_count(const struct api_selector *s);

@@ -1,4 +1,5 @@
 """Rules that only show at the edges, as a real kube-apiserver has them: this file runs against both."""
+import json
 import os
 import sys
 import threading
@@ -75,6 +76,29 @@ class Deletion(Case):
         left = self.api.ok("GET", configmaps("looks-shared"))["metadata"]
         self.assertEqual([o["name"] for o in left["ownerReferences"]], ["looks-two"])
         self.api.ok("GET", configmaps("looks-two"))
+
+    @embedded_only("kube-controller-manager collects, not kube-apiserver")
+    def test_owners_that_are_only_spoken_of(self):
+        """A text with an owner's uid in it is not the owner, and owns nothing."""
+        gone = self.api.ok("POST", configmaps(), config("spoken-gone"))
+        uid = gone["metadata"]["uid"]
+        said = json.dumps({"uid": uid, "ownerReferences": [ref(gone)], "deletionTimestamp": "x"})
+        self.api.ok("POST", configmaps(), config("spoken-of", labels={"uid": uid}, annotations={"note": said}))
+        self.api.ok("POST", configmaps(), config("spoken-owned", ownerReferences=[ref(gone)]))
+        self.api.ok("DELETE", configmaps("spoken-gone"))
+        wait_for("the owned to go", lambda: self.api.call("GET", configmaps("spoken-owned"))[0] == 404)
+        self.api.ok("GET", configmaps("spoken-of"))
+
+    @embedded_only("kube-controller-manager collects, not kube-apiserver")
+    def test_the_last_owner_that_is_there_is_taken_away(self):
+        one, two = (self.api.ok("POST", configmaps(), config(n)) for n in ("last-one", "last-two"))
+        self.api.ok("POST", configmaps(), config("last-owned", ownerReferences=[ref(one), ref(two)]))
+        self.api.ok("DELETE", configmaps("last-one"))
+        self.api.ok("POST", configmaps(), config("last-later", ownerReferences=[ref(one)]))  # until it has been looked at
+        wait_for("what has nobody to go", lambda: self.api.call("GET", configmaps("last-later"))[0] == 404)
+        self.assertEqual(len(self.api.ok("GET", configmaps("last-owned"))["metadata"]["ownerReferences"]), 2)
+        self.api.ok("PATCH", configmaps("last-owned"), {"metadata": {"ownerReferences": [ref(one)]}}, MERGE_PATCH)
+        wait_for("it to go", lambda: self.api.call("GET", configmaps("last-owned"))[0] == 404)
 
 
 class Evictions(Case):

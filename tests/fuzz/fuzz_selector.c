@@ -2,11 +2,31 @@
 #include "fuzz.h"
 
 #include "api/json.h"
+#include "api/kinds_meta.h"
 #include "api/selector.h"
 
 static const char object[] =
     "{\"metadata\":{\"name\":\"a\",\"labels\":{\"app\":\"web\",\"x/y\":\"\"}},"
     "\"spec\":{\"nodeName\":\"n1\",\"on\":true,\"n\":7}}";
+
+static struct ferry_span label_of_json(const void *root, const char *key)
+{
+    yyjson_val *labels = yyjson_ptr_get((yyjson_val *)(uintptr_t)root, "/metadata/labels");
+
+    return ferry_span_of(yyjson_get_str(yyjson_obj_get(labels, key)));
+}
+
+static struct ferry_span label_of_map(const void *map, const char *key)
+{
+    return ferry_span_of(api_map_get(map, key));
+}
+
+static struct ferry_span field_of_json(const void *root, const char *path)
+{
+    static char number[API_SELECTOR_NUMBER];
+
+    return api_selector_field(root, path, number);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -19,16 +39,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct ferry_error err;
 
     if (api_selector_parse_labels(text, &by_label, &err) == 0) {
-        must(api_selector_matches_labels(by_label, &labels) ==
-             api_selector_matches_labels_of(by_label, root));
-        must(!api_selector_empty(by_label) || api_selector_matches_labels(by_label, &labels));
+        bool matches = api_selector_matches(by_label, label_of_map, &labels);
+
+        must(matches == api_selector_matches(by_label, label_of_json, root));
+        must(matches || !api_selector_empty(by_label));
         for (size_t i = 0; i < api_selector_count(by_label); i++) {
             must(api_selector_key(by_label, i) != NULL);
             api_selector_equal(by_label, api_selector_key(by_label, i));
         }
     }
     if (api_selector_parse_fields(text, &by_field, &err) == 0) {
-        api_selector_matches_fields(by_field, root);
+        api_selector_matches(by_field, field_of_json, root);
     }
     return 0;
 }

@@ -176,6 +176,25 @@ static void strategic_patch(void **state)
     run(api_patch_apply_strategic, cases, COUNT_OF(cases));
 }
 
+static struct ferry_span label_of_json(const void *object, const char *key)
+{
+    yyjson_val *labels = yyjson_ptr_get((yyjson_val *)(uintptr_t)object, "/metadata/labels");
+
+    return ferry_span_of(yyjson_get_str(yyjson_obj_get(labels, key)));
+}
+
+static struct ferry_span label_of_map(const void *map, const char *key)
+{
+    return ferry_span_of(api_map_get(map, key));
+}
+
+static struct ferry_span field_of_json(const void *object, const char *path)
+{
+    static char number[API_SELECTOR_NUMBER];
+
+    return api_selector_field(object, path, number);
+}
+
 static void label_selectors(void **state)
 {
     static const char object[] =
@@ -234,8 +253,8 @@ static void label_selectors(void **state)
 
         assert_int_equal(api_object_parse(API_KIND_NONE, object, strlen(object), &o, NULL), 0);
         if (got == 0) {
-            got = api_selector_matches_labels_of(s, yyjson_doc_get_root(doc));
-            assert_int_equal(got, api_selector_matches_labels(s, &o->meta->labels));
+            got = api_selector_matches(s, label_of_json, yyjson_doc_get_root(doc));
+            assert_int_equal(got, api_selector_matches(s, label_of_map, &o->meta->labels));
         }
         if (got != cases[i].match) {
             fail_msg("'%s': %d, '%s'", cases[i].text, got, err.msg);
@@ -277,7 +296,7 @@ static void field_selectors(void **state)
         api_cleanup_selector struct api_selector *s = NULL;
         int got = api_selector_parse_fields(cases[i].text, &s, NULL) < 0
                       ? -1
-                      : api_selector_matches_fields(s, yyjson_doc_get_root(doc));
+                      : api_selector_matches(s, field_of_json, yyjson_doc_get_root(doc));
 
         if (got != cases[i].match) {
             fail_msg("'%s': %d", cases[i].text, got);

@@ -59,7 +59,7 @@ bool deny_check(struct store *store, const struct http_peer *peer)
         }
         ferry_cleanup_free char *name = name_for(peer->common_name + strlen(prefixes[i]));
         cleanup_entry struct entry *e = store_get(store, config_maps(), home, name);
-        api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+        api_cleanup_doc yyjson_doc *doc = entry_doc(e);
         const char *text = api_json_str(yyjson_doc_get_root(doc), "/data/removed");
         int64_t removed_ms = 0;
 

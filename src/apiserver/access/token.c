@@ -65,7 +65,7 @@ static struct entry *find(struct store *store, const char *authorization, yyjson
     ferry_cleanup_free char *name = ferry_asprintf("ferry-token.%s", id);
     cleanup_entry struct entry *e =
         store_get(store, api_resource_find("", "v1", "secrets"), home, name);
-    api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *doc = entry_doc(e);
     const yyjson_val *root = yyjson_doc_get_root(doc);
     if (!doc || !ferry_streq(api_json_str(root, "/type"), "ferry.io/token") ||
         !read_value(root, "hash", stored, sizeof(stored)) || !hash(secret, digest) ||

@@ -381,7 +381,7 @@ static int find_node(struct request *r, const struct proxy_call *c, char dial[PR
     if (!e) {
         return status_not_found(&r->st, nodes, c->node);
     }
-    yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+    yyjson_doc *doc = entry_doc(e);
     int rc = proxy_dial(yyjson_doc_get_root(doc), c->node, dial, &r->st);
     yyjson_doc_free(doc);
     return rc;

@@ -130,7 +130,7 @@ static bool waits_for_pod(struct store *store, const yyjson_val *claim)
 {
     cleanup_entry struct entry *e = store_get(store, api_resource_of_kind(API_KIND_STORAGE_CLASS),
                                               "", text_at(claim, "/spec/storageClassName"));
-    api_cleanup_doc yyjson_doc *class = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *class = entry_doc(e);
 
     return class && !*text_at(claim, "/spec/volumeName") &&
            ferry_streq(text_at(yyjson_doc_get_root(class), "/volumeBindingMode"),
@@ -139,70 +139,64 @@ static bool waits_for_pod(struct store *store, const yyjson_val *claim)
 
 static bool bind(struct store *store, const struct entry *claim_entry)
 {
-    api_cleanup_doc yyjson_doc *claim = yyjson_read(claim_entry->json, claim_entry->json_len, 0);
-    yyjson_val *root = yyjson_doc_get_root(claim);
+    struct ferry_span phase = entry_field(claim_entry, "status.phase");
     cleanup_entry_list struct entry_list volumes = {0};
     const struct entry *best = NULL;
     int64_t best_bytes = 0;
     bool given = false;
 
-    if (ferry_streq(text_at(root, "/status/phase"), "Bound") ||
-        api_json_str(root, "/metadata/deletionTimestamp")) {
+    if (ferry_span_is(phase, "Bound") || claim_entry->ending) {
         return true;
     }
+    api_cleanup_doc yyjson_doc *claim = entry_doc(claim_entry);
+    yyjson_val *root = yyjson_doc_get_root(claim);
     bool waits = waits_for_pod(store, root);
     store_list(store, api_resource_find("", "v1", "persistentvolumes"), NULL, &volumes);
     for (size_t i = 0; i < volumes.n; i++) {
-        api_cleanup_doc yyjson_doc *v =
-            yyjson_read(volumes.items[i]->json, volumes.items[i]->json_len, 0);
         int64_t bytes;
 
-        if (waits && !*text_at(yyjson_doc_get_root(v), "/spec/claimRef/name")) {
+        if (waits && !entry_field(volumes.items[i], "spec.claimRef.name").at) {
             continue; /* not kept for it by the scheduler */
         }
+        api_cleanup_doc yyjson_doc *v = entry_doc(volumes.items[i]);
         if (api_claim_fits(root, yyjson_doc_get_root(v), &bytes) && (!best || bytes < best_bytes)) {
             best = volumes.items[i];
             best_bytes = bytes;
         }
     }
     if (!best) {
-        return *text_at(root, "/status/phase") ||
-               edit(store, claim_entry, set_phase, &(struct phase_step){"", "Pending"});
+        return phase.at || edit(store, claim_entry, set_phase, &(struct phase_step){"", "Pending"});
     }
     /* The volume first: a claim that is bound has its volume for sure, also after a crash. */
     if (!edit(store, best, bind_volume, &(struct giving){.claim = root, .done = &given}) ||
         !given) {
         return false;
     }
-    api_cleanup_doc yyjson_doc *volume = yyjson_read(best->json, best->json_len, 0);
+    api_cleanup_doc yyjson_doc *volume = entry_doc(best);
     return edit(store, claim_entry, bind_claim, yyjson_doc_get_root(volume));
 }
 
 /* The claim is there, and no other of its name; a volume that names no uid is any such claim's. */
-static bool is_claim(const struct entry *claim, const char *uid)
+static bool has_claim(struct store *store, const struct entry *volume)
 {
-    api_cleanup_doc yyjson_doc *doc = claim ? yyjson_read(claim->json, claim->json_len, 0) : NULL;
+    ferry_cleanup_free char *ns = ferry_span_dup(entry_field(volume, "spec.claimRef.namespace"));
+    ferry_cleanup_free char *name = ferry_span_dup(entry_field(volume, "spec.claimRef.name"));
+    struct ferry_span uid = entry_field(volume, "spec.claimRef.uid");
+    cleanup_entry struct entry *claim = store_get(
+        store, api_resource_find("", "v1", "persistentvolumeclaims"), ns, name ? name : "");
 
-    return claim && (!*uid || ferry_streq(text_at(yyjson_doc_get_root(doc), "/metadata/uid"), uid));
+    return claim && (!uid.at || ferry_span_eq(entry_uid(claim), uid));
 }
 
 /* A volume whose claim is gone is not given to another: its data is somebody's. */
 static bool release(struct store *store, const struct entry *e)
 {
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *phase = text_at(root, "/status/phase");
+    struct ferry_span phase = entry_field(e, "status.phase");
 
-    if (!*phase) {
+    if (!phase.at) {
         return edit(store, e, set_phase, &(struct phase_step){"", "Available"});
     }
-    if (!ferry_streq(phase, "Bound")) {
-        return true;
-    }
-    cleanup_entry struct entry *claim =
-        store_get(store, api_resource_find("", "v1", "persistentvolumeclaims"),
-                  text_at(root, "/spec/claimRef/namespace"), text_at(root, "/spec/claimRef/name"));
-    return is_claim(claim, text_at(root, "/spec/claimRef/uid")) ||
+    return !ferry_span_is(phase, "Bound") || has_claim(store, e) ||
            edit(store, e, set_phase, &(struct phase_step){"Bound", "Released"});
 }
 

@@ -43,33 +43,19 @@ struct collector {
 static void add_uids(struct uid_set *u, const struct entry_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
-        api_cleanup_doc yyjson_doc *doc =
-            yyjson_read(list->items[i]->json, list->items[i]->json_len, 0);
-        const char *uid = api_json_str(yyjson_doc_get_root(doc), "/metadata/uid");
-
-        if (uid) {
-            uid_set_add(u, uid);
-        }
+        uid_set_add(u, entry_uid(list->items[i]));
     }
 }
 
 /* It names owners, and none of them is there. */
 static bool is_orphan(const struct uid_set *alive, const struct entry *e)
 {
-    if (!strstr(e->json, "\"ownerReferences\"")) {
-        return false; /* most objects: not parsed */
-    }
-    api_cleanup_object struct api_object *o = NULL;
-    if (api_object_parse(API_KIND_NONE, e->json, e->json_len, &o, NULL) < 0 ||
-        o->meta->n_owners == 0) {
-        return false;
-    }
-    for (size_t i = 0; i < o->meta->n_owners; i++) {
-        if (o->meta->owners[i].uid && uid_set_has(alive, o->meta->owners[i].uid)) {
+    for (size_t i = 0; i < e->n_owners; i++) {
+        if (uid_set_has(alive, entry_owner(e, i).uid)) {
             return false;
         }
     }
-    return true;
+    return e->n_owners > 0;
 }
 
 /* False: not done, look again. */
@@ -91,23 +77,14 @@ static bool collect(struct collector *c, const struct entry *e, bool unchanged, 
 /* Somebody is named as an owner, whether there or not. */
 static void note_owners(struct collector *c, const struct entry *e)
 {
-    if (!strstr(e->json, "\"ownerReferences\"")) {
-        return; /* most objects: not parsed */
-    }
-    api_cleanup_object struct api_object *o = NULL;
-    if (api_object_parse(API_KIND_NONE, e->json, e->json_len, &o, NULL) < 0) {
-        return;
-    }
-    for (size_t i = 0; i < o->meta->n_owners; i++) {
-        if (o->meta->owners[i].uid) {
-            uid_set_add(&c->owners, o->meta->owners[i].uid);
-        }
+    for (size_t i = 0; i < e->n_owners; i++) {
+        uid_set_add(&c->owners, entry_owner(e, i).uid);
     }
 }
 
 static bool is_ending_namespace(const struct entry *e)
 {
-    return ferry_streq(e->resource->plural, "namespaces") && entry_is_ending(e);
+    return ferry_streq(e->resource->plural, "namespaces") && e->ending;
 }
 
 static bool waits_for_others(const struct entry *e)
@@ -181,7 +158,7 @@ static bool finish_namespace(struct collector *c, const struct entry *e)
 
     store_begin(c->store);
     cleanup_entry struct entry *now = store_get(c->store, e->resource, "", e->name);
-    api_cleanup_doc yyjson_doc *old = now ? yyjson_read(now->json, now->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *old = entry_doc(now);
     api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
 
@@ -221,6 +198,17 @@ static bool sweep_namespaces(struct collector *c)
 /* ---- events ------------------------------------------------------------------------------------
  */
 
+/* When it was last seen, or made; INT64_MAX when it does not say. */
+static int64_t time_of(const struct entry *e)
+{
+    struct ferry_span last = entry_field(e, "lastTimestamp");
+    struct ferry_span at = last.at ? last : entry_field(e, "metadata.creationTimestamp");
+    ferry_cleanup_free char *text = ferry_span_dup(at);
+    int64_t ms;
+
+    return text && api_time_parse(text, &ms, NULL) == 0 ? ms : INT64_MAX;
+}
+
 static void sweep_events(struct collector *c)
 {
     cleanup_entry_list struct entry_list list = {0};
@@ -229,12 +217,8 @@ static void sweep_events(struct collector *c)
     store_list(c->store, api_resource_find("", "v1", "events"), NULL, &list);
     for (size_t i = 0; i < list.n; i++) {
         const struct entry *e = list.items[i];
-        api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-        const char *at = api_json_str(yyjson_doc_get_root(doc), "/lastTimestamp");
-        int64_t ms;
 
-        at = at ? at : api_json_str(yyjson_doc_get_root(doc), "/metadata/creationTimestamp");
-        if (at && api_time_parse(at, &ms, NULL) == 0 && ms < oldest) {
+        if (time_of(e) < oldest) {
             (void)collect(c, e, true, "an old event"); /* the next round is near */
         }
     }
@@ -243,22 +227,20 @@ static void sweep_events(struct collector *c)
 /* ---- the thread --------------------------------------------------------------------------------
  */
 
-/* It came with owners, or was given others, who may be gone. */
+static bool has_same_owners(const struct entry *a, const struct entry *b)
+{
+    for (size_t i = 0; i < a->n_owners && i < b->n_owners; i++) {
+        if (!ferry_span_eq(entry_owner(a, i).uid, entry_owner(b, i).uid)) {
+            return false;
+        }
+    }
+    return a->n_owners == b->n_owners;
+}
+
+/* It came with owners, or was given others, or lost one: those whom it has may be gone. */
 static bool has_new_owners(const struct hub_event *e)
 {
-    static const char pointer[] = "/metadata/ownerReferences";
-
-    if (!strstr(e->now->json, "\"ownerReferences\"")) {
-        return false; /* most objects: not parsed */
-    }
-    if (!e->before) {
-        return true;
-    }
-    api_cleanup_doc yyjson_doc *now = yyjson_read(e->now->json, e->now->json_len, 0);
-    api_cleanup_doc yyjson_doc *before = yyjson_read(e->before->json, e->before->json_len, 0);
-    yyjson_val *a = yyjson_ptr_get(yyjson_doc_get_root(now), pointer);
-    yyjson_val *b = yyjson_ptr_get(yyjson_doc_get_root(before), pointer);
-    return a && !(b && yyjson_equals(a, b));
+    return e->now->n_owners > 0 && !(e->before && has_same_owners(e->now, e->before));
 }
 
 static const struct api_resource *resource_of_owner(const struct api_owner *o)
@@ -284,16 +266,15 @@ static bool is_there(struct store *store, const char *ns, const struct api_owner
         return false;
     }
     cleanup_entry struct entry *e = store_get(store, r, r->namespaced ? ns : "", o->name);
-    api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
 
-    return ferry_streq(api_json_str(yyjson_doc_get_root(doc), "/metadata/uid"), o->uid);
+    return e && ferry_span_is(entry_uid(e), o->uid);
 }
 
 static bool has_living_owner(struct store *store, const struct entry *e)
 {
     api_cleanup_object struct api_object *o = NULL;
 
-    if (api_object_parse(API_KIND_NONE, e->json, e->json_len, &o, NULL) < 0) {
+    if (entry_object(e, API_KIND_NONE, &o, NULL) < 0) {
         return false;
     }
     for (size_t i = 0; i < o->meta->n_owners; i++) {
@@ -304,18 +285,10 @@ static bool has_living_owner(struct store *store, const struct entry *e)
     return false;
 }
 
-static bool is_named_as_owner(const struct collector *c, const struct entry *e)
-{
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-    const char *uid = api_json_str(yyjson_doc_get_root(doc), "/metadata/uid");
-
-    return uid && uid_set_has(&c->owners, uid);
-}
-
 static bool may_leave_garbage(struct collector *c, const struct hub_event *e)
 {
     if (e->type == HUB_DELETED) {
-        return c->waits || is_named_as_owner(c, e->now);
+        return c->waits || uid_set_has(&c->owners, entry_uid(e->now));
     }
     if (waits_for_others(e->now)) {
         return true;
@@ -341,7 +314,8 @@ static unsigned work_of(struct collector *c, const struct hub_event *e)
     return ferry_str_starts(plural, "persistentvolume") ? work | VOLUMES : work;
 }
 
-static unsigned look(struct collector *c, uint64_t *seen, int timeout_ms)
+/* Reads on from `seen`. */
+static unsigned read_events(struct collector *c, uint64_t *seen, int timeout_ms)
 {
     cleanup_hub_batch struct hub_batch batch = {0};
     unsigned found = 0;
@@ -395,12 +369,12 @@ static void *collector_run(void *arg)
             sweep_events(c);
             events_ns = ferry_now_ns() + EVENTS_EVERY_S * FERRY_NS_PER_S;
         }
-        work = look(c, &seen, WAIT_MS);
+        work = read_events(c, &seen, WAIT_MS);
         if (work) {
             unsigned more;
 
             ferry_sleep_ms(GATHER_MS);
-            while ((more = look(c, &seen, 0))) {
+            while ((more = read_events(c, &seen, 0))) {
                 work |= more;
             }
         }

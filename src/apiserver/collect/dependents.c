@@ -1,8 +1,6 @@
 #include "apiserver/collect/dependents.h"
 
-#include <string.h>
-
-#include "api/json.h"
+#include "apiserver/collect/uid_set.h"
 #include "apiserver/object/edit.h"
 #include "apiserver/request/remove.h"
 #include "base/log.h"
@@ -26,8 +24,10 @@ static bool drop_finalizer(yyjson_mut_doc *doc, const void *ctx)
     return false;
 }
 
+/* ctx: its uid, struct ferry_span */
 static bool drop_owner(yyjson_mut_doc *doc, const void *ctx)
 {
+    const struct ferry_span *uid = ctx;
     yyjson_mut_val *list =
         yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), "/metadata/ownerReferences");
     yyjson_mut_val *v;
@@ -35,22 +35,8 @@ static bool drop_owner(yyjson_mut_doc *doc, const void *ctx)
 
     yyjson_mut_arr_foreach(list, i, max, v)
     {
-        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(v, "uid")), ctx)) {
+        if (ferry_span_is(*uid, yyjson_mut_get_str(yyjson_mut_obj_get(v, "uid")))) {
             yyjson_mut_arr_remove(list, i);
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool has_finalizer(const yyjson_val *object, const char *name)
-{
-    yyjson_val *list = yyjson_ptr_get((yyjson_val *)object, "/metadata/finalizers"), *v;
-    size_t i, max;
-
-    yyjson_arr_foreach(list, i, max, v)
-    {
-        if (ferry_streq(yyjson_get_str(v), name)) {
             return true;
         }
     }
@@ -59,62 +45,27 @@ static bool has_finalizer(const yyjson_val *object, const char *name)
 
 bool dependents_hold(const struct entry *e)
 {
-    if (!entry_is_ending(e)) {
-        return false;
-    }
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-
-    return has_finalizer(root, foreground) || has_finalizer(root, orphan);
+    return e->ending && (entry_has_finalizer(e, foreground) || entry_has_finalizer(e, orphan));
 }
 
 enum relation { STRANGER, SHARED, DEPENDENT, BLOCKING };
 
-/* Whether any of the owners but `uid` is there and stays. */
-static bool has_other_owner(const struct entry_list *all, yyjson_val *owners, const char *uid)
+static enum relation relation_of(const struct uid_set *staying, const struct entry *e,
+                                 struct ferry_span uid)
 {
-    size_t i, max;
-    yyjson_val *v;
+    bool blocks;
 
-    yyjson_arr_foreach(owners, i, max, v)
-    {
-        const char *other = api_json_str(v, "/uid");
-        ferry_cleanup_free char *needle = ferry_asprintf("\"uid\":\"%s\"", other ? other : "");
-
-        for (size_t j = 0; other && !ferry_streq(other, uid) && j < all->n; j++) {
-            const struct entry *e = all->items[j];
-
-            if (!strstr(e->json, needle) || entry_is_ending(e)) {
-                continue; /* most objects: not parsed */
-            }
-            api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-            if (ferry_streq(api_json_str(yyjson_doc_get_root(doc), "/metadata/uid"), other)) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-static enum relation relation_of(const struct entry_list *all, const struct entry *e,
-                                 const char *uid)
-{
-    if (!strstr(e->json, uid) || !strstr(e->json, "\"ownerReferences\"")) {
+    if (!entry_is_owned_by(e, uid, &blocks)) {
         return STRANGER;
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-    yyjson_val *list = yyjson_ptr_get(yyjson_doc_get_root(doc), "/metadata/ownerReferences"), *v;
-    size_t i, max;
+    for (size_t i = 0; i < e->n_owners; i++) {
+        struct ferry_span other = entry_owner(e, i).uid;
 
-    yyjson_arr_foreach(list, i, max, v)
-    {
-        if (ferry_streq(api_json_str(v, "/uid"), uid)) {
-            return has_other_owner(all, list, uid)                  ? SHARED
-                   : api_json_bool(v, "/blockOwnerDeletion", false) ? BLOCKING
-                                                                    : DEPENDENT;
+        if (!ferry_span_eq(other, uid) && uid_set_has(staying, other)) {
+            return SHARED;
         }
     }
-    return STRANGER;
+    return blocks ? BLOCKING : DEPENDENT;
 }
 
 static bool check(int rc, const struct entry *e, const struct ferry_error *err)
@@ -126,33 +77,33 @@ static bool check(int rc, const struct entry *e, const struct ferry_error *err)
     return rc >= 0;
 }
 
-static bool settle(struct store *store, const struct entry_list *all, const struct entry *owner)
+/* `staying`: the uids of those who are there and not on their way out. */
+static bool settle(struct store *store, const struct entry_list *all, const struct uid_set *staying,
+                   const struct entry *owner)
 {
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(owner->json, owner->json_len, 0);
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *uid = api_json_str(root, "/metadata/uid");
-    bool wait = has_finalizer(root, foreground), free_them = has_finalizer(root, orphan);
+    const struct ferry_span uid = entry_uid(owner);
+    bool free_them = entry_has_finalizer(owner, orphan);
     size_t blocking = 0;
     struct ferry_error err;
     bool done = true;
 
-    if (!uid || (!wait && !free_them)) {
+    if (!uid.at) {
         return true;
     }
     for (size_t i = 0; i < all->n; i++) {
-        enum relation is = relation_of(all, all->items[i], uid);
+        struct entry *e = all->items[i];
+        enum relation is = relation_of(staying, e, uid);
 
         if (is == STRANGER) {
             continue;
         }
         if (free_them || is == SHARED) { /* who has another owner stays with that one */
-            done &=
-                check(edit_entry(store, all->items[i], drop_owner, uid, &err), all->items[i], &err);
+            done &= check(edit_entry(store, e, drop_owner, &uid, &err), e, &err);
             continue;
         }
         blocking += is == BLOCKING;
-        if (!entry_is_ending(all->items[i])) {
-            done &= check(remove_entry(store, all->items[i], false, &err), all->items[i], &err);
+        if (!e->ending) {
+            done &= check(remove_entry(store, e, false, &err), e, &err);
         }
     }
     /* What could not be cut loose would be taken for garbage. */
@@ -164,15 +115,34 @@ static bool settle(struct store *store, const struct entry_list *all, const stru
     return done;
 }
 
+static bool anybody_holds(const struct entry_list *all)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        if (dependents_hold(all->items[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool dependents_sweep(struct store *store)
 {
     cleanup_entry_list struct entry_list all = {0};
+    cleanup_uid_set struct uid_set staying = {0};
     bool done = true;
 
     store_list_all(store, &all);
+    if (!anybody_holds(&all)) {
+        return true;
+    }
+    for (size_t i = 0; i < all.n; i++) {
+        if (!all.items[i]->ending) {
+            uid_set_add(&staying, entry_uid(all.items[i]));
+        }
+    }
     for (size_t i = 0; i < all.n; i++) {
         if (dependents_hold(all.items[i])) {
-            done &= settle(store, &all, all.items[i]);
+            done &= settle(store, &all, &staying, all.items[i]);
         }
     }
     return done;

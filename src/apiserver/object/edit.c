@@ -5,23 +5,13 @@
 #include "base/str.h"
 #include "json/doc.h"
 
-bool edit_same_object(const struct entry *a, const struct entry *b)
-{
-    api_cleanup_doc yyjson_doc *x = yyjson_read(a->json, a->json_len, 0);
-    api_cleanup_doc yyjson_doc *y = yyjson_read(b->json, b->json_len, 0);
-
-    return ferry_streq(api_json_str(yyjson_doc_get_root(x), "/metadata/uid"),
-                       api_json_str(yyjson_doc_get_root(y), "/metadata/uid"));
-}
-
 int edit_entry(struct store *store, const struct entry *e,
                bool (*edit)(yyjson_mut_doc *doc, const void *ctx), const void *ctx,
                struct ferry_error *err)
 {
     store_begin(store);
     cleanup_entry struct entry *now = store_get(store, e->resource, e->ns, e->name);
-    api_cleanup_doc yyjson_doc *old =
-        now && edit_same_object(e, now) ? yyjson_read(now->json, now->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *old = now && entry_is_same(e, now) ? entry_doc(now) : NULL;
     api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     if (!doc || !edit(doc, ctx)) {
         return store_abort(store, err);

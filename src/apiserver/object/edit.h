@@ -9,5 +9,3 @@
 int edit_entry(struct store *store, const struct entry *e,
                bool (*edit)(yyjson_mut_doc *doc, const void *ctx), const void *ctx,
                struct ferry_error *err);
-/* The same object, not one that took its name later. */
-bool edit_same_object(const struct entry *a, const struct entry *b);

@@ -3,48 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/json.h"
-#include "base/count.h"
 #include "base/str.h"
-
-/* Fields that may be selected on, beside name and namespace. */
-static const struct {
-    const char *plural, *field;
-} selectable[] = {
-    {"pods", "spec.nodeName"},
-    {"pods", "spec.restartPolicy"},
-    {"pods", "spec.schedulerName"},
-    {"pods", "spec.serviceAccountName"},
-    {"pods", "status.phase"},
-    {"pods", "status.podIP"},
-    {"nodes", "spec.unschedulable"},
-    {"namespaces", "status.phase"},
-    {"secrets", "type"},
-    {"events", "involvedObject.kind"},
-    {"events", "involvedObject.namespace"},
-    {"events", "involvedObject.name"},
-    {"events", "involvedObject.uid"},
-    {"events", "involvedObject.apiVersion"},
-    {"events", "involvedObject.resourceVersion"},
-    {"events", "involvedObject.fieldPath"},
-    {"events", "reason"},
-    {"events", "reportingComponent"},
-    {"events", "type"},
-};
-
-static bool is_selectable(const struct api_resource *r, const char *field)
-{
-    if (ferry_streq(field, "metadata.name") || ferry_streq(field, "metadata.namespace")) {
-        return true;
-    }
-    for (size_t i = 0; i < FERRY_COUNT(selectable); i++) {
-        if (ferry_streq(r->plural, selectable[i].plural) &&
-            ferry_streq(field, selectable[i].field)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 void filter_done(struct filter *f)
 {
@@ -67,7 +26,7 @@ int filter_parse(const struct api_resource *r, const char *ns, const char *name,
         return status_of_error(st, &err);
     }
     for (size_t i = 0; i < api_selector_count(f.fields); i++) {
-        if (!is_selectable(r, api_selector_key(f.fields, i))) {
+        if (!entry_field_is_selectable(r, api_selector_key(f.fields, i))) {
             return status_fail(st, 400, "field label not supported: %.100s",
                                api_selector_key(f.fields, i));
         }
@@ -86,7 +45,7 @@ bool filter_by_address_only(const struct filter *f)
     return api_selector_empty(f->labels) && api_selector_empty(f->fields);
 }
 
-bool filter_matches_address(const struct filter *f, const struct entry *e)
+static bool matches_address(const struct filter *f, const struct entry *e)
 {
     const char *name = api_selector_equal(f->fields, "metadata.name");
 
@@ -94,16 +53,21 @@ bool filter_matches_address(const struct filter *f, const struct entry *e)
            (!name || strcmp(name, e->name) == 0);
 }
 
+static struct ferry_span label_of(const void *e, const char *key)
+{
+    return entry_label(e, key);
+}
+
+/* A field that is absent equals "". */
+static struct ferry_span field_of(const void *e, const char *path)
+{
+    struct ferry_span value = entry_field(e, path);
+
+    return value.at ? value : ferry_span_of("");
+}
+
 bool filter_matches(const struct filter *f, const struct entry *e)
 {
-    if (!filter_matches_address(f, e)) {
-        return false;
-    }
-    if (filter_by_address_only(f)) {
-        return true;
-    }
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    return api_selector_matches_labels_of(f->labels, root) &&
-           api_selector_matches_fields(f->fields, root);
+    return matches_address(f, e) && api_selector_matches(f->labels, label_of, e) &&
+           api_selector_matches(f->fields, field_of, e);
 }

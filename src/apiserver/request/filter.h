@@ -21,7 +21,7 @@ int filter_parse(const struct api_resource *r, const char *ns, const char *name,
 void filter_done(struct filter *f);
 #define cleanup_filter ferry_cleanup(filter_done)
 
-/* Nothing but the address decides: the object need not be parsed. */
+/* Nothing but the address decides. */
 bool filter_by_address_only(const struct filter *f);
-bool filter_matches_address(const struct filter *f, const struct entry *e);
+/* By what the entry knows of itself: nothing is parsed. */
 bool filter_matches(const struct filter *f, const struct entry *e);

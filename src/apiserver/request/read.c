@@ -20,12 +20,12 @@ static int check_needed(struct request *r)
     store_list(r->store, api_resource_find("", "v1", "pods"), r->route.ns, &pods);
     for (size_t i = 0; i < pods.n; i++) {
         const struct entry *e = pods.items[i];
-        /* Names are never escaped in JSON: most pods need not be parsed. */
-        bool maybe = strstr(e->json, r->route.name) != NULL;
-        api_cleanup_doc yyjson_doc *doc = maybe ? yyjson_read(e->json, e->json_len, 0) : NULL;
 
-        if (doc &&
-            auth_needs(&r->who, r->route.resource, r->route.name, yyjson_doc_get_root(doc))) {
+        if (!ferry_span_is(entry_field(e, "spec.nodeName"), r->who.node)) {
+            continue; /* not parsed: most pods are elsewhere */
+        }
+        api_cleanup_doc yyjson_doc *doc = entry_doc(e);
+        if (auth_needs(&r->who, r->route.resource, r->route.name, yyjson_doc_get_root(doc))) {
             return 0;
         }
     }
@@ -60,7 +60,7 @@ static void put_table(struct ferry_buf *b, const struct request *r, const struct
     table_begin_list(b, r->route.resource, metadata);
     for (size_t i = 0; i < list->n; i++) {
         const struct entry *e = list->items[i];
-        api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
+        api_cleanup_doc yyjson_doc *doc = entry_doc(e);
 
         ferry_cleanup_free char *progress =
             request_progress(r->store, r->route.resource, yyjson_doc_get_root(doc));
@@ -73,10 +73,16 @@ static void put_table(struct ferry_buf *b, const struct request *r, const struct
 static void put_list(struct ferry_buf *b, const struct api_resource *resource,
                      const struct entry_list *list, const char *metadata)
 {
+    size_t room = 0;
+
     ferry_buf_printf(b,
                      "{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":%s,\"items\":[",
                      resource->kind_name, resource->group, *resource->group ? "/" : "",
                      resource->version, metadata);
+    for (size_t i = 0; i < list->n; i++) {
+        room += list->items[i]->json_len + 1;
+    }
+    ferry_buf_reserve(b, room);
     for (size_t i = 0; i < list->n; i++) {
         ferry_buf_puts(b, i ? "," : "");
         ferry_buf_append(b, list->items[i]->json, list->items[i]->json_len);

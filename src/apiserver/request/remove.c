@@ -5,7 +5,6 @@
 
 #include "api/json.h"
 #include "apiserver/access/deny.h"
-#include "apiserver/object/edit.h"
 #include "apiserver/object/prepare.h"
 #include "apiserver/request/filter.h"
 #include "apiserver/request/finish.h"
@@ -175,7 +174,7 @@ int remove_serve(struct request *r)
         status_not_found(&r->st, r->route.resource, r->route.name);
         return finish_unchanged(r, -1, 0, NULL);
     }
-    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_doc yyjson_doc *old = entry_doc(e);
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     if (check_preconditions(r, &o, yyjson_doc_get_root(old)) < 0) {
         return finish_unchanged(r, -1, 0, NULL);
@@ -187,7 +186,7 @@ int remove_serve(struct request *r)
 static int remove_in_collection(struct request *r, const struct entry *e,
                                 const struct delete_options *o, size_t *changed)
 {
-    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_doc yyjson_doc *old = entry_doc(e);
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     enum prepare_delete_result what =
         prepare_delete(e->resource, doc, &o->how, ferry_now_unix_ms());
@@ -241,14 +240,14 @@ int remove_entry(struct store *store, const struct entry *e, bool unchanged,
 {
     store_begin(store);
     cleanup_entry struct entry *now = store_get(store, e->resource, e->ns, e->name);
-    if (!now || !edit_same_object(e, now)) {
+    if (!now || !entry_is_same(e, now)) {
         return store_abort(store, err);
     }
     if (unchanged && now->version != e->version) {
         store_abort(store, NULL);
         return 1;
     }
-    api_cleanup_doc yyjson_doc *old = yyjson_read(now->json, now->json_len, 0);
+    api_cleanup_doc yyjson_doc *old = entry_doc(now);
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     enum prepare_delete_result what =
         prepare_delete(e->resource, doc, &(struct prepare_deletion){0}, ferry_now_unix_ms());

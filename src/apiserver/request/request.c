@@ -93,7 +93,7 @@ int request_body(struct request *r, yyjson_mut_doc **ret)
     if (rc < 0) {
         return status_of_error(&r->st, &err);
     }
-    *ret = yyjson_doc_mut_copy(doc, NULL);
+    *ret = json_doc_copy(doc);
     return *ret ? 0 : status_fail(&r->st, 500, "out of memory");
 }
 

@@ -50,18 +50,23 @@ static void watch_done(void *ctx)
     free(w);
 }
 
+static void put_table(struct watch *w, const struct entry *e)
+{
+    api_cleanup_doc yyjson_doc *doc = entry_doc(e);
+    ferry_cleanup_free char *progress =
+        request_progress(w->store, w->resource, yyjson_doc_get_root(doc));
+
+    table_begin(&w->out, w->resource, e->version);
+    table_row(&w->out, w->resource, yyjson_doc_get_root(doc), e->json, progress, w->include,
+              ferry_now_unix_ms(), true);
+    table_end(&w->out);
+}
+
 static void put_event(struct watch *w, const char *type, const struct entry *e)
 {
     ferry_buf_printf(&w->out, "{\"type\":\"%s\",\"object\":", type);
     if (w->table) {
-        api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-
-        ferry_cleanup_free char *progress =
-            request_progress(w->store, w->resource, yyjson_doc_get_root(doc));
-        table_begin(&w->out, w->resource, e->version);
-        table_row(&w->out, w->resource, yyjson_doc_get_root(doc), e->json, progress, w->include,
-                  ferry_now_unix_ms(), true);
-        table_end(&w->out);
+        put_table(w, e);
     } else {
         ferry_buf_append(&w->out, e->json, e->json_len);
     }
@@ -102,19 +107,18 @@ static void put_expired(struct watch *w)
  * it. What it became is not for this watcher. */
 static void put_left(struct watch *w, const struct hub_event *e)
 {
-    api_cleanup_doc yyjson_doc *old = yyjson_read(e->before->json, e->before->json_len, 0);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
-    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata");
-    char version[24];
-    size_t len = 0;
+    ferry_buf_puts(&w->out, "{\"type\":\"DELETED\",\"object\":");
+    if (w->table) {
+        ferry_cleanup_buf struct ferry_buf json = {0};
 
-    snprintf(version, sizeof(version), "%llu", (unsigned long long)e->version);
-    yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "resourceVersion"),
-                       yyjson_mut_strcpy(doc, version));
-    ferry_cleanup_free char *json = json_doc_text(doc, 0, &len);
-    cleanup_entry struct entry *left = entry_new(w->resource, e->version, e->now->ns, e->now->name,
-                                                 json ? json : "{}", json ? len : 2);
-    put_event(w, "DELETED", left);
+        entry_put_as_of(e->before, e->now->version, &json);
+        cleanup_entry struct entry *left =
+            entry_new(w->resource, e->now->version, e->now->ns, e->now->name, json.data, json.len);
+        put_table(w, left);
+    } else {
+        entry_put_as_of(e->before, e->now->version, &w->out);
+    }
+    ferry_buf_puts(&w->out, "}\n");
 }
 
 /* An object that begins or ceases to match comes or goes as far as this watcher is concerned. */

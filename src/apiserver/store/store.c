@@ -140,7 +140,7 @@ struct entry *store_get(struct store *s, const struct api_resource *r, const cha
 
 static bool is_in(const struct entry *e, const char *ns, const char *about)
 {
-    return (!ns || strcmp(ns, e->ns) == 0) && (!about || ferry_streq(about, e->about));
+    return (!ns || strcmp(ns, e->ns) == 0) && (!about || ferry_span_is(entry_about(e), about));
 }
 
 static void overlay_staged(struct store *s, const struct api_resource *r, const char *ns,
@@ -229,7 +229,7 @@ int store_list_at(struct store *s, const struct api_resource *r, const char *ns,
         for (size_t i = 0; i < n; i++) {
             const struct hub_event *e = &batch.events[i];
 
-            if (e->version <= ret->version && (!ns || strcmp(ns, e->now->ns) == 0)) {
+            if (e->now->version <= ret->version && (!ns || strcmp(ns, e->now->ns) == 0)) {
                 changes_add(&later, e->type, entry_ref(e->now),
                             e->before ? entry_ref(e->before) : NULL);
             }

@@ -8,7 +8,8 @@
 
 /* What is looked for; `name` "" is before all of its namespace, or of what it is about. */
 struct key {
-    const char *ns, *about, *name;
+    const char *ns, *name;
+    struct ferry_span about;
 };
 
 static int by_name(const struct entry *e, const struct key *k)
@@ -22,7 +23,7 @@ static int by_about(const struct entry *e, const struct key *k)
 {
     int c = strcmp(e->ns, k->ns);
 
-    c = c ? c : strcmp(e->about, k->about);
+    c = c ? c : ferry_span_cmp(entry_about(e), k->about);
     return c ? c : strcmp(e->name, k->name);
 }
 
@@ -70,11 +71,11 @@ static void cut(struct entry **items, size_t *n, size_t at)
 
 static void order_put(struct store_index *s, struct entry *e)
 {
+    const struct key k = {e->ns, e->name, entry_about(e)};
     bool found;
 
-    if (e->about) {
-        size_t at = position(s->order, s->n_order, by_about,
-                             &(struct key){e->ns, e->about, e->name}, &found);
+    if (k.about.at) {
+        size_t at = position(s->order, s->n_order, by_about, &k, &found);
 
         insert(&s->order, &s->n_order, &s->cap_order, at, e);
     }
@@ -82,11 +83,11 @@ static void order_put(struct store_index *s, struct entry *e)
 
 static void order_remove(struct store_index *s, const struct entry *e)
 {
+    const struct key k = {e->ns, e->name, entry_about(e)};
     bool found = false;
 
-    if (e->about) {
-        size_t at = position(s->order, s->n_order, by_about,
-                             &(struct key){e->ns, e->about, e->name}, &found);
+    if (k.about.at) {
+        size_t at = position(s->order, s->n_order, by_about, &k, &found);
 
         if (found) {
             cut(s->order, &s->n_order, at);
@@ -97,8 +98,7 @@ static void order_remove(struct store_index *s, const struct entry *e)
 void store_index_put(struct store_index *s, struct entry *take)
 {
     bool found;
-    size_t at =
-        position(s->items, s->n, by_name, &(struct key){take->ns, NULL, take->name}, &found);
+    size_t at = position(s->items, s->n, by_name, &(struct key){take->ns, take->name}, &found);
 
     if (found) {
         order_remove(s, s->items[at]);
@@ -113,7 +113,7 @@ void store_index_put(struct store_index *s, struct entry *take)
 void store_index_remove(struct store_index *s, const char *ns, const char *name)
 {
     bool found;
-    size_t at = position(s->items, s->n, by_name, &(struct key){ns, NULL, name}, &found);
+    size_t at = position(s->items, s->n, by_name, &(struct key){ns, name}, &found);
 
     if (!found) {
         return;
@@ -126,7 +126,7 @@ void store_index_remove(struct store_index *s, const char *ns, const char *name)
 struct entry *store_index_get(const struct store_index *s, const char *ns, const char *name)
 {
     bool found;
-    size_t at = position(s->items, s->n, by_name, &(struct key){ns, NULL, name}, &found);
+    size_t at = position(s->items, s->n, by_name, &(struct key){ns, name}, &found);
 
     return found ? s->items[at] : NULL;
 }
@@ -134,7 +134,7 @@ struct entry *store_index_get(const struct store_index *s, const char *ns, const
 struct store_index_span store_index_list(const struct store_index *s, const char *ns)
 {
     bool found;
-    size_t from = ns ? position(s->items, s->n, by_name, &(struct key){ns, NULL, ""}, &found) : 0;
+    size_t from = ns ? position(s->items, s->n, by_name, &(struct key){ns, ""}, &found) : 0;
     size_t to = ns ? from : s->n;
 
     while (to < s->n && strcmp(s->items[to]->ns, ns) == 0) {
@@ -146,12 +146,13 @@ struct store_index_span store_index_list(const struct store_index *s, const char
 struct store_index_span store_index_find(const struct store_index *s, const char *ns,
                                          const char *about)
 {
+    const struct key k = {ns, "", ferry_span_of(about)};
     bool found;
-    size_t from = position(s->order, s->n_order, by_about, &(struct key){ns, about, ""}, &found);
+    size_t from = position(s->order, s->n_order, by_about, &k, &found);
     size_t to = from;
 
     while (to < s->n_order && strcmp(s->order[to]->ns, ns) == 0 &&
-           strcmp(s->order[to]->about, about) == 0) {
+           ferry_span_eq(entry_about(s->order[to]), k.about)) {
         to++;
     }
     return (struct store_index_span){.items = s->order + from, .n = to - from};
