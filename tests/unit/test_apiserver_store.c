@@ -228,7 +228,7 @@ static void events_in_order(void **state)
     assert_int_equal(b.events[1].type, HUB_MODIFIED);
     assert_non_null(strstr(b.events[1].before->json, "\"mark\":\"1\""));
     assert_int_equal(b.events[2].type, HUB_DELETED);
-    assert_int_equal(b.events[2].version, start + 3);
+    assert_int_equal(b.events[2].now->version, start + 3);
     assert_int_equal(b.version, start + 3);
     hub_batch_done(&b);
     /* resume in the middle; other resources are passed over; nothing new */
@@ -260,7 +260,7 @@ static void windows_move_on(void **state)
     assert_int_equal(hub_wait(hub, pods(), 105, 0, &b), -1);
     assert_int_equal(hub_wait(hub, pods(), 106, 0, &b), 0);
     assert_int_equal(b.n, 4);
-    assert_int_equal(b.events[0].version, 107);
+    assert_int_equal(b.events[0].now->version, 107);
     hub_batch_done(&b);
     hub_free(hub);
 
@@ -300,8 +300,8 @@ static void *watch(void *arg)
             break;
         }
         for (size_t i = 0; i < b.n; i++) {
-            w->gap = w->gap || b.events[i].version != at + 1;
-            at = b.events[i].version;
+            w->gap = w->gap || b.events[i].now->version != at + 1;
+            at = b.events[i].now->version;
             w->seen++;
         }
     }

@@ -62,7 +62,7 @@ static void drop_oldest(struct hub *h)
 {
     struct hub_event *e = event_at(h, 0);
 
-    h->floor = e->version;
+    h->floor = e->now->version;
     h->bytes -= event_bytes(e);
     hub_event_done(e);
     h->first = (h->first + 1) % h->max_events;
@@ -90,13 +90,11 @@ void hub_publish(struct hub *h, enum hub_type type, struct entry *now, struct en
         drop_oldest(h);
     }
     struct hub_event *e = event_at(h, h->n);
-    *e = (struct hub_event){.type = type,
-                            .version = now->version,
-                            .now = entry_ref(now),
-                            .before = before ? entry_ref(before) : NULL};
+    *e = (struct hub_event){
+        .type = type, .now = entry_ref(now), .before = before ? entry_ref(before) : NULL};
     h->n++;
     h->bytes += event_bytes(e);
-    h->newest = e->version;
+    h->newest = now->version;
     while (h->bytes > h->max_bytes && h->n > 1) {
         drop_oldest(h);
     }
@@ -112,7 +110,7 @@ static size_t first_after(struct hub *h, uint64_t version)
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (event_at(h, middle)->version > version) {
+        if (event_at(h, middle)->now->version > version) {
             high = middle;
         } else {
             low = middle + 1;
@@ -127,13 +125,12 @@ static void collect(struct hub *h, const struct api_resource *resource, uint64_t
     for (size_t i = first_after(h, after); i < h->n && ret->n < HUB_BATCH; i++) {
         const struct hub_event *e = event_at(h, i);
 
-        ret->version = e->version;
+        ret->version = e->now->version;
         if (resource && e->now->resource != resource) {
             continue;
         }
         ret->events[ret->n++] =
             (struct hub_event){.type = e->type,
-                               .version = e->version,
                                .now = entry_ref(e->now),
                                .before = e->before ? entry_ref(e->before) : NULL};
     }

@@ -14,7 +14,6 @@ enum hub_type { HUB_ADDED, HUB_MODIFIED, HUB_DELETED };
 
 struct hub_event {
     enum hub_type type;
-    uint64_t version;
     struct entry *now;    /* for HUB_DELETED: the object at its end, with the version of its end */
     struct entry *before; /* NULL for HUB_ADDED */
 };
