@@ -42,6 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ferry_cleanup_free char *twice = yyjson_mut_write(doc, 0, NULL);
     must(once && twice && strcmp(once, twice) == 0);
     schema_validate(schema, r, "x", yyjson_mut_doc_get_root(doc), &st);
-    prepare_validate(r, doc, &st);
+    api_cleanup_doc yyjson_doc *view = NULL;
+    must((prepare_validate(r, doc, &view, &st) == 0) == (view != NULL));
     return 0;
 }

@@ -83,12 +83,14 @@ static void creations(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_mut_doc yyjson_mut_doc *doc = document(cases[i].body);
+        api_cleanup_doc yyjson_doc *view = NULL;
         struct status st = {0};
         struct route route;
 
         assert_int_equal(route_parse("POST", cases[i].path, false, &route, &st), 0);
-        int rc = prepare_create(&route, doc, &stamp, &st);
+        int rc = prepare_create(&route, doc, &stamp, &view, &st);
         if (cases[i].code) {
+            assert_null(view);
             if (rc == 0 || st.code != cases[i].code || !strstr(st.message, cases[i].outcome)) {
                 fail_msg("%s: rc %d, %d %s", cases[i].body, rc, st.code, st.message);
             }
@@ -100,6 +102,8 @@ static void creations(void **state)
             !yyjson_mut_equals(yyjson_mut_doc_get_root(doc), yyjson_mut_doc_get_root(want))) {
             fail_msg("%s: rc %d %s, %s", cases[i].body, rc, st.message, got);
         }
+        ferry_cleanup_free char *seen = yyjson_write(view, 0, NULL);
+        assert_string_equal(seen, got); /* the same for all who look at it */
     }
 }
 
@@ -150,6 +154,7 @@ static void updates(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_mut_doc yyjson_mut_doc *doc = document(cases[i].body);
         api_cleanup_doc yyjson_doc *old = yyjson_read(old_migration, sizeof(old_migration) - 1, 0);
+        api_cleanup_doc yyjson_doc *view = NULL;
         struct route route = {.resource = api_resource_of_kind(API_KIND_MIGRATION),
                               .verb = ROUTE_UPDATE,
                               .ns = "d",
@@ -157,7 +162,7 @@ static void updates(void **state)
         struct status st = {0};
 
         snprintf(route.subresource, sizeof(route.subresource), "%s", cases[i].sub);
-        int rc = prepare_update(&route, yyjson_doc_get_root(old), doc, &st);
+        int rc = prepare_update(&route, yyjson_doc_get_root(old), doc, &view, &st);
         const char *got = cases[i].code ? st.message
                                         : yyjson_mut_get_str(yyjson_mut_ptr_get(
                                               yyjson_mut_doc_get_root(doc), cases[i].pointer));
@@ -212,11 +217,10 @@ static void admission_of_migrations(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        api_cleanup_mut_doc yyjson_mut_doc *doc = document(cases[i].body);
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(cases[i].body, strlen(cases[i].body), 0);
         api_cleanup_object struct api_object *vmi = NULL, *other = NULL;
         struct status st = {0};
 
-        yyjson_mut_obj_add_obj(doc, yyjson_mut_doc_get_root(doc), "metadata");
         if (cases[i].vmi) {
             assert_int_equal(
                 api_object_parse(API_KIND_VMI, cases[i].vmi, strlen(cases[i].vmi), &vmi, NULL), 0);
@@ -228,15 +232,10 @@ static void admission_of_migrations(void **state)
         }
         struct admission_view view = {
             .role = cases[i].role, .vmi = vmi, .migrations = &other, .n_migrations = other ? 1 : 0};
-        int rc = admission_create(api_resource_of_kind(API_KIND_MIGRATION), doc, &view, &st);
+        int rc = admission_create(api_resource_of_kind(API_KIND_MIGRATION),
+                                  yyjson_doc_get_root(doc), &view, &st);
         if ((rc == 0) != !cases[i].refusal || (rc < 0 && !strstr(st.message, cases[i].refusal))) {
             fail_msg("%s: rc %d %s", cases[i].body, rc, st.message);
-        }
-        if (rc == 0) {
-            assert_string_equal(
-                yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc),
-                                                      "/metadata/labels/kubevirt.io~1vmi-name")),
-                "v");
         }
     }
 }
@@ -296,14 +295,15 @@ static void admission_of_others(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        api_cleanup_mut_doc yyjson_mut_doc *doc = document(cases[i].body);
+        api_cleanup_doc yyjson_doc *doc = yyjson_read(cases[i].body, strlen(cases[i].body), 0);
         api_cleanup_doc yyjson_doc *old =
             cases[i].old ? yyjson_read(cases[i].old, strlen(cases[i].old), 0) : NULL;
         const struct api_resource *r = api_resource_of_kind(cases[i].kind);
         struct admission_view view = {.role = cases[i].role};
         struct status st = {0};
-        int rc = old ? admission_update(r, yyjson_doc_get_root(old), doc, &view, &st)
-                     : admission_create(r, doc, &view, &st);
+        const yyjson_val *object = yyjson_doc_get_root(doc);
+        int rc = old ? admission_update(r, yyjson_doc_get_root(old), object, &view, &st)
+                     : admission_create(r, object, &view, &st);
 
         if ((rc == 0) != !cases[i].refusal || (rc < 0 && !strstr(st.message, cases[i].refusal))) {
             fail_msg("%s: rc %d %s", cases[i].body, rc, st.message);

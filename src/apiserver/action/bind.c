@@ -36,23 +36,22 @@ static void set_scheduled(yyjson_mut_doc *doc)
 }
 
 /* Whoever binds says which pod it looked at: one that took its name later is not it. */
-static int check_meant(struct request *r, const yyjson_val *pod, yyjson_mut_doc *binding)
+static int check_meant(struct request *r, const yyjson_val *pod, const yyjson_val *binding)
 {
-    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(binding), "metadata");
-    const struct remove_precondition p = {
-        .uid = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "uid")),
-        .version = yyjson_mut_get_str(yyjson_mut_obj_get(meta, "resourceVersion"))};
+    const struct remove_precondition p = {.uid = api_json_str(binding, "/metadata/uid"),
+                                          .version =
+                                              api_json_str(binding, "/metadata/resourceVersion")};
 
     return remove_check_precondition(r, &p, pod);
 }
 
 /* Ends the transaction. */
-static int bind_in_transaction(struct request *r, const char *node, yyjson_mut_doc *binding,
+static int bind_in_transaction(struct request *r, const char *node, const yyjson_val *binding,
                                bool dry_run)
 {
     cleanup_entry struct entry *e =
         store_get(r->store, r->route.resource, r->route.ns, r->route.name);
-    api_cleanup_doc yyjson_doc *old = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *old = entry_doc(e);
     api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     yyjson_mut_val *spec = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "spec");
     const char *at = yyjson_mut_get_str(yyjson_mut_obj_get(spec, "nodeName"));
@@ -86,16 +85,15 @@ static int bind_in_transaction(struct request *r, const char *node, yyjson_mut_d
 
 int bind_serve(struct request *r)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    api_cleanup_doc yyjson_doc *body = NULL;
     bool dry_run;
 
     if (request_dry_run(r, &dry_run) < 0 || request_body(r, &body) < 0) {
         return -1;
     }
-    const char *node =
-        yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(body), "/target/name"));
-    const char *name =
-        yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(body), "/metadata/name"));
+    const yyjson_val *binding = yyjson_doc_get_root(body);
+    const char *node = api_json_str(binding, "/target/name");
+    const char *name = api_json_str(binding, "/metadata/name");
     if (!ferry_streq(name, r->route.name)) {
         return status_fail(&r->st, 400, "name in URL does not match name in Binding object");
     }
@@ -103,7 +101,7 @@ int bind_serve(struct request *r)
         return status_fail(&r->st, 400, "target.name: Required value");
     }
     store_begin(r->store);
-    if (bind_in_transaction(r, node, body, dry_run) < 0) {
+    if (bind_in_transaction(r, node, binding, dry_run) < 0) {
         return -1;
     }
     request_answer_status(r, &(struct status){.code = 201});

@@ -30,7 +30,7 @@ static char *cluster_strategy(struct request *r)
     if (!list.n) {
         return NULL;
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(list.items[0]->json, list.items[0]->json_len, 0);
+    api_cleanup_doc yyjson_doc *doc = entry_doc(list.items[0]);
     return ferry_strdup(
         api_json_str(yyjson_doc_get_root(doc), "/spec/configuration/evictionStrategy"));
 }
@@ -54,10 +54,9 @@ static void mark(yyjson_mut_doc *doc, const char *node, const yyjson_val *evicti
 }
 
 /* Ends the transaction. */
-static int mark_vmi(struct request *r, const struct entry *e, const char *node,
+static int mark_vmi(struct request *r, const struct entry *e, yyjson_doc *old, const char *node,
                     const yyjson_val *eviction, bool dry_run, const char *why)
 {
-    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     struct ferry_error err;
 
@@ -75,10 +74,9 @@ static int mark_vmi(struct request *r, const struct entry *e, const char *node,
 }
 
 /* Ends the transaction. */
-static int delete_pod(struct request *r, const struct entry *e, const yyjson_val *eviction,
-                      bool dry_run)
+static int delete_pod(struct request *r, const struct entry *e, yyjson_doc *old,
+                      const yyjson_val *eviction, bool dry_run)
 {
-    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     int64_t grace = api_json_int(eviction, "/deleteOptions/gracePeriodSeconds", -1);
     struct ferry_error err;
@@ -120,19 +118,19 @@ static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
         status_not_found(&r->st, r->route.resource, r->route.name);
         return finish_unchanged(r, -1, 0, NULL);
     }
-    api_cleanup_doc yyjson_doc *pod = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_doc yyjson_doc *pod = entry_doc(e);
     if (check_meant(r, yyjson_doc_get_root(pod), eviction) < 0) {
         return finish_unchanged(r, -1, 0, NULL);
     }
     cleanup_entry struct entry *owner = vmi_of(r, yyjson_doc_get_root(pod));
-    api_cleanup_doc yyjson_doc *vmi = owner ? yyjson_read(owner->json, owner->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *vmi = entry_doc(owner);
     ferry_cleanup_free char *strategy = cluster_strategy(r);
     switch (api_admit_eviction(yyjson_doc_get_root(pod), yyjson_doc_get_root(vmi), strategy, why,
                                sizeof(why))) {
     case API_EVICTION_ALLOW:
-        return delete_pod(r, e, eviction, dry_run);
+        return delete_pod(r, e, pod, eviction, dry_run);
     case API_EVICTION_MARK:
-        return mark_vmi(r, owner, api_json_str(yyjson_doc_get_root(pod), "/spec/nodeName"),
+        return mark_vmi(r, owner, vmi, api_json_str(yyjson_doc_get_root(pod), "/spec/nodeName"),
                         eviction, dry_run, why);
     case API_EVICTION_DENY:
         break;
@@ -142,14 +140,13 @@ static int evict(struct request *r, const yyjson_val *eviction, bool dry_run)
 
 int eviction_serve(struct request *r)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    api_cleanup_doc yyjson_doc *body = NULL;
     bool dry_run;
 
     if (request_dry_run(r, &dry_run) < 0 || request_body(r, &body) < 0) {
         return -1;
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_mut_doc_imut_copy(body, NULL);
-    const yyjson_val *eviction = yyjson_doc_get_root(doc);
+    const yyjson_val *eviction = yyjson_doc_get_root(body);
     const char *kind = api_json_str(eviction, "/kind");
     if (kind && !ferry_streq(kind, "Eviction")) {
         return status_fail(&r->st, 400, "the body must be an Eviction");

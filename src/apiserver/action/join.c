@@ -81,7 +81,7 @@ static int serve_ca(struct request *r, const struct pki_ca *ca)
 
 int join_serve(struct request *r, const struct pki_ca *ca)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *given = NULL;
+    api_cleanup_doc yyjson_doc *given = NULL;
 
     if (ferry_streq(http_path(r->x), ca_path)) {
         return serve_ca(r, ca);
@@ -92,8 +92,7 @@ int join_serve(struct request *r, const struct pki_ca *ca)
     if (request_body(r, &given) < 0) {
         return -1;
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_mut_doc_imut_copy(given, NULL);
-    const yyjson_val *body = yyjson_doc_get_root(doc);
+    const yyjson_val *body = yyjson_doc_get_root(given);
     const char *node = api_json_str(body, "/node");
     if (ferry_streq(http_path(r->x), renew_path)) {
         if (r->who.role != AUTH_NODE) {

@@ -358,7 +358,7 @@ static void put_status(struct ferry_buf *b, const struct request *r, enum review
 int self_review_serve(struct request *r)
 {
     enum review what = review_of(http_path(r->x));
-    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    api_cleanup_doc yyjson_doc *body = NULL;
     ferry_cleanup_buf struct ferry_buf b = {0};
     char now[FERRY_RFC3339_SIZE];
 
@@ -368,8 +368,7 @@ int self_review_serve(struct request *r)
     if (request_body(r, &body) < 0) {
         return -1;
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_mut_doc_imut_copy(body, NULL);
-    const yyjson_val *root = yyjson_doc_get_root(doc);
+    const yyjson_val *root = yyjson_doc_get_root(body);
     if (check_asked(r, what, root) < 0) {
         return -1;
     }

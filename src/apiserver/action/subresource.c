@@ -73,7 +73,7 @@ static int check_running(struct request *r, const struct call *c)
     if (!e) {
         return -1;
     }
-    api_cleanup_doc yyjson_doc *vmi = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_doc yyjson_doc *vmi = entry_doc(e);
     if (!ferry_streq(api_json_str(yyjson_doc_get_root(vmi), "/status/phase"), "Running")) {
         return status_conflict(&r->st, e->resource, c->name, "VM is not running");
     }
@@ -105,8 +105,7 @@ static char *drain_key(struct request *r)
 
     store_list(r->store, api_resource_find("kubevirt.io", "v1", "kubevirts"), NULL, &list);
     for (size_t i = 0; i < list.n; i++) {
-        api_cleanup_doc yyjson_doc *doc =
-            yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
+        api_cleanup_doc yyjson_doc *doc = entry_doc(list.items[i]);
         const char *key = api_json_str(yyjson_doc_get_root(doc),
                                        "/spec/configuration/migrations/nodeDrainTaintKey");
 
@@ -122,7 +121,7 @@ static bool is_drained(struct request *r, const char *node)
 {
     cleanup_entry struct entry *e =
         store_get(r->store, api_resource_of_kind(API_KIND_NODE), "", node);
-    api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *doc = entry_doc(e);
     yyjson_val *taints = yyjson_ptr_get(yyjson_doc_get_root(doc), "/spec/taints"), *t;
     ferry_cleanup_free char *key = drain_key(r);
     size_t i, max;
@@ -140,7 +139,7 @@ static bool is_drained(struct request *r, const char *node)
 static int unmark(struct request *r, const struct call *c, const char *node, bool dry_run)
 {
     cleanup_entry struct entry *e = find_vmi(r, c);
-    api_cleanup_doc yyjson_doc *old = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *old = entry_doc(e);
     const char *marked = api_json_str(yyjson_doc_get_root(old), "/status/evacuationNodeName");
     struct ferry_error err;
 
@@ -190,9 +189,8 @@ static int change_power(struct request *r, const struct call *c, bool dry_run)
     cleanup_entry struct entry *e = store_get(r->store, vms, c->ns, c->name);
     cleanup_entry struct entry *instance =
         store_get(r->store, api_resource_of_kind(API_KIND_VMI), c->ns, c->name);
-    api_cleanup_doc yyjson_doc *old = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
-    api_cleanup_doc yyjson_doc *vmi =
-        instance ? yyjson_read(instance->json, instance->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *old = entry_doc(e);
+    api_cleanup_doc yyjson_doc *vmi = entry_doc(instance);
     api_cleanup_mut_doc yyjson_mut_doc *doc = old ? json_doc_copy(old) : NULL;
     struct ferry_error err;
     int rc = 0;
@@ -245,7 +243,7 @@ static bool is_paused(const yyjson_val *vmi)
 static char *node_to_tell(struct request *r, const struct call *c, bool pauses)
 {
     cleanup_entry struct entry *e = find_vmi(r, c);
-    api_cleanup_doc yyjson_doc *doc = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *doc = entry_doc(e);
     const yyjson_val *vmi = yyjson_doc_get_root(doc);
     const char *node = api_json_str(vmi, "/status/nodeName");
 
@@ -288,7 +286,6 @@ static int pause_or_not(struct request *r, struct node_proxy *nodes, const struc
 int subresource_serve(struct request *r, struct node_proxy *nodes)
 {
     struct call c = {0};
-    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
     api_cleanup_doc yyjson_doc *options = NULL;
     size_t len = 0;
 
@@ -303,11 +300,8 @@ int subresource_serve(struct request *r, struct node_proxy *nodes)
                            c.verb, c.name);
     }
     http_body(r->x, &len);
-    if (len) {
-        if (request_body(r, &body) < 0) {
-            return -1;
-        }
-        options = yyjson_mut_doc_imut_copy(body, NULL);
+    if (len && request_body(r, &options) < 0) {
+        return -1;
     }
     if (ferry_streq(c.verb, "migrate") && ferry_streq(c.plural, "virtualmachines")) {
         return migrate(r, &c, yyjson_doc_get_root(options));

@@ -13,23 +13,29 @@
 #define DATA_KEY_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 enum { DATA_KEY_MAX = 253, DATA_MAX = 1 << 20 };
 
-static yyjson_mut_val *at(yyjson_mut_doc *doc, const char *pointer)
+static yyjson_val *at(const yyjson_val *object, const char *pointer)
 {
-    return yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), pointer);
+    return yyjson_ptr_get((yyjson_val *)object, pointer);
 }
 
-static const char *text_at(yyjson_mut_doc *doc, const char *pointer)
+static const char *text_at(const yyjson_val *object, const char *pointer)
 {
-    const char *s = yyjson_mut_get_str(at(doc, pointer));
+    const char *s = api_json_str(object, pointer);
 
     return s ? s : "";
 }
 
-static const char *name_of(yyjson_mut_doc *doc)
+static const char *name_of(const yyjson_val *object)
 {
-    const char *name = text_at(doc, "/metadata/name");
+    const char *name = text_at(object, "/metadata/name");
 
-    return *name ? name : text_at(doc, "/metadata/generateName");
+    return *name ? name : text_at(object, "/metadata/generateName");
+}
+
+/* Neither is there, or both and the same. */
+static bool is_same(const yyjson_val *a, const yyjson_val *b)
+{
+    return a && b ? yyjson_equals((yyjson_val *)a, (yyjson_val *)b) : !a && !b;
 }
 
 static bool is_final(const char *phase)
@@ -40,68 +46,49 @@ static bool is_final(const char *phase)
 /* ---- migrations ------------------------------------------------------------------------------
  */
 
-static void label(yyjson_mut_doc *doc, const char *key, const char *value)
-{
-    yyjson_mut_val *meta = at(doc, "/metadata");
-    yyjson_mut_val *labels = yyjson_mut_obj_get(meta, "labels");
-
-    if (!yyjson_mut_is_obj(labels)) {
-        labels = yyjson_mut_obj(doc);
-        yyjson_mut_obj_put(meta, yyjson_mut_str(doc, "labels"), labels);
-    }
-    yyjson_mut_obj_put(labels, yyjson_mut_str(doc, key), yyjson_mut_strcpy(doc, value));
-}
-
-static int create_migration(const struct api_resource *r, yyjson_mut_doc *doc,
+static int create_migration(const struct api_resource *r, const yyjson_val *object,
                             const struct admission_view *view, struct status *st)
 {
-    const char *vmi_name = text_at(doc, "/spec/vmiName");
+    const char *vmi_name = text_at(object, "/spec/vmiName");
     char why[FERRY_ERROR_TEXT] = "";
 
     if (!*vmi_name) {
-        return status_invalid(st, r, name_of(doc), "spec.vmiName", "Required value");
+        return status_invalid(st, r, name_of(object), "spec.vmiName", "Required value");
     }
-    if (at(doc, "/spec/priority") && view->role != AUTH_CONTROLLER) {
-        return status_invalid(st, r, name_of(doc), "spec.migrationPriority",
+    if (at(object, "/spec/priority") && view->role != AUTH_CONTROLLER) {
+        return status_invalid(st, r, name_of(object), "spec.migrationPriority",
                               "Forbidden: may only be set by the controller");
     }
-    if (at(doc, "/spec/sendTo") || at(doc, "/spec/receive")) {
-        return status_invalid(st, r, name_of(doc),
-                              at(doc, "/spec/sendTo") ? "spec.sendTo" : "spec.receive",
+    if (at(object, "/spec/sendTo") || at(object, "/spec/receive")) {
+        return status_invalid(st, r, name_of(object),
+                              at(object, "/spec/sendTo") ? "spec.sendTo" : "spec.receive",
                               "Unsupported value: migration between clusters is not available");
     }
     if (!api_admit_move(vmi_name, view->vmi, view->migrations, view->n_migrations, why,
                         sizeof(why))) {
         return status_fail(st, 400, "%s", why);
     }
-    label(doc, VMI_NAME_LABEL, vmi_name);
     return 0;
 }
 
-static bool spec_changed(const yyjson_val *old, yyjson_mut_doc *doc)
+static bool spec_changed(const yyjson_val *old, const yyjson_val *object)
 {
-    yyjson_val *before = yyjson_obj_get((yyjson_val *)old, "spec");
-    yyjson_mut_val *after = at(doc, "/spec");
-
-    if (!before || !after) {
-        return before || after;
-    }
-    return !yyjson_mut_equals(yyjson_val_mut_copy(doc, before), after);
+    return !is_same(at(old, "/spec"), at(object, "/spec"));
 }
 
 static int update_migration(const struct api_resource *r, const yyjson_val *old,
-                            yyjson_mut_doc *doc, struct status *st)
+                            const yyjson_val *object, struct status *st)
 {
     const char *before = api_json_str(old, "/metadata/labels/kubevirt.io~1vmi-name");
 
-    if (spec_changed(old, doc)) {
-        return status_invalid(st, r, name_of(doc), "spec",
+    if (spec_changed(old, object)) {
+        return status_invalid(st, r, name_of(object), "spec",
                               "Invalid value: the spec of a migration cannot be changed (update of "
                               "Migration object's spec is restricted)");
     }
     if (before && !is_final(api_json_str(old, "/status/phase")) &&
-        !ferry_streq(before, text_at(doc, "/metadata/labels/kubevirt.io~1vmi-name"))) {
-        return status_invalid(st, r, name_of(doc), "metadata.labels",
+        !ferry_streq(before, text_at(object, "/metadata/labels/kubevirt.io~1vmi-name"))) {
+        return status_invalid(st, r, name_of(object), "metadata.labels",
                               "Forbidden: " VMI_NAME_LABEL " cannot be changed while the "
                               "migration is not over");
     }
@@ -111,71 +98,69 @@ static int update_migration(const struct api_resource *r, const yyjson_val *old,
 /* ---- VMIs and pods -----------------------------------------------------------------------------
  */
 
-static int check_eviction(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+static int check_eviction(const struct api_resource *r, const yyjson_val *object, struct status *st)
 {
     static const char *const known[] = {"None", "LiveMigrate", "LiveMigrateIfPossible", "External"};
-    const char *strategy = text_at(doc, "/spec/evictionStrategy");
+    const char *strategy = text_at(object, "/spec/evictionStrategy");
 
     for (size_t i = 0; i < FERRY_COUNT(known); i++) {
         if (!*strategy || strcmp(strategy, known[i]) == 0) {
             return 0;
         }
     }
-    return status_invalid(st, r, name_of(doc), "spec.evictionStrategy",
+    return status_invalid(st, r, name_of(object), "spec.evictionStrategy",
                           "Unsupported value: \"%.100s\": supported values: \"None\", "
                           "\"LiveMigrate\", \"LiveMigrateIfPossible\", \"External\"",
                           strategy);
 }
 
-static int create_vmi(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+static int create_vmi(const struct api_resource *r, const yyjson_val *object, struct status *st)
 {
     static const char *const memory[] = {"/spec/domain/memory/guest",
                                          "/spec/domain/resources/requests/memory"};
     bool found = false;
 
-    if (!yyjson_mut_is_obj(at(doc, "/spec/domain"))) {
-        return status_invalid(st, r, name_of(doc), "spec.domain", "Required value");
+    if (!yyjson_is_obj(at(object, "/spec/domain"))) {
+        return status_invalid(st, r, name_of(object), "spec.domain", "Required value");
     }
     for (size_t i = 0; i < 2; i++) {
-        yyjson_mut_val *v = at(doc, memory[i]);
-        ferry_cleanup_free char *text = v ? json_doc_mut_text(v, 0, NULL) : NULL;
-        api_cleanup_doc yyjson_doc *parsed = text ? yyjson_read(text, strlen(text), 0) : NULL;
+        yyjson_val *v = at(object, memory[i]);
         int64_t bytes = 0;
 
         if (!v) {
             continue;
         }
         found = true;
-        if (api_quantity_val(yyjson_doc_get_root(parsed), 1, &bytes, NULL) < 0 || bytes <= 0) {
-            return status_invalid(st, r, name_of(doc),
+        if (api_quantity_val(v, 1, &bytes, NULL) < 0 || bytes <= 0) {
+            return status_invalid(st, r, name_of(object),
                                   i ? "spec.domain.resources.requests.memory"
                                     : "spec.domain.memory.guest",
                                   "Invalid value: must be greater than zero");
         }
     }
     if (!found) {
-        return status_invalid(st, r, name_of(doc), "spec.domain.memory.guest",
+        return status_invalid(st, r, name_of(object), "spec.domain.memory.guest",
                               "Required value: no memory requested, at least one of "
                               "'memory.guest' or 'resources.requests.memory' must be set");
     }
-    return check_eviction(r, doc, st);
+    return check_eviction(r, object, st);
 }
 
-static int update_vmi(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+static int update_vmi(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
                       const struct admission_view *view, struct status *st)
 {
-    if (view->role != AUTH_CONTROLLER && spec_changed(old, doc)) {
-        return status_invalid(st, r, name_of(doc), "spec",
+    if (view->role != AUTH_CONTROLLER && spec_changed(old, object)) {
+        return status_invalid(st, r, name_of(object), "spec",
                               "Forbidden: update of VMI object is restricted");
     }
     return 0;
 }
 
 /* A copy of a pod's spec without what may change, as Kubernetes has it. */
-static yyjson_mut_val *fixed_part(yyjson_mut_doc *doc, const yyjson_mut_val *spec)
+static yyjson_mut_val *fixed_part(yyjson_mut_doc *into, const yyjson_val *pod)
 {
     static const char *const lists[] = {"containers", "initContainers"};
-    yyjson_mut_val *copy = yyjson_mut_val_mut_copy(doc, (yyjson_mut_val *)(uintptr_t)spec), *c;
+    yyjson_mut_val *copy = yyjson_val_mut_copy(into, at(pod, "/spec")), *c;
     size_t i, max;
 
     yyjson_mut_obj_remove_key(copy, "activeDeadlineSeconds");
@@ -190,14 +175,15 @@ static yyjson_mut_val *fixed_part(yyjson_mut_doc *doc, const yyjson_mut_val *spe
     return copy;
 }
 
-static int update_pod(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+static int update_pod(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
                       struct status *st)
 {
-    yyjson_mut_val *before = yyjson_val_mut_copy(doc, yyjson_obj_get((yyjson_val *)old, "spec"));
-
-    if (spec_changed(old, doc) &&
-        !yyjson_mut_equals(fixed_part(doc, before), fixed_part(doc, at(doc, "/spec")))) {
-        return status_invalid(st, r, name_of(doc), "spec",
+    if (!spec_changed(old, object)) {
+        return 0;
+    }
+    api_cleanup_mut_doc yyjson_mut_doc *copies = json_doc_new();
+    if (!yyjson_mut_equals(fixed_part(copies, old), fixed_part(copies, object))) {
+        return status_invalid(st, r, name_of(object), "spec",
                               "Forbidden: pod updates may not change fields other than "
                               "`spec.containers[*].image`,`spec.initContainers[*].image`,"
                               "`spec.activeDeadlineSeconds`");
@@ -205,10 +191,10 @@ static int update_pod(const struct api_resource *r, const yyjson_val *old, yyjso
     return 0;
 }
 
-static int create_pod(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+static int create_pod(const struct api_resource *r, const yyjson_val *object, struct status *st)
 {
-    if (yyjson_mut_arr_size(at(doc, "/spec/containers")) == 0) {
-        return status_invalid(st, r, name_of(doc), "spec.containers", "Required value");
+    if (yyjson_arr_size(at(object, "/spec/containers")) == 0) {
+        return status_invalid(st, r, name_of(object), "spec.containers", "Required value");
     }
     return 0;
 }
@@ -216,15 +202,10 @@ static int create_pod(const struct api_resource *r, yyjson_mut_doc *doc, struct 
 /* ---- config maps and secrets -------------------------------------------------------------------
  */
 
-static bool field_changed(const yyjson_val *old, yyjson_mut_doc *doc, const char *name)
+static bool field_changed(const yyjson_val *old, const yyjson_val *object, const char *name)
 {
-    yyjson_val *before = yyjson_obj_get((yyjson_val *)old, name);
-    yyjson_mut_val *after = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), name);
-
-    if (!before || !after) {
-        return before || after;
-    }
-    return !yyjson_mut_equals(yyjson_val_mut_copy(doc, before), after);
+    return !is_same(yyjson_obj_get((yyjson_val *)old, name),
+                    yyjson_obj_get((yyjson_val *)object, name));
 }
 
 static bool is_data_key(const char *key)
@@ -233,24 +214,24 @@ static bool is_data_key(const char *key)
            !ferry_streq(key, ".") && !ferry_str_starts(key, "..");
 }
 
-static int check_data(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+static int check_data(const struct api_resource *r, const yyjson_val *object, struct status *st)
 {
     static const char *const maps[] = {"data", "binaryData"};
     size_t i, max, bytes = 0;
-    yyjson_mut_val *key, *v;
+    yyjson_val *key, *v;
 
     for (size_t m = 0; m < 2; m++) {
-        yyjson_mut_val *map = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), maps[m]);
+        yyjson_val *map = yyjson_obj_get((yyjson_val *)object, maps[m]);
 
-        yyjson_mut_obj_foreach(map, i, max, key, v)
+        yyjson_obj_foreach(map, i, max, key, v)
         {
-            if (!is_data_key(yyjson_mut_get_str(key))) {
-                return status_invalid(st, r, name_of(doc), maps[m],
+            if (!is_data_key(yyjson_get_str(key))) {
+                return status_invalid(st, r, name_of(object), maps[m],
                                       "Invalid value: \"%.100s\": a valid key must consist of "
                                       "alphanumeric characters, '-', '_' or '.'",
-                                      yyjson_mut_get_str(key));
+                                      yyjson_get_str(key));
             }
-            bytes += yyjson_mut_get_len(v);
+            bytes += yyjson_get_len(v);
         }
     }
     /* What is base64 is a third larger than what it means. */
@@ -258,29 +239,29 @@ static int check_data(const struct api_resource *r, yyjson_mut_doc *doc, struct 
         bytes = bytes / 4 * 3;
     }
     return bytes <= DATA_MAX ? 0
-                             : status_invalid(st, r, name_of(doc), "data",
+                             : status_invalid(st, r, name_of(object), "data",
                                               "Too long: may not be more than %d bytes", DATA_MAX);
 }
 
-static int update_data(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
-                       struct status *st)
+static int update_data(const struct api_resource *r, const yyjson_val *old,
+                       const yyjson_val *object, struct status *st)
 {
     static const char *const fixed[] = {"immutable", "data", "binaryData"};
 
     for (size_t i = 0; i < 3 && api_json_bool(old, "/immutable", false); i++) {
-        if (field_changed(old, doc, fixed[i])) {
-            return status_invalid(st, r, name_of(doc), fixed[i],
+        if (field_changed(old, object, fixed[i])) {
+            return status_invalid(st, r, name_of(object), fixed[i],
                                   "Forbidden: field is immutable when `immutable` is set");
         }
     }
-    return check_data(r, doc, st);
+    return check_data(r, object, st);
 }
 
 /* ---- what is chosen once -----------------------------------------------------------------------
  */
 
-static int check_chosen(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
-                        struct status *st)
+static int check_chosen(const struct api_resource *r, const yyjson_val *old,
+                        const yyjson_val *object, struct status *st)
 {
     static const struct {
         const char *plural, *field;
@@ -293,8 +274,8 @@ static int check_chosen(const struct api_resource *r, const yyjson_val *old, yyj
     };
 
     for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
-        if (ferry_streq(r->plural, rows[i].plural) && field_changed(old, doc, rows[i].field)) {
-            return status_invalid(st, r, name_of(doc), rows[i].field,
+        if (ferry_streq(r->plural, rows[i].plural) && field_changed(old, object, rows[i].field)) {
+            return status_invalid(st, r, name_of(object), rows[i].field,
                                   "Invalid value: field is immutable");
         }
     }
@@ -302,11 +283,12 @@ static int check_chosen(const struct api_resource *r, const yyjson_val *old, yyj
 }
 
 /* A claim may be given a volume, once, and one that has its volume may ask for more. */
-static int update_claim(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
-                        struct status *st)
+static int update_claim(const struct api_resource *r, const yyjson_val *old,
+                        const yyjson_val *object, struct status *st)
 {
-    yyjson_mut_val *before = yyjson_val_mut_copy(doc, yyjson_obj_get((yyjson_val *)old, "spec"));
-    yyjson_mut_val *after = yyjson_mut_val_mut_copy(doc, at(doc, "/spec"));
+    api_cleanup_mut_doc yyjson_mut_doc *copies = json_doc_new();
+    yyjson_mut_val *before = yyjson_val_mut_copy(copies, at(old, "/spec"));
+    yyjson_mut_val *after = yyjson_val_mut_copy(copies, at(object, "/spec"));
     static const char *const loose[] = {"volumeName", "resources"};
     bool bound = ferry_streq(api_json_str(old, "/status/phase"), "Bound");
     bool may[] = {!api_json_str(old, "/spec/volumeName"), bound};
@@ -318,7 +300,7 @@ static int update_claim(const struct api_resource *r, const yyjson_val *old, yyj
         }
     }
     if (before && after && !yyjson_mut_equals(before, after)) {
-        return status_invalid(st, r, name_of(doc), "spec",
+        return status_invalid(st, r, name_of(object), "spec",
                               "Forbidden: spec is immutable after creation except "
                               "resources.requests for bound claims");
     }
@@ -329,14 +311,13 @@ static int update_claim(const struct api_resource *r, const yyjson_val *old, yyj
  */
 
 /* A number in thousandths within [min, max], with at most three decimals. */
-static int check_factor(const struct api_resource *r, yyjson_mut_doc *doc, const char *name,
+static int check_factor(const struct api_resource *r, const yyjson_val *object, const char *name,
                         int64_t min, int64_t max, struct status *st)
 {
     ferry_cleanup_free char *pointer = ferry_asprintf("/spec/experimental/stallDetector/%s", name);
     ferry_cleanup_free char *field = ferry_asprintf("spec.experimental.stallDetector.%s", name);
-    yyjson_mut_val *v = at(doc, pointer);
-    ferry_cleanup_free char *text = v ? json_doc_mut_text(v, 0, NULL) : NULL;
-    api_cleanup_doc yyjson_doc *parsed = text ? yyjson_read(text, strlen(text), 0) : NULL;
+    yyjson_val *v = at(object, pointer);
+    ferry_cleanup_free char *text = v ? json_doc_val_text(v, 0, NULL) : NULL;
     const char *dot = text ? strchr(text, '.') : NULL;
     int64_t milli = 0;
 
@@ -344,12 +325,11 @@ static int check_factor(const struct api_resource *r, yyjson_mut_doc *doc, const
         return 0;
     }
     if (dot && strspn(dot + 1, "0123456789") > 3) {
-        return status_invalid(st, r, name_of(doc), field,
+        return status_invalid(st, r, name_of(object), field,
                               "Invalid value: %s: must have at most 3 decimals", text);
     }
-    if (api_quantity_val(yyjson_doc_get_root(parsed), 1000, &milli, NULL) < 0 || milli < min ||
-        milli > max) {
-        return status_invalid(st, r, name_of(doc), field,
+    if (api_quantity_val(v, 1000, &milli, NULL) < 0 || milli < min || milli > max) {
+        return status_invalid(st, r, name_of(object), field,
                               "Invalid value: %s: out of the range that makes sense", text);
     }
     return 0;
@@ -370,8 +350,9 @@ static bool has_gate(const struct admission_view *view, const char *name)
 }
 
 /* What needs a gate is refused when it is new or changed, where the site chooses gates at all. */
-static int check_gates(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
-                       const struct admission_view *view, struct status *st)
+static int check_gates(const struct api_resource *r, const yyjson_val *old,
+                       const yyjson_val *object, const struct admission_view *view,
+                       struct status *st)
 {
     static const struct {
         const char *plural, *pointer, *field, *gate, *other;
@@ -388,22 +369,21 @@ static int check_gates(const struct api_resource *r, const yyjson_val *old, yyjs
     };
 
     for (size_t i = 0; view->gates && i < FERRY_COUNT(rows); i++) {
-        yyjson_mut_val *now = at(doc, rows[i].pointer);
-        yyjson_val *before = old ? yyjson_ptr_get((yyjson_val *)old, rows[i].pointer) : NULL;
+        yyjson_val *now = at(object, rows[i].pointer);
 
         if (!now || !ferry_streq(r->plural, rows[i].plural) || has_gate(view, rows[i].gate) ||
             (rows[i].other && has_gate(view, rows[i].other)) ||
-            (before && yyjson_mut_equals(yyjson_val_mut_copy(doc, before), now))) {
+            is_same(at(old, rows[i].pointer), now)) {
             continue;
         }
-        return status_invalid(st, r, name_of(doc), rows[i].field,
+        return status_invalid(st, r, name_of(object), rows[i].field,
                               "Forbidden: needs the feature gate %s%s%s", rows[i].gate,
                               rows[i].other ? " or " : "", rows[i].other ? rows[i].other : "");
     }
     return 0;
 }
 
-static int check_policy(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+static int check_policy(const struct api_resource *r, const yyjson_val *object, struct status *st)
 {
     static const struct {
         const char *name;
@@ -415,13 +395,13 @@ static int check_policy(const struct api_resource *r, yyjson_mut_doc *doc, struc
         {"completionTimeoutFactor", 1000, INT64_MAX},
     };
 
-    if (at(doc, "/spec/experimental/stallDetector") &&
-        at(doc, "/spec/experimental/downtimeTuning")) {
-        return status_invalid(st, r, name_of(doc), "spec.experimental.downtimeTuning",
+    if (at(object, "/spec/experimental/stallDetector") &&
+        at(object, "/spec/experimental/downtimeTuning")) {
+        return status_invalid(st, r, name_of(object), "spec.experimental.downtimeTuning",
                               "Forbidden: may not be set together with stallDetector");
     }
     for (size_t i = 0; i < FERRY_COUNT(factors); i++) {
-        if (check_factor(r, doc, factors[i].name, factors[i].min, factors[i].max, st) < 0) {
+        if (check_factor(r, object, factors[i].name, factors[i].min, factors[i].max, st) < 0) {
             return -1;
         }
     }
@@ -452,72 +432,65 @@ static const struct {
      "storage may be damaged by a move"},
 };
 
-void admission_warn(const struct api_resource *r, yyjson_mut_doc *doc,
+void admission_warn(const struct api_resource *r, const yyjson_val *object,
                     void (*say)(void *ctx, const char *text), void *ctx)
 {
     for (size_t i = 0; i < FERRY_COUNT(risks); i++) {
         if (ferry_streq(r->plural, risks[i].plural) &&
-            yyjson_mut_is_true(at(doc, risks[i].pointer))) {
+            yyjson_is_true(at(object, risks[i].pointer))) {
             say(ctx, risks[i].text);
         }
     }
 }
 
-static int check_spec(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
-{
-    api_cleanup_doc yyjson_doc *copy = yyjson_mut_doc_imut_copy(doc, NULL);
-
-    return spec_check(r, name_of(doc), yyjson_doc_get_root(copy), st);
-}
-
-int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
+int admission_create(const struct api_resource *r, const yyjson_val *object,
                      const struct admission_view *view, struct status *st)
 {
-    if (check_spec(r, doc, st) < 0) {
+    if (spec_check(r, name_of(object), object, st) < 0) {
         return -1;
     }
     switch (r->kind) {
     case API_KIND_MIGRATION:
-        return create_migration(r, doc, view, st);
+        return create_migration(r, object, view, st);
     case API_KIND_VMI:
-        return create_vmi(r, doc, st);
+        return create_vmi(r, object, st);
     case API_KIND_POD:
-        return create_pod(r, doc, st);
+        return create_pod(r, object, st);
     case API_KIND_CONFIG_MAP:
     case API_KIND_SECRET:
-        return check_data(r, doc, st);
+        return check_data(r, object, st);
     default:
-        if (is_policy(r) && check_policy(r, doc, st) < 0) {
+        if (is_policy(r) && check_policy(r, object, st) < 0) {
             return -1;
         }
-        return check_gates(r, NULL, doc, view, st);
+        return check_gates(r, NULL, object, view, st);
     }
 }
 
-int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+int admission_update(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
                      const struct admission_view *view, struct status *st)
 {
-    if ((spec_changed(old, doc) && check_spec(r, doc, st) < 0) ||
-        check_chosen(r, old, doc, st) < 0) {
+    if ((spec_changed(old, object) && spec_check(r, name_of(object), object, st) < 0) ||
+        check_chosen(r, old, object, st) < 0) {
         return -1;
     }
     switch (r->kind) {
     case API_KIND_MIGRATION:
-        return update_migration(r, old, doc, st);
+        return update_migration(r, old, object, st);
     case API_KIND_VMI:
-        return update_vmi(r, old, doc, view, st);
+        return update_vmi(r, old, object, view, st);
     case API_KIND_POD:
-        return update_pod(r, old, doc, st);
+        return update_pod(r, old, object, st);
     case API_KIND_CONFIG_MAP:
     case API_KIND_SECRET:
-        return update_data(r, old, doc, st);
+        return update_data(r, old, object, st);
     default:
         if (ferry_streq(r->plural, "persistentvolumeclaims")) {
-            return update_claim(r, old, doc, st);
+            return update_claim(r, old, object, st);
         }
-        if (is_policy(r) && check_policy(r, doc, st) < 0) {
+        if (is_policy(r) && check_policy(r, object, st) < 0) {
             return -1;
         }
-        return check_gates(r, old, doc, view, st);
+        return check_gates(r, old, object, view, st);
     }
 }

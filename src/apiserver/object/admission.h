@@ -16,12 +16,12 @@ struct admission_view {
                                 and everything that Ferry can do is on */
 };
 
-/* May add to `doc`. */
-int admission_create(const struct api_resource *r, yyjson_mut_doc *doc,
+/* `object` as it shall be, prepared (prepare.h). */
+int admission_create(const struct api_resource *r, const yyjson_val *object,
                      const struct admission_view *view, struct status *st);
 /* Says, for each risky option that is on, what the risk is. */
-void admission_warn(const struct api_resource *r, yyjson_mut_doc *doc,
+void admission_warn(const struct api_resource *r, const yyjson_val *object,
                     void (*say)(void *ctx, const char *text), void *ctx);
 /* Not called for writes through "status". */
-int admission_update(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+int admission_update(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
                      const struct admission_view *view, struct status *st);

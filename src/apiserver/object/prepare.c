@@ -197,7 +197,7 @@ static void set_defaults(const struct api_resource *r, yyjson_mut_doc *doc, yyjs
 }
 
 int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepare_stamp *stamp,
-                   struct status *st)
+                   yyjson_doc **ret, struct status *st)
 {
     const struct api_resource *r = route->resource;
     static const char *const dropped[] = {"managedFields", "selfLink", "deletionTimestamp",
@@ -234,7 +234,7 @@ int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepar
     }
     set_defaults(r, doc, root);
     schema_complete(crds_any_schema(r), doc);
-    return prepare_validate(r, doc, st);
+    return prepare_validate(r, doc, ret, st);
 }
 
 /* ---- updates -----------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ void prepare_generation(const yyjson_val *old, yyjson_mut_doc *doc)
 }
 
 int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut_doc *doc,
-                   struct status *st)
+                   yyjson_doc **ret, struct status *st)
 {
     static const char *const kept[] = {"name",
                                        "namespace",
@@ -398,7 +398,7 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
     }
     schema_complete(crds_any_schema(r), doc);
     prepare_generation(old, doc);
-    return prepare_validate(r, doc, st);
+    return prepare_validate(r, doc, ret, st);
 }
 
 /* ---- validation --------------------------------------------------------------------------------
@@ -414,7 +414,8 @@ static int wrong_field(const struct api_resource *r, const char *name, const cha
     return status_invalid(st, r, name, field, "%s", colon ? colon + 2 : what);
 }
 
-int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st)
+int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_doc **ret,
+                     struct status *st)
 {
     api_cleanup_doc yyjson_doc *copy = yyjson_mut_doc_imut_copy(doc, NULL);
     api_cleanup_object struct api_object *o = NULL;
@@ -436,7 +437,11 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct s
         return status_invalid(st, r, name, "metadata.name", "Invalid value: \"%.100s\": %s", name,
                               NAME_RULE);
     }
-    return meta_check(r, o->meta, st);
+    if (meta_check(r, o->meta, st) < 0) {
+        return -1;
+    }
+    *ret = ferry_take_ptr(copy);
+    return 0;
 }
 
 /* ---- deletion ----------------------------------------------------------------------------------

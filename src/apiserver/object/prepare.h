@@ -15,19 +15,22 @@ struct prepare_stamp {
     const char *suffix; /* for generateName */
 };
 
-/* A new object. Fills in metadata and defaults; `route->name` becomes its name. */
+/* A new object. Fills in metadata and defaults; `route->name` becomes its name. `ret` is what
+ * became of it, for all who look at it from then on: nothing but its version is still to change. */
 int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepare_stamp *stamp,
-                   struct status *st);
+                   yyjson_doc **ret, struct status *st);
 
-/* `doc` is the object as the caller wants it, `old` as it is. After this `doc` is what to store. */
+/* `doc` is the object as the caller wants it, `old` as it is. After this `doc` is what to store,
+ * and `ret` the same. */
 int prepare_update(const struct route *route, const yyjson_val *old, yyjson_mut_doc *doc,
-                   struct status *st);
+                   yyjson_doc **ret, struct status *st);
 
 /* Counts the generation up when the spec is another one. */
 void prepare_generation(const yyjson_val *old, yyjson_mut_doc *doc);
 
-/* Names, labels, annotations, and the types of all fields that Ferry reads. */
-int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, struct status *st);
+/* Names, labels, annotations, and the types of all fields that Ferry reads; a copy to look at. */
+int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_doc **ret,
+                     struct status *st);
 
 /* Nothing holds the object back: it is being deleted, has no finalizers and no grace left. */
 bool prepare_is_gone(const struct api_resource *r, yyjson_mut_val *root);

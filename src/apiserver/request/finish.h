@@ -5,14 +5,12 @@
 
 /* Storing did not work; returns -1. */
 int finish_failed(struct request *r, const struct ferry_error *err);
-/* Answers with a document that was not (or not yet) stored. */
-void finish_with_document(struct request *r, int code, yyjson_mut_doc *doc);
 /* Ends the transaction without a change. `rc` is what was decided in it, with r->st set when it is
  * -1; the answer to 0 is `doc`, or the caller's. What was decided by something that then could not
  * be stored is not answered: -1. */
 int finish_unchanged(struct request *r, int rc, int code, yyjson_mut_doc *doc);
 /* Commits and answers with what was written. */
 int finish_commit(struct request *r, int code);
-/* Where the caller may only touch its own things (AUTH_IF_OWN): is this one? `doc` is what it shall
- * become, NULL for a deletion. */
-int finish_check_own(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc);
+/* Where the caller may only touch its own things (AUTH_IF_OWN): is this one? `object` is what it
+ * shall become, NULL for a deletion. */
+int finish_check_own(struct request *r, const yyjson_val *old, const yyjson_val *object);

@@ -101,28 +101,70 @@ int64_t quota_usage(const char *what, const struct api_resource *r, const yyjson
     return !*r->group && ferry_streq(what, r->plural) ? MILLI : 0;
 }
 
-static int64_t used_in(struct store *store, const char *ns, const char *what)
+/* How much of one thing: by the quota, by the object that is looked at, and by what is there. */
+struct usage {
+    const char *what;
+    int64_t hard, takes, used;
+};
+
+/* It is said in the object itself how much it takes: the others count as one. */
+static bool is_measured(const char *what, const struct api_resource *r)
 {
-    int64_t sum = 0;
-
-    for (const struct api_resource *r = api_resources(); r->plural; r++) {
-        cleanup_entry_list struct entry_list list = {0};
-        bool counts = r->namespaced &&
-                      (r->kind == API_KIND_POD || ferry_str_starts(what, "count/") ||
-                       ferry_streq(what, r->plural) || ferry_streq(what, "requests.storage"));
-
-        if (!counts) {
-            continue;
-        }
-        store_list(store, r, ns, &list);
-        for (size_t i = 0; i < list.n; i++) {
-            api_cleanup_doc yyjson_doc *doc =
-                yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
-
-            sum = plus(sum, quota_usage(what, r, yyjson_doc_get_root(doc)));
+    for (size_t i = 0; r->kind == API_KIND_POD && i < FERRY_COUNT(computed); i++) {
+        if (ferry_streq(what, computed[i].name)) {
+            return true;
         }
     }
-    return sum;
+    return ferry_streq(r->plural, "persistentvolumeclaims") &&
+           ferry_streq(what, "requests.storage");
+}
+
+static bool may_take(const char *what, const struct api_resource *r)
+{
+    return r->namespaced && (is_measured(what, r) || ferry_str_starts(what, "count/") ||
+                             ferry_streq(what, r->plural));
+}
+
+static bool entry_is_over(const struct entry *e)
+{
+    struct ferry_span phase = entry_field(e, "status.phase");
+
+    return e->resource->kind == API_KIND_POD &&
+           (ferry_span_is(phase, "Succeeded") || ferry_span_is(phase, "Failed"));
+}
+
+/* Parses it once, and only when that says more than that it is there. */
+static void add_entry(const struct entry *e, bool measured, struct usage *list, size_t n)
+{
+    if (entry_is_over(e)) {
+        return;
+    }
+    api_cleanup_doc yyjson_doc *doc = measured ? entry_doc(e) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        list[i].used =
+            plus(list[i].used, quota_usage(list[i].what, e->resource, yyjson_doc_get_root(doc)));
+    }
+}
+
+/* Fills in what is used, of all of the list in one pass. */
+static void count_used(struct store *store, const char *ns, struct usage *list, size_t n)
+{
+    for (const struct api_resource *r = api_resources(); n && r->plural; r++) {
+        cleanup_entry_list struct entry_list entries = {0};
+        bool takes = false, measured = false;
+
+        for (size_t i = 0; i < n; i++) {
+            takes |= may_take(list[i].what, r);
+            measured |= is_measured(list[i].what, r);
+        }
+        if (!takes) {
+            continue;
+        }
+        store_list(store, r, ns, &entries);
+        for (size_t i = 0; i < entries.n; i++) {
+            add_entry(entries.items[i], measured, list, n);
+        }
+    }
 }
 
 /* As people write them: "3", "500m", "2Gi". */
@@ -169,28 +211,44 @@ static void put_amount(struct ferry_buf *b, const char *what, int64_t amount)
 /* Cpu and memory that a quota limits must be said. */
 static bool is_unsaid(const char *what, const struct api_resource *r, int64_t takes)
 {
-    for (size_t i = 0; r->kind == API_KIND_POD && i < FERRY_COUNT(computed); i++) {
-        if (ferry_streq(what, computed[i].name)) {
-            return takes == 0;
+    return r->kind == API_KIND_POD && is_measured(what, r) && takes == 0;
+}
+
+static int refuse_excess(struct request *r, const char *quota, const struct usage *list, size_t n)
+{
+    ferry_cleanup(excess_done) struct excess over = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        const struct usage *u = &list[i];
+
+        if (u->used > u->hard - u->takes) { /* neither is negative */
+            put_amount(&over.requested, u->what, u->takes);
+            put_amount(&over.used, u->what, u->used);
+            put_amount(&over.limited, u->what, u->hard);
         }
     }
-    return false;
+    if (!over.requested.len) {
+        return 0;
+    }
+    return status_forbidden(&r->st, r->route.resource, r->route.name,
+                            "exceeded quota: %s, requested: %s, used: %s, limited: %s", quota,
+                            over.requested.data, over.used.data, over.limited.data);
 }
 
 /* `old` is NULL when the object is new. */
 static int check_quota(struct request *r, const yyjson_val *quota, const yyjson_val *old,
                        const yyjson_val *object)
 {
-    ferry_cleanup(excess_done) struct excess over = {0};
+    yyjson_val *hard = yyjson_ptr_get((yyjson_val *)quota, "/spec/hard"), *key, *v;
+    ferry_cleanup_free struct usage *list = ferry_xcalloc(yyjson_obj_size(hard) + 1, sizeof(*list));
     const struct api_resource *resource = r->route.resource;
     const char *name = api_json_str(quota, "/metadata/name");
-    yyjson_val *key, *v;
-    size_t i, max;
+    size_t i, max, n = 0;
 
-    yyjson_obj_foreach(yyjson_ptr_get((yyjson_val *)quota, "/spec/hard"), i, max, key, v)
+    yyjson_obj_foreach(hard, i, max, key, v)
     {
         const char *what = yyjson_get_str(key);
-        int64_t takes = quota_usage(what, resource, object), hard = amount_of(v, what);
+        int64_t takes = quota_usage(what, resource, object);
 
         if (old) {
             takes -= quota_usage(what, resource, old); /* what it had is in `used` */
@@ -198,22 +256,12 @@ static int check_quota(struct request *r, const yyjson_val *quota, const yyjson_
             return status_forbidden(&r->st, resource, r->route.name,
                                     "failed quota: %s: must specify %s", name, what);
         }
-        if (takes <= 0) {
-            continue;
-        }
-        int64_t used = used_in(r->store, r->route.ns, what);
-        if (used > hard - takes) { /* neither is negative */
-            put_amount(&over.requested, what, takes);
-            put_amount(&over.used, what, used);
-            put_amount(&over.limited, what, hard);
+        if (takes > 0) {
+            list[n++] = (struct usage){.what = what, .hard = amount_of(v, what), .takes = takes};
         }
     }
-    if (!over.requested.len) {
-        return 0;
-    }
-    return status_forbidden(&r->st, resource, r->route.name,
-                            "exceeded quota: %s, requested: %s, used: %s, limited: %s", name,
-                            over.requested.data, over.used.data, over.limited.data);
+    count_used(r->store, r->route.ns, list, n);
+    return refuse_excess(r, name, list, n);
 }
 
 static const struct api_resource *quotas(void)
@@ -221,7 +269,7 @@ static const struct api_resource *quotas(void)
     return api_resource_find("", "v1", "resourcequotas");
 }
 
-int quota_admit(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc)
+int quota_admit(struct request *r, const yyjson_val *old, const yyjson_val *object)
 {
     cleanup_entry_list struct entry_list list = {0};
     int rc = 0;
@@ -230,15 +278,10 @@ int quota_admit(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc)
         return 0;
     }
     store_list(r->store, quotas(), r->route.ns, &list);
-    if (!list.n) {
-        return 0;
-    }
-    api_cleanup_doc yyjson_doc *object = yyjson_mut_doc_imut_copy(doc, NULL);
     for (size_t i = 0; rc == 0 && i < list.n; i++) {
-        api_cleanup_doc yyjson_doc *quota =
-            yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
+        api_cleanup_doc yyjson_doc *quota = entry_doc(list.items[i]);
 
-        rc = check_quota(r, yyjson_doc_get_root(quota), old, yyjson_doc_get_root(object));
+        rc = check_quota(r, yyjson_doc_get_root(quota), old, object);
     }
     return rc;
 }
@@ -257,15 +300,19 @@ static bool show(yyjson_mut_doc *doc, const void *ctx)
     yyjson_mut_val *root = yyjson_mut_doc_get_root(doc);
     yyjson_mut_val *hard = yyjson_mut_ptr_get(root, "/spec/hard"), *key, *v;
     yyjson_mut_val *status = yyjson_mut_obj(doc), *used = yyjson_mut_obj(doc);
-    size_t i, max;
+    size_t n = yyjson_mut_obj_size(hard), i, max;
+    ferry_cleanup_free struct usage *list = ferry_xcalloc(n + 1, sizeof(*list));
 
     yyjson_mut_obj_foreach(hard, i, max, key, v)
     {
-        const char *what = yyjson_mut_get_str(key);
+        list[i].what = yyjson_mut_get_str(key);
+    }
+    count_used(s->store, s->ns, list, n);
+    for (i = 0; i < n; i++) {
         char buf[32];
 
-        write_quantity(what, used_in(s->store, s->ns, what), buf);
-        yyjson_mut_obj_put(used, yyjson_mut_strcpy(doc, what), yyjson_mut_strcpy(doc, buf));
+        write_quantity(list[i].what, list[i].used, buf);
+        yyjson_mut_obj_put(used, yyjson_mut_strcpy(doc, list[i].what), yyjson_mut_strcpy(doc, buf));
     }
     if (hard) {
         yyjson_mut_obj_put(status, yyjson_mut_str(doc, "hard"), yyjson_mut_val_mut_copy(doc, hard));

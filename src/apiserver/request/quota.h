@@ -5,7 +5,7 @@
 
 /* Inside the transaction: may the object be made (`old` is NULL), or become this? 403 with
  * "exceeded quota" when not. */
-int quota_admit(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc);
+int quota_admit(struct request *r, const yyjson_val *old, const yyjson_val *object);
 /* Brings the status of all quotas in line with what is there; false when one could not be written
  * and is to be tried again. Part of the collector. */
 bool quota_sweep(struct store *store);

@@ -48,7 +48,7 @@ int read_get(struct request *r)
     if (!e) {
         return status_not_found(&r->st, r->route.resource, r->route.name);
     }
-    request_answer_object(r, 200, e->json, e->json_len);
+    request_answer_entry(r, 200, e);
     return 0;
 }
 

@@ -38,7 +38,7 @@ static int parse_propagation(struct request *r, const char *policy, struct delet
 
 static int parse_delete_options(struct request *r, struct delete_options *ret)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    api_cleanup_doc yyjson_doc *body = NULL;
     const char *grace = http_query(r->x, "gracePeriodSeconds");
     long long seconds;
     size_t len = 0;
@@ -59,8 +59,7 @@ static int parse_delete_options(struct request *r, struct delete_options *ret)
     if (!body) {
         return 0;
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_mut_doc_imut_copy(body, NULL);
-    yyjson_val *root = yyjson_doc_get_root(doc);
+    yyjson_val *root = yyjson_doc_get_root(body);
     int64_t n = api_json_int(root, "/gracePeriodSeconds", -1);
     if (n >= 0) {
         ret->how.has_grace = true;

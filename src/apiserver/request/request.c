@@ -59,7 +59,21 @@ static bool is_type(const char *header, const char *type)
     return strncmp(header, type, n) == 0 && (!header[n] || header[n] == ';' || header[n] == ' ');
 }
 
-int request_body(struct request *r, yyjson_mut_doc **ret)
+static int body_of_protobuf(struct request *r, const char *body, size_t len, yyjson_doc **ret)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *doc = NULL;
+    struct ferry_error err;
+    int rc = protobuf_parse(body, len, &doc, &err);
+
+    if (rc < 0) {
+        return rc == -FERRY_NOT_FOUND ? status_fail(&r->st, 415, "%s", err.msg)
+                                      : status_of_error(&r->st, &err);
+    }
+    *ret = yyjson_mut_doc_imut_copy(doc, NULL);
+    return *ret ? 0 : status_fail(&r->st, 500, "out of memory");
+}
+
+int request_body(struct request *r, yyjson_doc **ret)
 {
     const char *type = http_header(r->x, "Content-Type");
     api_cleanup_doc yyjson_doc *doc = NULL;
@@ -72,10 +86,7 @@ int request_body(struct request *r, yyjson_mut_doc **ret)
         return status_fail(&r->st, 400, "the request has no body");
     }
     if (type && is_type(type, "application/vnd.kubernetes.protobuf")) {
-        rc = protobuf_parse(body, len, ret, &err);
-        return rc == 0                  ? 0
-               : rc == -FERRY_NOT_FOUND ? status_fail(&r->st, 415, "%s", err.msg)
-                                        : status_of_error(&r->st, &err);
+        return body_of_protobuf(r, body, len, ret);
     }
     if (!type || is_type(type, "application/json") || strstr(type, "-patch+json")) {
         rc = api_json_parse_depth(body, len, API_JSON_DEPTH, &doc, &err);
@@ -93,8 +104,8 @@ int request_body(struct request *r, yyjson_mut_doc **ret)
     if (rc < 0) {
         return status_of_error(&r->st, &err);
     }
-    *ret = json_doc_copy(doc);
-    return *ret ? 0 : status_fail(&r->st, 500, "out of memory");
+    *ret = ferry_take_ptr(doc);
+    return 0;
 }
 
 bool request_wants_table(const struct request *r, enum table_include *ret_include)
@@ -168,28 +179,48 @@ char *request_progress(struct store *store, const struct api_resource *resource,
         return NULL;
     }
     cleanup_entry struct entry *e = store_get(store, api_resource_of_kind(API_KIND_VMI), ns, name);
-    api_cleanup_doc yyjson_doc *vmi = e ? yyjson_read(e->json, e->json_len, 0) : NULL;
+    api_cleanup_doc yyjson_doc *vmi = entry_doc(e);
     return account_of(yyjson_doc_get_root(vmi), uid);
 }
 
-void request_answer_object(struct request *r, int code, const char *json, size_t len)
+static void answer_table(struct request *r, int code, enum table_include include,
+                         const yyjson_val *root, const char *json)
+{
+    ferry_cleanup_free char *progress = request_progress(r->store, r->route.resource, root);
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    table_begin(&b, r->route.resource, store_version(r->store));
+    table_row(&b, r->route.resource, root, json, progress, include, ferry_now_unix_ms(), true);
+    table_end(&b);
+    http_answer(r->x, code, "application/json", b.data, b.len);
+}
+
+void request_answer_entry(struct request *r, int code, const struct entry *e)
 {
     enum table_include include;
 
     r->code = code;
     if (!request_wants_table(r, &include)) {
-        http_answer(r->x, code, "application/json", json, len);
+        http_answer(r->x, code, "application/json", e->json, e->json_len);
         return;
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(json, len, 0);
-    ferry_cleanup_buf struct ferry_buf b = {0};
-    table_begin(&b, r->route.resource, store_version(r->store));
-    ferry_cleanup_free char *progress =
-        request_progress(r->store, r->route.resource, yyjson_doc_get_root(doc));
-    table_row(&b, r->route.resource, yyjson_doc_get_root(doc), json, progress, include,
-              ferry_now_unix_ms(), true);
-    table_end(&b);
-    http_answer(r->x, code, "application/json", b.data, b.len);
+    api_cleanup_doc yyjson_doc *doc = entry_doc(e);
+    answer_table(r, code, include, yyjson_doc_get_root(doc), e->json);
+}
+
+void request_answer_document(struct request *r, int code, yyjson_mut_doc *doc)
+{
+    size_t len = 0;
+    ferry_cleanup_free char *json = json_doc_text(doc, 0, &len);
+    enum table_include include;
+
+    r->code = code;
+    if (!json || !request_wants_table(r, &include)) {
+        http_answer(r->x, code, "application/json", json ? json : "{}", json ? len : 2);
+        return;
+    }
+    api_cleanup_doc yyjson_doc *copy = yyjson_mut_doc_imut_copy(doc, NULL);
+    answer_table(r, code, include, yyjson_doc_get_root(copy), json);
 }
 
 void request_answer_status(struct request *r, const struct status *st)

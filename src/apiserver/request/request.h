@@ -22,8 +22,8 @@ struct request {
     int code;         /* what was answered, for the audit line */
 };
 
-/* The body as a JSON document (JSON or YAML by its content type). */
-int request_body(struct request *r, yyjson_mut_doc **ret);
+/* The body, parsed: JSON, YAML or protobuf, by its content type. */
+int request_body(struct request *r, yyjson_doc **ret);
 /* A query parameter that is a flag: "", "1" and "true" are true. */
 bool request_flag(const struct request *r, const char *name);
 /* dryRun=All */
@@ -42,6 +42,8 @@ void request_warn(struct request *r, const char *text);
 char *request_progress(struct store *store, const struct api_resource *resource,
                        const yyjson_val *object);
 
-/* Answers with an object, as a table when that is wanted. */
-void request_answer_object(struct request *r, int code, const char *json, size_t len);
+/* Answer with an object, as a table when that is wanted: with one that is stored, and with one that
+ * was not (or not yet) stored. */
+void request_answer_entry(struct request *r, int code, const struct entry *e);
+void request_answer_document(struct request *r, int code, yyjson_mut_doc *doc);
 void request_answer_status(struct request *r, const struct status *st);

@@ -53,22 +53,21 @@ static void view_migrations(struct store *store, const struct api_resource *reso
     store_find(store, resource, ns, vmi, &list);
     view->migrations = ferry_xcalloc(list.n + 1, sizeof(struct api_object *));
     for (size_t i = 0; i < list.n; i++) {
-        if (api_object_parse(API_KIND_MIGRATION, list.items[i]->json, list.items[i]->json_len,
-                             &view->migrations[view->n], NULL) == 0) {
+        if (entry_object(list.items[i], API_KIND_MIGRATION, &view->migrations[view->n], NULL) ==
+            0) {
             view->n++;
         }
     }
 }
 
 /* Of the first KubeVirt object that lists any; on its own writes of the one that is written. */
-static void view_gates(const struct request *r, yyjson_mut_doc *doc, struct view *view)
+static void view_gates(const struct request *r, const yyjson_val *object, struct view *view)
 {
     static const char pointer[] = "/spec/configuration/developerConfiguration/featureGates";
     cleanup_entry_list struct entry_list list = {0};
 
     if (ferry_streq(r->route.resource->plural, "kubevirts")) {
-        view->kubevirt = yyjson_mut_doc_imut_copy(doc, NULL);
-        view->v.gates = yyjson_ptr_get(yyjson_doc_get_root(view->kubevirt), pointer);
+        view->v.gates = yyjson_ptr_get((yyjson_val *)object, pointer);
         return;
     }
     if (!ferry_streq(r->route.resource->plural, "migrationpolicies")) {
@@ -77,23 +76,22 @@ static void view_gates(const struct request *r, yyjson_mut_doc *doc, struct view
     store_list(r->store, api_resource_find("kubevirt.io", "v1", "kubevirts"), NULL, &list);
     for (size_t i = 0; i < list.n && !view->v.gates; i++) {
         yyjson_doc_free(view->kubevirt);
-        view->kubevirt = yyjson_read(list.items[i]->json, list.items[i]->json_len, 0);
+        view->kubevirt = entry_doc(list.items[i]);
         view->v.gates = yyjson_ptr_get(yyjson_doc_get_root(view->kubevirt), pointer);
     }
 }
 
-static void view_fill(const struct request *r, yyjson_mut_doc *doc, struct view *view)
+static void view_fill(const struct request *r, const yyjson_val *object, struct view *view)
 {
     view->v.role = r->who.role;
-    view_gates(r, doc, view);
+    view_gates(r, object, view);
     if (r->route.resource->kind == API_KIND_MIGRATION) {
-        const char *vmi =
-            yyjson_mut_get_str(yyjson_mut_ptr_get(yyjson_mut_doc_get_root(doc), "/spec/vmiName"));
+        const char *vmi = api_json_str(object, "/spec/vmiName");
         cleanup_entry struct entry *e =
             vmi ? store_get(r->store, api_resource_of_kind(API_KIND_VMI), r->route.ns, vmi) : NULL;
 
         if (e) {
-            api_object_parse(API_KIND_VMI, e->json, e->json_len, &view->vmi, NULL);
+            entry_object(e, API_KIND_VMI, &view->vmi, NULL);
         }
         if (vmi) {
             view_migrations(r->store, r->route.resource, r->route.ns, vmi, view);
@@ -115,8 +113,7 @@ static int check_namespace(struct request *r)
     if (!e) {
         return status_not_found(&r->st, namespaces, r->route.ns);
     }
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(e->json, e->json_len, 0);
-    if (api_json_str(yyjson_doc_get_root(doc), "/metadata/deletionTimestamp")) {
+    if (e->ending) {
         return status_forbidden(&r->st, r->route.resource, r->route.name,
                                 "unable to create new content in namespace %s because it is being "
                                 "terminated",
@@ -157,40 +154,39 @@ static void warn(void *ctx, const char *text)
  */
 
 /* Inside the transaction. */
-static int admit_new(struct request *r, yyjson_mut_doc *doc)
+static int admit_new(struct request *r, const yyjson_val *object)
 {
     cleanup_view struct view view = {0};
 
     if (check_namespace(r) < 0) {
         return -1;
     }
-    view_fill(r, doc, &view);
-    if (admission_create(r->route.resource, doc, &view.v, &r->st) < 0) {
+    view_fill(r, object, &view);
+    if (admission_create(r->route.resource, object, &view.v, &r->st) < 0) {
         return -1;
     }
-    return quota_admit(r, NULL, doc);
+    return quota_admit(r, NULL, object);
 }
 
 /* A node's certificate lets it make what bears its name or is its own: known only now. */
-static int check_new(struct request *r, yyjson_mut_doc *doc)
+static int check_new(struct request *r, const yyjson_val *object)
 {
     enum auth_answer answer = auth_check(&r->who, &r->route);
-    api_cleanup_doc yyjson_doc *made =
-        answer == AUTH_IF_OWN ? yyjson_mut_doc_imut_copy(doc, NULL) : NULL;
 
     if (answer == AUTH_YES ||
-        (made && auth_owns(&r->who, r->route.resource, yyjson_doc_get_root(made)))) {
+        (answer == AUTH_IF_OWN && auth_owns(&r->who, r->route.resource, object))) {
         return 0;
     }
     return status_forbidden(&r->st, r->route.resource, r->route.name,
                             "User \"%s\" cannot create this object", r->who.user);
 }
 
-/* Ends the transaction. */
-static int create_in_transaction(struct request *r, yyjson_mut_doc *doc, bool dry_run, int code)
+/* Ends the transaction. `object` is what `doc` says. */
+static int create_in_transaction(struct request *r, const yyjson_val *object, yyjson_mut_doc *doc,
+                                 bool dry_run, int code)
 {
     struct ferry_error err;
-    int rc = admit_new(r, doc);
+    int rc = admit_new(r, object);
 
     if (rc == 0 && !dry_run &&
         store_put(r->store, r->route.resource, r->route.ns, r->route.name, doc, &err) < 0) {
@@ -219,17 +215,19 @@ int write_create_document(struct request *r, const yyjson_mut_doc *given, bool d
     for (int i = 0;; i++) {
         api_cleanup_mut_doc yyjson_mut_doc *doc =
             yyjson_mut_doc_mut_copy((yyjson_mut_doc *)given, NULL);
+        api_cleanup_doc yyjson_doc *made = NULL;
         struct prepare_stamp stamp = {.now_ms = ferry_now_unix_ms(), .uid = uid, .suffix = suffix};
 
         ident_uid(uid);
         ident_suffix(suffix);
-        if (prepare_create(&r->route, doc, &stamp, &r->st) < 0 || check_new(r, doc) < 0) {
+        if (prepare_create(&r->route, doc, &stamp, &made, &r->st) < 0 ||
+            check_new(r, yyjson_doc_get_root(made)) < 0) {
             return -1;
         }
         store_begin(r->store);
         if (!name_is_taken(r)) {
-            admission_warn(r->route.resource, doc, warn, r);
-            return create_in_transaction(r, doc, dry_run, code);
+            admission_warn(r->route.resource, yyjson_doc_get_root(made), warn, r);
+            return create_in_transaction(r, yyjson_doc_get_root(made), doc, dry_run, code);
         }
         status_exists(&r->st, r->route.resource, r->route.name);
         (void)finish_unchanged(r, -1, 0, NULL);
@@ -240,13 +238,12 @@ int write_create_document(struct request *r, const yyjson_mut_doc *given, bool d
 }
 
 /* As Kubernetes has it: a custom kind must say what it is, the others are known by the address. */
-static int check_named(struct request *r, const yyjson_mut_doc *doc)
+static int check_named(struct request *r, yyjson_val *root)
 {
-    yyjson_mut_val *root = yyjson_mut_doc_get_root((yyjson_mut_doc *)(uintptr_t)doc);
     static const char *const fields[] = {"kind", "apiVersion"};
 
     for (size_t i = 0; i < 2 && crds_schema(r->route.resource); i++) {
-        if (ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(root, fields[i])))) {
+        if (ferry_str_empty(yyjson_get_str(yyjson_obj_get(root, fields[i])))) {
             return status_fail(&r->st, 400,
                                "the object provided is unrecognized (must be of type %s): '%s' is "
                                "missing",
@@ -258,14 +255,15 @@ static int check_named(struct request *r, const yyjson_mut_doc *doc)
 
 int write_create(struct request *r)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = NULL;
+    api_cleanup_doc yyjson_doc *body = NULL;
     bool dry_run;
 
-    if (request_dry_run(r, &dry_run) < 0 || request_body(r, &doc) < 0 || check_named(r, doc) < 0 ||
-        check_unknown(r, doc) < 0) {
+    if (request_dry_run(r, &dry_run) < 0 || request_body(r, &body) < 0 ||
+        check_named(r, yyjson_doc_get_root(body)) < 0) {
         return -1;
     }
-    return write_create_document(r, doc, dry_run, 201);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(body);
+    return check_unknown(r, doc) < 0 ? -1 : write_create_document(r, doc, dry_run, 201);
 }
 
 /* ---- update and patch --------------------------------------------------------------------------
@@ -276,21 +274,23 @@ static bool is_custom(const struct api_resource *r)
     return strchr(r->group, '.') && !ferry_str_ends(r->group, ".k8s.io");
 }
 
-static int admit_change(struct request *r, const yyjson_val *old, yyjson_mut_doc *doc)
+static int admit_change(struct request *r, const yyjson_val *old, const yyjson_val *object)
 {
     cleanup_view struct view view = {.v = {.role = r->who.role}};
 
-    if (prepare_update(&r->route, old, doc, &r->st) < 0 || finish_check_own(r, old, doc) < 0) {
+    if (finish_check_own(r, old, object) < 0) {
         return -1;
     }
     if (*r->route.subresource) {
         return 0;
     }
-    view_gates(r, doc, &view);
-    if (admission_update(r->route.resource, old, doc, &view.v, &r->st) < 0) {
+    view_gates(r, object, &view);
+    if (admission_update(r->route.resource, old, object, &view.v, &r->st) < 0 ||
+        quota_admit(r, old, object) < 0) {
         return -1;
     }
-    return quota_admit(r, old, doc);
+    admission_warn(r->route.resource, object, warn, r);
+    return 0;
 }
 
 /* Stores what became of `e`, or removes it when nothing holds it any more. */
@@ -305,22 +305,16 @@ static int put_change(struct request *r, const struct entry *e, yyjson_mut_doc *
 }
 
 /* Ends the transaction. `doc` is the object as it shall be. */
-static int finish_change(struct request *r, const struct entry *e, const yyjson_val *old,
+static int finish_change(struct request *r, const struct entry *e, yyjson_val *old,
                          yyjson_mut_doc *doc, bool dry_run)
 {
-    int rc = check_unknown(r, doc) < 0 ? -1 : admit_change(r, old, doc);
+    api_cleanup_doc yyjson_doc *made = NULL;
+    int rc = check_unknown(r, doc) < 0 || prepare_update(&r->route, old, doc, &made, &r->st) < 0
+                 ? -1
+                 : admit_change(r, old, yyjson_doc_get_root(made));
+    /* No change, no new version: writers that repeat themselves wake nobody. */
+    bool same = rc == 0 && yyjson_equals(old, yyjson_doc_get_root(made));
 
-    if (rc == 0 && !*r->route.subresource) {
-        admission_warn(r->route.resource, doc, warn, r);
-    }
-    bool same = false;
-
-    if (rc == 0) {
-        yyjson_mut_val *before = yyjson_val_mut_copy(doc, (yyjson_val *)old);
-
-        /* No change, no new version: writers that repeat themselves wake nobody. */
-        same = yyjson_mut_equals(before, yyjson_mut_doc_get_root(doc));
-    }
     if (rc == 0 && !dry_run && !same) {
         rc = put_change(r, e, doc);
     }
@@ -341,7 +335,7 @@ static int change_object(struct request *r, bool dry_run,
         status_not_found(&r->st, r->route.resource, r->route.name);
         return finish_unchanged(r, -1, 0, NULL);
     }
-    api_cleanup_doc yyjson_doc *old = yyjson_read(e->json, e->json_len, 0);
+    api_cleanup_doc yyjson_doc *old = entry_doc(e);
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
     if (!doc) {
         status_fail(&r->st, 500, "the stored object cannot be read");
@@ -360,35 +354,34 @@ static bool needs_version(const struct api_resource *r)
 
 static int replace_whole(struct request *r, yyjson_mut_doc *doc, void *ctx)
 {
-    yyjson_mut_doc *wanted = ctx;
-    yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(wanted), "metadata");
+    yyjson_val *wanted = ctx;
 
-    if (ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(meta, "name")))) {
+    if (ferry_str_empty(api_json_str(wanted, "/metadata/name"))) {
         return status_fail(&r->st, 400, "metadata.name: name must be provided");
     }
     if (needs_version(r->route.resource) &&
-        ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(meta, "resourceVersion")))) {
+        ferry_str_empty(api_json_str(wanted, "/metadata/resourceVersion"))) {
         return status_invalid(&r->st, r->route.resource, r->route.name, "metadata.resourceVersion",
                               "Invalid value: 0: must be specified for an update");
     }
-    yyjson_mut_doc_set_root(doc, yyjson_mut_val_mut_copy(doc, yyjson_mut_doc_get_root(wanted)));
+    yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, wanted));
     return 0;
 }
 
 int write_update(struct request *r)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *wanted = NULL;
+    api_cleanup_doc yyjson_doc *wanted = NULL;
     bool dry_run;
 
     if (request_dry_run(r, &dry_run) < 0 || request_body(r, &wanted) < 0) {
         return -1;
     }
-    return change_object(r, dry_run, replace_whole, wanted);
+    return change_object(r, dry_run, replace_whole, yyjson_doc_get_root(wanted));
 }
 
 struct patch_work {
     int (*apply)(yyjson_mut_doc *doc, const yyjson_val *patch, struct ferry_error *err);
-    const yyjson_val *patch;
+    yyjson_val *patch;
 };
 
 static int patch_object(struct request *r, yyjson_mut_doc *doc, void *ctx)
@@ -409,11 +402,13 @@ static int patch_object(struct request *r, yyjson_mut_doc *doc, void *ctx)
     return status_of_error(&r->st, &err);
 }
 
-static int create_applied(struct request *r, bool dry_run, yyjson_mut_doc *body)
+static int create_applied(struct request *r, bool dry_run, yyjson_val *given)
 {
     if (*r->route.subresource) {
         return status_not_found(&r->st, r->route.resource, r->route.name);
     }
+    api_cleanup_mut_doc yyjson_mut_doc *body = json_doc_new();
+    yyjson_mut_doc_set_root(body, yyjson_val_mut_copy(body, given));
     yyjson_mut_val *meta = yyjson_mut_obj_get(yyjson_mut_doc_get_root(body), "metadata");
     if (!yyjson_mut_is_obj(meta)) {
         return status_fail(&r->st, 400, "metadata: must be an object");
@@ -436,20 +431,17 @@ static int create_applied(struct request *r, bool dry_run, yyjson_mut_doc *body)
 }
 
 /* Server-side apply, as create-or-merge: who manages which field is not tracked. */
-static int apply_or_create(struct request *r, bool dry_run, yyjson_mut_doc *body,
-                           struct patch_work *work)
+static int apply_or_create(struct request *r, bool dry_run, struct patch_work *work)
 {
-    yyjson_mut_val *root = yyjson_mut_doc_get_root(body);
-
-    if (ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(root, "kind"))) ||
-        ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(root, "apiVersion")))) {
+    if (ferry_str_empty(api_json_str(work->patch, "/kind")) ||
+        ferry_str_empty(api_json_str(work->patch, "/apiVersion"))) {
         return status_fail(&r->st, 400, "apiVersion and kind must be set in what is applied");
     }
     for (int i = 0;; i++) {
         cleanup_entry struct entry *e =
             store_get(r->store, r->route.resource, r->route.ns, r->route.name);
-        int rc =
-            e ? change_object(r, dry_run, patch_object, work) : create_applied(r, dry_run, body);
+        int rc = e ? change_object(r, dry_run, patch_object, work)
+                   : create_applied(r, dry_run, work->patch);
 
         /* It may come or go in between: then it is the other one that is meant. */
         if (rc == 0 || i == APPLY_TRIES || r->st.code != (e ? 404 : 409)) {
@@ -472,7 +464,7 @@ int write_patch(struct request *r)
         {"application/apply-patch+yaml", api_patch_apply_merge, true},
     };
     const char *type = http_header(r->x, "Content-Type");
-    api_cleanup_mut_doc yyjson_mut_doc *body = NULL;
+    api_cleanup_doc yyjson_doc *body = NULL;
     bool dry_run;
 
     for (size_t i = 0; type && i < FERRY_COUNT(kinds); i++) {
@@ -484,10 +476,9 @@ int write_patch(struct request *r)
         if (request_dry_run(r, &dry_run) < 0 || request_body(r, &body) < 0) {
             return -1;
         }
-        api_cleanup_doc yyjson_doc *patch = yyjson_mut_doc_imut_copy(body, NULL);
-        struct patch_work work = {.apply = kinds[i].apply, .patch = yyjson_doc_get_root(patch)};
+        struct patch_work work = {.apply = kinds[i].apply, .patch = yyjson_doc_get_root(body)};
 
-        return kinds[i].creates ? apply_or_create(r, dry_run, body, &work)
+        return kinds[i].creates ? apply_or_create(r, dry_run, &work)
                                 : change_object(r, dry_run, patch_object, &work);
     }
     return status_fail(&r->st, 415,
@@ -505,6 +496,7 @@ int write_ensure(struct store *store, const struct api_resource *resource, const
     struct route route = {.resource = resource, .verb = ROUTE_CREATE};
     char uid[IDENT_UID_SIZE];
     struct prepare_stamp stamp = {.now_ms = ferry_now_unix_ms(), .uid = uid, .suffix = ""};
+    api_cleanup_doc yyjson_doc *made = NULL;
     struct status st;
 
     if (e) {
@@ -514,7 +506,7 @@ int write_ensure(struct store *store, const struct api_resource *resource, const
     yyjson_mut_doc_set_root(doc, root);
     yyjson_mut_obj_add_str(doc, yyjson_mut_obj_add_obj(doc, root, "metadata"), "name", name);
     ident_uid(uid);
-    if (prepare_create(&route, doc, &stamp, &st) < 0) {
+    if (prepare_create(&route, doc, &stamp, &made, &st) < 0) {
         return ferry_fail(err, FERRY_FATAL, "%s", st.message);
     }
     store_begin(store);
