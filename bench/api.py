@@ -99,6 +99,7 @@ def measure(kind, build, options):
         rows[f"list of {options.vmis} VMIs or more, ms per 10,000"] = 1000 * took * 10000 / max(have, options.vmis)
         rows["... its size, MB"] = len(text) / 1e6
         rows["memory after that, MiB"] = memory_mib(e)
+        rows["... VMIs by then"] = max(have, options.vmis)
     return rows
 
 
