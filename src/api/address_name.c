@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
 #include "json/doc.h"
 
@@ -72,7 +73,7 @@ char *api_address_manifest(const char *name, const char *holder, const struct ap
     yyjson_mut_obj_add_str(doc, meta, "name", name);
     yyjson_mut_obj_add_str(doc, meta, "namespace", API_ADDRESS_NAMESPACE);
     yyjson_mut_val *labels = yyjson_mut_obj_add_obj(doc, meta, "labels");
-    yyjson_mut_obj_add_str(doc, labels, API_ADDRESS_LABEL, "");
+    yyjson_mut_obj_add_str(doc, labels, LABEL_ADDRESS, "");
     if (owner) {
         add_owner(doc, meta, owner);
     }

@@ -5,7 +5,6 @@
 #include "api/object.h"
 
 #define API_ADDRESS_NAMESPACE "kube-system"
-#define API_ADDRESS_LABEL "ferry.io/address"
 
 enum { API_ADDRESS_NAME = 96 };
 

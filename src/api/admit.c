@@ -4,6 +4,8 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 
 /* ---- evictions ---------------------------------------------------------------------------------
@@ -32,24 +34,21 @@ static bool condition_is_true(const yyjson_val *object, const char *type)
 
 const char *api_admit_vmi_of_pod(const yyjson_val *pod)
 {
-    return api_json_str(pod, "/metadata/annotations/kubevirt.io~1domain");
+    return wire_annotation(pod, ANNOTATION_DOMAIN);
 }
 
 bool api_admit_by_descheduler(const yyjson_val *eviction)
 {
-    return ferry_streq(
-        api_json_str(eviction,
-                     "/metadata/annotations/descheduler.alpha.kubernetes.io~1requested-by"),
-        "sigs.k8s.io/descheduler");
+    return ferry_streq(wire_annotation(eviction, ANNOTATION_REQUESTED_BY),
+                       "sigs.k8s.io/descheduler");
 }
 
 static bool is_machine_pod(const yyjson_val *pod)
 {
     const char *phase = api_json_str(pod, "/status/phase");
 
-    return ferry_streq(api_json_str(pod, "/metadata/labels/kubevirt.io"), "virt-launcher") &&
-           api_admit_vmi_of_pod(pod) && !ferry_streq(phase, "Succeeded") &&
-           !ferry_streq(phase, "Failed");
+    return ferry_streq(wire_label(pod, LABEL_APP), LABEL_APP_LAUNCHER) &&
+           api_admit_vmi_of_pod(pod) && !wire_phase_is_over(phase);
 }
 
 enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vmi,
@@ -59,7 +58,7 @@ enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vm
     const char *own = api_json_str(vmi, "/spec/evictionStrategy");
     const char *strategy = api_eviction_strategy(own, cluster_strategy);
     const char *marked = api_json_str(vmi, "/status/evacuationNodeName");
-    bool migratable = condition_is_true(vmi, "LiveMigratable");
+    bool migratable = condition_is_true(vmi, CONDITION_LIVE_MIGRATABLE);
 
     if (!is_machine_pod(pod)) {
         return API_EVICTION_ALLOW;
@@ -95,11 +94,6 @@ enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vm
 /* ---- moves -------------------------------------------------------------------------------------
  */
 
-static bool is_final(const char *phase)
-{
-    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
-}
-
 static bool can_move(const char *name, const struct api_object *object, char *why, size_t why_size)
 {
     if (!object) {
@@ -107,12 +101,12 @@ static bool can_move(const char *name, const struct api_object *object, char *wh
         return false;
     }
     const struct api_vmi *vmi = &object->u.vmi;
-    if (is_final(vmi->phase)) {
+    if (wire_vmi_is_over(vmi)) {
         snprintf(why, why_size, "Cannot migrate VMI \"%.200s\" in finalized state (%s)", name,
                  vmi->phase);
         return false;
     }
-    const struct api_condition *c = api_condition_find(&vmi->conditions, "LiveMigratable");
+    const struct api_condition *c = api_condition_find(&vmi->conditions, CONDITION_LIVE_MIGRATABLE);
     if (c && ferry_streq(c->status, "False")) {
         snprintf(why, why_size, "Cannot migrate VMI \"%.200s\", Reason: %.100s, Message: %.200s",
                  name, c->reason ? c->reason : "", c->message ? c->message : "");
@@ -131,7 +125,7 @@ bool api_admit_move(const char *vmi_name, const struct api_object *vmi,
     for (size_t i = 0; i < n_migrations; i++) {
         const struct api_migration *m = &migrations[i]->u.migration;
 
-        if (ferry_streq(m->vmi_name, vmi_name) && !is_final(m->phase)) {
+        if (ferry_streq(m->vmi_name, vmi_name) && !wire_migration_is_over(m)) {
             snprintf(why, why_size,
                      "in-flight migration detected. Active migration job (%s) is currently "
                      "already in progress for VMI %.200s",

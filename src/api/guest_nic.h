@@ -25,9 +25,3 @@ void api_guest_mac(const char *vmi_uid, const char *interface, char ret[API_MAC_
 /* The namespace and name of a definition that `network` names from within `ns`; owned by the
  * caller. */
 void api_guest_network(const char *network, const char *ns, char **ret_ns, char **ret_name);
-
-/* Addresses of the interfaces that Ferry gave the VMI: its annotation ferry.io/addresses,
- * {"INTERFACE": ["10.1.2.3/24", ...]}. */
-#define API_GUEST_ADDRESSES "ferry.io/addresses"
-/* Which taps of a pod go where: its annotation ferry.io/networks, {"tap0": "NAMESPACE/NAME"}. */
-#define API_GUEST_NETWORKS "ferry.io/networks"

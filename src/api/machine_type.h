@@ -4,9 +4,6 @@
 
 #include <stdbool.h>
 
-/* On the Node: a type that its QEMU has, as KubeVirt's labels have it; the value is "true". */
-#define API_MACHINE_LABEL "machine-type.node.kubevirt.io/"
-
 /* What a guest may be given: an alias, or a type that is the same everywhere. */
 bool api_machine_is_known(const char *type);
 /* Only the latter; such a name can be part of a label. */

@@ -4,6 +4,7 @@
 
 #include "api/json.h"
 #include "api/patch.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "json/doc.h"
@@ -18,7 +19,7 @@ static const struct field {
     const char *standard; /* JSON; NULL = absent unless somebody sets it */
     bool in_policy;       /* a MigrationPolicy may set it */
 } fields[] = {
-    {"nodeDrainTaintKey", TEXT, 0, 0, "\"kubevirt.io/drain\"", false},
+    {"nodeDrainTaintKey", TEXT, 0, 0, "\"" TAINT_DRAIN "\"", false},
     {"parallelOutboundMigrationsPerNode", COUNT, 0, UINT32_MAX, "2", false},
     {"parallelMigrationsPerCluster", COUNT, 0, UINT32_MAX, "5", false},
     {"allowAutoConverge", BOOL, 0, 0, "false", true},

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "base/suggest.h"
@@ -147,19 +149,14 @@ int cli_get_vm(struct session *s, const char *name, struct api_object **ret,
 
 bool cli_vm_paused(const struct api_vmi *vm)
 {
-    return api_condition_true(&vm->conditions, "Paused");
-}
-
-static bool is_over(const struct api_migration *m)
-{
-    return ferry_streq(m->phase, "Succeeded") || ferry_streq(m->phase, "Failed");
+    return api_condition_true(&vm->conditions, CONDITION_PAUSED);
 }
 
 /* Whether `a` is rather meant than `b`. */
 static bool more_likely(const struct api_migration *a, const struct api_migration *b)
 {
-    if (is_over(a) != is_over(b)) {
-        return is_over(b);
+    if (wire_migration_is_over(a) != wire_migration_is_over(b)) {
+        return wire_migration_is_over(b);
     }
     return a->meta.created_ms >= b->meta.created_ms;
 }

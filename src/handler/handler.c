@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -22,7 +24,6 @@
 #include "handler/local/relay_client.h"
 #include "handler/move/memory_map.h"
 #include "handler/move/pass.h"
-#include "handler/names.h"
 #include "handler/node/cpu_probe.h"
 #include "handler/node/heartbeat.h"
 #include "handler/node/migration_net.h"
@@ -122,7 +123,7 @@ static struct api_object *live_pod(struct handler *h, const char *ns, const char
                    ferry_streq(p->meta.owners[k].kind, "VirtualMachineInstance") &&
                    ferry_streq(p->meta.owners[k].name, vmi_name);
         }
-        if (ours && ferry_streq(p->phase, "Running")) {
+        if (ours && wire_phase_is(p->phase, PHASE_RUNNING)) {
             return api_object_ref(all.items[i]);
         }
     }

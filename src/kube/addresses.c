@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/address_name.h"
+#include "api/wire/wire_keys.h"
 #include "base/log.h"
 #include "base/str.h"
 
@@ -12,7 +13,7 @@ enum { TRIES = 32 };
 int kube_addresses_list(struct kube_client *client, struct kube_addresses *ret,
                         struct ferry_error *err)
 {
-    const struct kube_list_options options = {.label_selector = API_ADDRESS_LABEL};
+    const struct kube_list_options options = {.label_selector = LABEL_ADDRESS};
     int rc = kube_client_list(client, kube_ref(API_KIND_LEASE, API_ADDRESS_NAMESPACE, NULL),
                               &options, &ret->leases, err);
 

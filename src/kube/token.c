@@ -8,6 +8,7 @@
 #include <yyjson.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
@@ -32,7 +33,7 @@ static char *secret_json(const struct kube_token_use *use, const char *id, const
 
     yyjson_mut_obj_add_str(doc, root, "apiVersion", "v1");
     yyjson_mut_obj_add_str(doc, root, "kind", "Secret");
-    yyjson_mut_obj_add_str(doc, root, "type", "ferry.io/token");
+    yyjson_mut_obj_add_str(doc, root, "type", TYPE_TOKEN);
     yyjson_mut_obj_add_str(doc, yyjson_mut_obj_add_obj(doc, root, "metadata"), "name", name);
     yyjson_mut_val *data = yyjson_mut_obj_add_obj(doc, root, "stringData");
     yyjson_mut_obj_add_str(doc, data, "hash", hash);

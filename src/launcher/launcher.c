@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/channels.h"
 #include "base/clock.h"
 #include "base/daemon.h"
 #include "base/fd.h"
@@ -124,7 +125,7 @@ static int ensure_host_uuid(struct state *state, char ret[40], struct ferry_erro
 static int check_config(const struct launcher_config *cfg, struct ferry_error *err)
 {
     ferry_cleanup_free char *longest =
-        migrate_socket_path(cfg->migration_dir, cfg->uid, MIGRATE_CHANNEL_MEMORY);
+        ferry_channel_path(cfg->migration_dir, cfg->uid, FERRY_CHANNEL_MEMORY);
 
     if (strlen(longest) > SOCKET_PATH_MAX) {
         return ferry_fail(err, FERRY_INVALID,

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -297,8 +298,9 @@ static int write_report(struct agent *a, const struct api_object *o, const struc
     }
     ferry_cleanup_free char *body = api_patch_take(patch);
     int rc = kube_client_patch(a->cfg.client, kube_ref_status(o), KUBE_PATCH_JSON, body, NULL, err);
-    if (rc == 0 && !ferry_streq(o->u.pod.phase, r->phase)) {
-        ferry_info("pod status", F_STR("pod", o->meta->name), F_STR("phase", r->phase),
+    if (rc == 0 && !wire_phase_is(o->u.pod.phase, r->phase)) {
+        ferry_info("pod status", F_STR("pod", o->meta->name),
+                   F_STR("phase", wire_phase_text(r->phase)),
                    F_STR("reason", r->reason ? r->reason : ""));
     }
     /* Gone in the meantime: the delta for that is on its way. */

@@ -1,14 +1,9 @@
 #include "pods/pod_decide.h"
 
-#include "base/str.h"
+#include "api/wire/wire_phase.h"
 
 /* For pods whose object went away while they ran: the site no longer knows them. */
 enum { ORPHAN_GRACE_S = 30, EXIT_KILLED = 137 };
-
-static bool is_final(const char *phase)
-{
-    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
-}
 
 /* A running sandbox that should not be: SIGTERM, and SIGKILL when the grace period is over. */
 static struct pod_decision end_sandbox(const struct pod_local *l, int64_t grace_s, int64_t now_ms)
@@ -27,7 +22,7 @@ static struct pod_decision end_sandbox(const struct pod_local *l, int64_t grace_
 /* An agent that was just started believes what the one before it said until it knows better. */
 static struct pod_report report_running(const struct api_pod *pod, const struct pod_local *l)
 {
-    return (struct pod_report){.phase = "Running",
+    return (struct pod_report){.phase = PHASE_RUNNING,
                                .running = true,
                                .ready = l->ready_known ? l->ready : pod->container_ready,
                                .started_ms = l->sandbox.started_ms};
@@ -40,7 +35,7 @@ static struct pod_report report_ended(const struct pod_local *l)
     int code = killed && l->sandbox.exit_code == 0 ? EXIT_KILLED : l->sandbox.exit_code;
 
     return (struct pod_report){
-        .phase = code == 0 ? "Succeeded" : "Failed",
+        .phase = code == 0 ? PHASE_SUCCEEDED : PHASE_FAILED,
         .terminated = true,
         .end_reason = killed      ? "OOMKilled"
                       : code == 0 ? "Completed"
@@ -68,7 +63,7 @@ static struct pod_decision decide_deleting(const struct api_pod *pod, int64_t gr
         return end_sandbox(l, grace_s, now_ms);
     }
     /* The exit code is shown before the object goes: its owner may want to know. */
-    if (l->sandbox.state == SANDBOX_ENDED && !is_final(pod->phase)) {
+    if (l->sandbox.state == SANDBOX_ENDED && !wire_pod_is_over(pod)) {
         d.report = report_ended(l);
     }
     return d;
@@ -79,8 +74,8 @@ static struct pod_decision decide_absent(const struct api_pod *pod, const struct
 {
     /* It ran before and left no trace: the host was restarted. A guest is never started again
      * behind its owner's back. */
-    if (ferry_streq(pod->phase, "Running")) {
-        return (struct pod_decision){.report = {.phase = "Failed",
+    if (wire_phase_is(pod->phase, PHASE_RUNNING)) {
+        return (struct pod_decision){.report = {.phase = PHASE_FAILED,
                                                 .reason = "SandboxLost",
                                                 .message = "the sandbox is gone: the node was "
                                                            "restarted",
@@ -89,12 +84,12 @@ static struct pod_decision decide_absent(const struct api_pod *pod, const struct
                                                 .exit_code = EXIT_KILLED}};
     }
     if (l->unsupported) {
-        return (struct pod_decision){.report = {.phase = "Failed",
+        return (struct pod_decision){.report = {.phase = PHASE_FAILED,
                                                 .reason = "UnsupportedPod",
                                                 .message = l->unsupported,
                                                 .waiting_reason = "UnsupportedPod"}};
     }
-    struct pod_report waiting = {.phase = "Pending",
+    struct pod_report waiting = {.phase = PHASE_PENDING,
                                  .message = l->start_error,
                                  .waiting_reason =
                                      l->start_error ? "CreateContainerError" : "ContainerCreating"};
@@ -114,7 +109,7 @@ struct pod_decision pod_decide(const struct api_pod *pod, int64_t grace_s,
     if (pod->meta.deleted_ms) {
         return decide_deleting(pod, grace_s, l, now_ms);
     }
-    if (is_final(pod->phase)) {
+    if (wire_pod_is_over(pod)) {
         /* Somebody said it is over while it is not: believe it, so that there are never two. */
         return l->sandbox.state == SANDBOX_RUNNING ? end_sandbox(l, grace_s, now_ms)
                                                    : (struct pod_decision){.action = POD_NOTHING};

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "api/kinds.h"
+#include "api/wire/wire_phase.h"
 #include "pods/sandbox.h"
 
 /* What the agent knows besides the API. */
@@ -25,9 +26,9 @@ enum pod_action {
     POD_DELETE, /* the directory, then the object for good */
 };
 
-/* What the status is to say; phase NULL = leave it as it is. */
+/* What the status is to say; PHASE_NONE = leave it as it is. */
 struct pod_report {
-    const char *phase;          /* Pending, Running, Succeeded, Failed */
+    enum wire_phase phase;
     const char *reason;         /* of the pod, or NULL */
     const char *message;        /* or NULL */
     const char *waiting_reason; /* of the container, when it is not started */

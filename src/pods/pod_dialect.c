@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
 
 /* yyjson's readers take non-const values. */
@@ -60,8 +61,7 @@ static int add_args(const yyjson_val *list, const char *where, struct pod_comman
 /* Asked for as KubeVirt's device plugin has it. */
 static int read_vhost_net(const yyjson_val *c, bool *ret, struct ferry_error *err)
 {
-    const yyjson_val *v =
-        field(field(field(c, "resources"), "limits"), "devices.kubevirt.io/vhost-net");
+    const yyjson_val *v = field(field(field(c, "resources"), "limits"), RESOURCE_VHOST_NET);
     int64_t n = 0;
 
     if (v && api_quantity_val(v, 1, &n, err) < 0) {

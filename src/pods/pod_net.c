@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "api/guest_nic.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_networks.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -51,8 +53,8 @@ static int run_batch(const struct sandbox_host *h, const char *uid, const struct
     return rc;
 }
 
-static int definition(struct kube_client *client, const struct pod_net *net, struct api_nad *ret,
-                      struct ferry_error *err)
+static int definition(struct kube_client *client, const struct wire_network *net,
+                      struct api_nad *ret, struct ferry_error *err)
 {
     api_cleanup_object struct api_object *o = NULL;
     int rc = kube_client_get(client, kube_ref(API_KIND_NETWORK, net->ns, net->name), &o, err);
@@ -63,7 +65,7 @@ static int definition(struct kube_client *client, const struct pod_net *net, str
 
 /* An attempt that ended in the middle leaves the pair, and perhaps more. */
 static void undo(const struct sandbox_host *h, const char *uid, const char *netns,
-                 const struct pod_net *net)
+                 const struct wire_network *net)
 {
     char port[API_NAD_LINK_NAME];
     ferry_cleanup_buf struct ferry_buf pair = {0}, bridge = {0}, tap = {0};
@@ -81,7 +83,7 @@ static void undo(const struct sandbox_host *h, const char *uid, const char *netn
 }
 
 static int attach_one(struct kube_client *client, const struct sandbox_host *h, const char *uid,
-                      pid_t pid, const struct pod_net *net, struct ferry_error *err)
+                      pid_t pid, const struct wire_network *net, struct ferry_error *err)
 {
     ferry_cleanup_buf struct ferry_buf on_host = {0}, in_pod = {0};
     ferry_cleanup_free char *netns = ferry_asprintf("/proc/%d/ns/net", (int)pid);
@@ -111,8 +113,9 @@ int pod_net_attach(struct kube_client *client, const struct sandbox_host *host,
                    const struct api_object *pod, struct ferry_error *err)
 {
     const char *uid = pod->meta->uid;
-    pod_nets_cleanup struct pod_nets nets = {0};
-    int rc = pod_nets_read(api_map_get(&pod->meta->annotations, API_GUEST_NETWORKS), &nets, err);
+    struct wire_networks nets;
+    int rc =
+        wire_networks_read(api_map_get(&pod->meta->annotations, ANNOTATION_NETWORKS), &nets, err);
 
     for (size_t i = 0; rc == 0 && i < nets.n; i++) {
         ferry_cleanup_free char *name = ferry_asprintf("net%u", nets.list[i].tap);

@@ -1,75 +1,9 @@
 #include "pods/pod_net_plan.h"
 
 #include <stdint.h>
-#include <string.h>
+#include <stdio.h>
 
-#include "api/json.h"
-#include "api/names.h"
-
-static int wrong(struct ferry_error *err, const char *key)
-{
-    return ferry_fail(err, FERRY_INVALID,
-                      "annotation ferry.io/networks: '%.40s': must be tapN with NAMESPACE/NAME",
-                      key);
-}
-
-static int read_one(const char *key, const char *value, struct pod_nets *ret,
-                    struct ferry_error *err)
-{
-    long long tap;
-
-    if (!ferry_str_starts(key, "tap") ||
-        ferry_parse_int(key + 3, 0, POD_NET_MAX - 1, &tap, NULL) < 0 || !value ||
-        ret->n == POD_NET_MAX) {
-        return wrong(err, key);
-    }
-    size_t len = strlen(value) + 1, had = 0;
-    for (size_t i = 0; i < ret->n; i++) {
-        had += strlen(ret->list[i].ns) + strlen(ret->list[i].name) + 2;
-    }
-    char *at = ret->text + had;
-    memcpy(at, value, len);
-    char *slash = strchr(at, '/');
-    if (!slash) {
-        return wrong(err, key);
-    }
-    *slash = '\0';
-    if (!api_name_is_dns_label(at) || !api_name_is_dns_subdomain(slash + 1)) {
-        return wrong(err, key);
-    }
-    ret->list[ret->n++] = (struct pod_net){.tap = (unsigned)tap, .ns = at, .name = slash + 1};
-    return 0;
-}
-
-int pod_nets_read(const char *annotation, struct pod_nets *ret, struct ferry_error *err)
-{
-    api_cleanup_doc yyjson_doc *doc = NULL;
-    yyjson_val *key, *value;
-    size_t i, max;
-
-    *ret = (struct pod_nets){0};
-    if (ferry_str_empty(annotation)) {
-        return 0;
-    }
-    if (api_json_parse_depth(annotation, strlen(annotation), API_JSON_DEPTH, &doc, err) < 0) {
-        return ferry_wrap(err, "annotation ferry.io/networks");
-    }
-    ret->text = ferry_xcalloc(1, strlen(annotation) + 1);
-    yyjson_obj_foreach(yyjson_doc_get_root(doc), i, max, key, value)
-    {
-        if (read_one(yyjson_get_str(key), yyjson_get_str(value), ret, err) < 0) {
-            pod_nets_done(ret);
-            return -FERRY_INVALID;
-        }
-    }
-    return 0;
-}
-
-void pod_nets_done(struct pod_nets *n)
-{
-    free(n->text);
-    *n = (struct pod_nets){0};
-}
+#include "api/wire/wire_networks.h"
 
 /* Unique on the host, fifteen characters at most. */
 void pod_net_port(const char *pod_uid, unsigned tap, char ret[API_NAD_LINK_NAME])
@@ -82,7 +16,7 @@ void pod_net_port(const char *pod_uid, unsigned tap, char ret[API_NAD_LINK_NAME]
     snprintf(ret, API_NAD_LINK_NAME, "ferry%08x%u", h, tap);
 }
 
-int pod_net_plan(const struct pod_net *net, const struct api_nad *nad,
+int pod_net_plan(const struct wire_network *net, const struct api_nad *nad,
                  const struct pod_net_place *place, struct ferry_buf *ret_host,
                  struct ferry_buf *ret_pod, struct ferry_error *err)
 {

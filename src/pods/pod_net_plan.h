@@ -5,28 +5,10 @@
 #pragma once
 
 #include <sys/types.h>
-#include <yyjson.h>
 
 #include "api/nad.h"
+#include "api/wire/wire_networks.h"
 #include "base/str.h"
-
-enum { POD_NET_MAX = 8 };
-
-struct pod_net {
-    unsigned tap;
-    const char *ns, *name; /* of the definition; point into `text` of the list */
-};
-
-struct pod_nets {
-    struct pod_net list[POD_NET_MAX];
-    size_t n;
-    char *text;
-};
-
-/* From the pod's annotation, which may be NULL. */
-int pod_nets_read(const char *annotation, struct pod_nets *ret, struct ferry_error *err);
-void pod_nets_done(struct pod_nets *n);
-#define pod_nets_cleanup ferry_cleanup(pod_nets_done)
 
 struct pod_net_place {
     const char *pod_uid;
@@ -41,6 +23,6 @@ void pod_net_port(const char *pod_uid, unsigned tap, char ret[API_NAD_LINK_NAME]
 
 /* Commands of iproute2, one per line without the word "ip": those for the host, and those for the
  * pod's namespace, which follow them. Only a bridge can be attached to. */
-int pod_net_plan(const struct pod_net *net, const struct api_nad *nad,
+int pod_net_plan(const struct wire_network *net, const struct api_nad *nad,
                  const struct pod_net_place *place, struct ferry_buf *ret_host,
                  struct ferry_buf *ret_pod, struct ferry_error *err);

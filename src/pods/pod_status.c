@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
@@ -91,24 +93,24 @@ static yyjson_mut_val *condition(struct draft *d, const struct api_pod *pod, con
 
 static void put_conditions(struct draft *d, const struct api_pod *pod, const struct pod_report *r)
 {
-    const char *why = ferry_streq(r->phase, "Succeeded") ? "PodCompleted"
-                      : ferry_streq(r->phase, "Failed")  ? "PodFailed"
-                                                         : "ContainersNotReady";
+    const char *why = r->phase == PHASE_SUCCEEDED ? "PodCompleted"
+                      : r->phase == PHASE_FAILED  ? "PodFailed"
+                                                  : "ContainersNotReady";
     const struct {
         const char *type;
         bool status;
         const char *reason;
     } ours[] = {
-        {"Initialized", true, NULL},
-        {"ContainersReady", r->ready, r->ready ? NULL : why},
-        {"Ready", r->ready, r->ready ? NULL : why},
+        {CONDITION_INITIALIZED, true, NULL},
+        {CONDITION_CONTAINERS_READY, r->ready, r->ready ? NULL : why},
+        {CONDITION_READY, r->ready, r->ready ? NULL : why},
     };
     yyjson_mut_val *list = yyjson_mut_arr(d->doc);
     yyjson_val *old = old_field(d, "conditions"), *c;
     size_t i, max;
 
-    if (!api_condition_find(&pod->conditions, "PodScheduled")) {
-        yyjson_mut_arr_append(list, condition(d, pod, "PodScheduled", true, NULL));
+    if (!api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED)) {
+        yyjson_mut_arr_append(list, condition(d, pod, CONDITION_POD_SCHEDULED, true, NULL));
     }
     yyjson_arr_foreach(old, i, max, c)
     {
@@ -198,7 +200,7 @@ struct api_patch *pod_status_patch(const struct api_object *o, const struct pod_
     if (!d.old) {
         api_patch_add_raw(d.patch, "/status", "{}");
     }
-    put_str(&d, "phase", r->phase);
+    put_str(&d, "phase", wire_phase_text(r->phase));
     put_str(&d, "reason", r->reason);
     put_str(&d, "message", r->message);
     if (!old_field(&d, "startTime")) {

@@ -15,6 +15,7 @@
 
 #include "api/admit.h"
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/count.h"
@@ -22,7 +23,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/review.h"
-#include "control/names.h"
 #include "http/server.h"
 #include "kube/client.h"
 

@@ -1,6 +1,7 @@
 /* ferry-launcher: one VM, inside its pod. */
 #include <unistd.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/daemon.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -75,7 +76,7 @@ int main(int argc, char **argv)
         {"control", 0, FERRY_OPTION_STRING, &s.control, "PATH",
          "listen for control here instead of on descriptor 3"},
         {"guest-dir", 0, FERRY_OPTION_STRING, &cfg->guest_dir, "DIR",
-         "kernels of image ferry.io/builtin"},
+         "kernels of image " IMAGE_BUILTIN},
         {"console-dir", 0, FERRY_OPTION_STRING, &cfg->console_dir, "DIR",
          "where serial.sock and serial.log go"},
         {"disk-dir", 0, FERRY_OPTION_STRING, &cfg->disk_dir, "DIR",

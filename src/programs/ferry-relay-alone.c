@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/channels.h"
 #include "base/clock.h"
 #include "base/daemon.h"
 #include "base/log.h"
@@ -201,7 +202,7 @@ static int run(void *ctx, struct ferry_error *err)
 int ferry_relay_alone(bool source, int argc, char **argv, const struct relay_self *self)
 {
     ferry_cleanup(alone_done) struct alone a = {
-        .o = {.protocol = "ferry", .channel = RELAY_MEMORY, .resume_window = 240},
+        .o = {.protocol = "ferry", .channel = FERRY_CHANNEL_MEMORY, .resume_window = 240},
         .source = source,
         .spec = ferry_xcalloc(1, sizeof(*a.spec)),
         .self = self,

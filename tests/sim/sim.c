@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_decide.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 #include "control/schedule/schedule_pick.h"
 #include "control/vm/vmi_decide.h"
@@ -131,7 +131,7 @@ static void check_post_copy(const struct api_object *pod)
 
     if (s && s->present && !s->completed && ferry_streq(s->mode, "PostCopy") &&
         ferry_streq(s->target_pod, pod->meta->name) && !vmi->meta->deleted_ms &&
-        !phase_is_final(vmi->u.vmi.phase) && world.guests[vmi->meta->name[1] - '0'].pod_uid) {
+        !wire_vmi_is_over(&vmi->u.vmi) && world.guests[vmi->meta->name[1] - '0'].pod_uid) {
         world_fail("the target pod %s of a post-copy was deleted", pod->meta->name);
     }
 }
@@ -151,7 +151,7 @@ static void check_pod_delete(const char *name, const char *uid)
     }
     snprintf(vm, sizeof(vm), "v%d", guest);
     const struct api_object *vmi = get(API_KIND_VMI, vm, true);
-    if (vmi && !vmi->meta->deleted_ms && !phase_is_final(vmi->u.vmi.phase)) {
+    if (vmi && !vmi->meta->deleted_ms && !wire_vmi_is_over(&vmi->u.vmi)) {
         world_fail("the pod %s of a running guest was deleted", name);
     }
 }
@@ -164,7 +164,7 @@ static void check_guests(void)
 
         snprintf(vm, sizeof(vm), "v%d", i);
         const struct api_object *vmi = get(API_KIND_VMI, vm, true);
-        if (vmi && !vmi->meta->deleted_ms && phase_is_final(vmi->u.vmi.phase) &&
+        if (vmi && !vmi->meta->deleted_ms && wire_vmi_is_over(&vmi->u.vmi) &&
             world.guests[i].pod_uid) {
             world_fail("%s is %s, and its guest runs", vm, vmi->u.vmi.phase);
         }
@@ -179,12 +179,12 @@ static void check_limits(void)
     for (size_t i = 0; i < world.n_items; i++) {
         const struct api_object *o = world.items[i]->now;
 
-        if (!o || o->kind != API_KIND_MIGRATION || migration_is_final(&o->u.migration)) {
+        if (!o || o->kind != API_KIND_MIGRATION || wire_migration_is_over(&o->u.migration)) {
             continue;
         }
         struct family f = family_of(o->u.migration.vmi_name, true);
         struct migration_view v = view_of(o, &f);
-        if (!v.target_pod || phase_is_final(v.target_pod->u.pod.phase)) {
+        if (!v.target_pod || wire_pod_is_over(&v.target_pod->u.pod)) {
             continue;
         }
         bool ours = f.vmi && ferry_streq(f.vmi->u.vmi.migration.uid, o->meta->uid);
@@ -224,7 +224,7 @@ static void check_hand_over(const struct plan_action *a, const struct api_object
             const struct api_object *o = world.items[i]->now;
 
             if (o && o->kind == API_KIND_MIGRATION && ferry_streq(o->meta->uid, was->uid) &&
-                !migration_is_final(&o->u.migration)) {
+                !wire_migration_is_over(&o->u.migration)) {
                 owner = world.items[i];
             }
         }
@@ -340,7 +340,7 @@ static void update_ledger(const char *vmi_name)
     struct family f = family_of(vmi_name, false);
 
     for (size_t i = 0; i < f.n_moves; i++) {
-        if (migration_is_final(&f.moves[i]->u.migration)) {
+        if (wire_migration_is_over(&f.moves[i]->u.migration)) {
             limits_ledger_drop(ledger, f.moves[i]->meta->uid);
         } else {
             struct migration_view v = view_of(f.moves[i], &f);
@@ -370,7 +370,7 @@ static void decide(const struct api_object *m, bool live, struct plan *ret)
     bool ours = f.vmi && ferry_streq(f.vmi->u.vmi.migration.uid, m->meta->uid);
 
     plan_done(ret);
-    if (ours || migration_is_final(&m->u.migration)) {
+    if (ours || wire_migration_is_over(&m->u.migration)) {
         migration_decide(&v, world_wall_ms(), ret);
         return;
     }
@@ -781,7 +781,7 @@ static bool waits_for_dead_node(const struct api_object *move)
     if (vmi && note && ferry_streq(vmi->migration.uid, move->meta->uid)) {
         return strstr(note, "PathAway") && awaits_dead_node(vmi);
     }
-    if (strcmp(move->u.migration.phase, PHASE_PENDING) != 0 || !vmi || !note ||
+    if (!wire_phase_is(move->u.migration.phase, PHASE_PENDING) || !vmi || !note ||
         !strstr(note, "SourceBusy")) {
         return false;
     }
@@ -803,7 +803,7 @@ static const char *unfinished(void)
             continue;
         }
         if (o->kind == API_KIND_MIGRATION &&
-            (!migration_is_final(&o->u.migration) || o->meta->deleted_ms) &&
+            (!wire_migration_is_over(&o->u.migration) || o->meta->deleted_ms) &&
             !waits_for_dead_node(o)) {
             snprintf(text, sizeof(text), "migration %s is %s", o->meta->name,
                      o->meta->deleted_ms ? "still there" : o->u.migration.phase);
@@ -811,7 +811,7 @@ static const char *unfinished(void)
         }
         const struct api_object *vmi =
             o->kind == API_KIND_POD ? get(API_KIND_VMI, o->meta->owners[0].name, true) : NULL;
-        if (vmi && !phase_is_final(vmi->u.vmi.phase) && world_guest_in(o->meta->uid) < 0 &&
+        if (vmi && !wire_vmi_is_over(&vmi->u.vmi) && world_guest_in(o->meta->uid) < 0 &&
             !awaits_dead_node(&vmi->u.vmi) && !is_dead_for_good(o->u.pod.node_name)) {
             snprintf(text, sizeof(text), "pod %s is left over", o->meta->name);
             return text;

@@ -7,9 +7,9 @@
 
 #include "api/json.h"
 #include "api/patch.h"
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 struct world world;
@@ -364,8 +364,7 @@ static void source_acts(struct world_item *item, int guest)
     } else if (world_chance(30)) {
         const struct api_pod *to = pod_of_vmi_on(vmi, s->target_pod, s->target_node);
 
-        if (!to || !node_lives(s->target_node) || phase_is_final(to->phase) ||
-            to->meta.deleted_ms) {
+        if (!to || !node_lives(s->target_node) || wire_pod_is_over(to) || to->meta.deleted_ms) {
             if (post_copy) { /* half of it was there */
                 world.guests[guest].lost = true;
                 move_guest(guest, NULL);
@@ -397,7 +396,7 @@ static void unseen_acts(const struct api_vmi *vmi, int guest)
         world.stopped[guest] = true;
     }
     if (s->start_ms && !world.stopped[guest] && from && to && node_lives(s->source_node) &&
-        node_lives(s->target_node) && !phase_is_final(to->phase) && !to->meta.deleted_ms &&
+        node_lives(s->target_node) && !wire_pod_is_over(to) && !to->meta.deleted_ms &&
         !world.unlistened[guest] && ferry_streq(world.guests[guest].pod_uid, from->meta.uid) &&
         world_chance(10)) {
         world_say("guest %d goes to %s, and nobody sees it", guest, s->target_node);
@@ -485,7 +484,7 @@ static void vmi_acts(struct world_item *item)
     const struct api_migration_state *s = &vmi->migration;
     int guest = item->name[1] - '0';
 
-    if (ferry_streq(vmi->phase, PHASE_SCHEDULED) && node_works(vmi->node_name)) {
+    if (wire_phase_is(vmi->phase, PHASE_SCHEDULED) && node_works(vmi->node_name)) {
         const struct api_pod *pod = pod_of_vmi_on(vmi, NULL, vmi->node_name);
 
         if (pod && ferry_streq(pod->phase, "Running") && !world.guests[guest].lost) {
@@ -497,7 +496,7 @@ static void vmi_acts(struct world_item *item)
     if (vmi->meta.deleted_ms && !world.guests[guest].pod_uid) {
         return;
     }
-    if (!s->present || !ferry_streq(vmi->phase, PHASE_RUNNING)) {
+    if (!s->present || !wire_phase_is(vmi->phase, PHASE_RUNNING)) {
         return;
     }
     unseen_acts(vmi, guest);
@@ -615,7 +614,7 @@ static void node_acts(int i)
         }
         if (n->removed) {
             world_remove(p); /* as Kubernetes collects pods of nodes that are gone */
-        } else if (!phase_is_final(p->now->u.pod.phase)) {
+        } else if (!wire_pod_is_over(&p->now->u.pod)) {
             patchf(API_KIND_POD, p->name, "[" ADD("/status", "{'phase':'Failed'}") "]");
         }
     }

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "control/migration/migration_decide.h"
-#include "control/names.h"
 
 /* 2026-01-01T00:00:00Z; objects are made a minute earlier. */
 #define NOW_MS INT64_C(1767225600000)
@@ -193,7 +192,7 @@ static inline void check_row(const struct move_row *r)
         .n_migrations = r->sibling ? 2 : 1,
         .limits = {.start = !r->full,
                    .enter = true,
-                   .reason = r->full ? "ClusterLimit" : NULL,
+                   .reason = r->full ? REASON_CLUSTER_LIMIT : REASON_NONE,
                    .position = 1},
         .source_node_gone = r->source_gone,
         .target_node_gone = r->target_gone,
@@ -205,13 +204,13 @@ static inline void check_row(const struct move_row *r)
 
     if (r->enter_reason) {
         view.limits.enter = false;
-        view.limits.enter_reason = r->enter_reason;
+        view.limits.enter_reason = wire_reason_of(r->enter_reason);
     }
     if (r->clock_set_s) {
         int64_t by_ms = r->clock_set_s * INT64_C(1000);
 
         view.clock.steps[view.clock.n_steps++] =
-            (struct clock_step){.before_ms = NOW_MS - 1000 - by_ms, .by_ms = by_ms};
+            (struct wire_clock_step){.before_ms = NOW_MS - 1000 - by_ms, .by_ms = by_ms};
     }
     migration_decide(&view, NOW_MS, &p);
     const struct plan_action *deleted = plan_find(&p, PLAN_DELETE, API_KIND_POD);

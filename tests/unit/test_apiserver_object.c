@@ -469,10 +469,10 @@ static void rows(void **state)
         struct ferry_error err = {0};
 
         table_begin(&b, r, 5);
-        const char *progress = "{\"totalBytes\":1000,\"remainingBytes\":250}";
-        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, progress, TABLE_METADATA,
+        const struct table_move move = {.total_bytes = 1000, .remaining_bytes = 250};
+        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, &move, TABLE_METADATA,
                   stamp.now_ms, true);
-        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, progress, TABLE_OBJECT,
+        table_row(&b, r, yyjson_doc_get_root(doc), cases[i].object, &move, TABLE_OBJECT,
                   stamp.now_ms, false);
         table_end(&b);
         if (api_json_parse(b.data, b.len, &table, &err) < 0) {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/channels.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/error.h"
@@ -295,9 +296,60 @@ static void waits_end_with_a_signal(void **state)
     }
 }
 
+/* The numbers and the names are KubeVirt's, and those of relays and launchers of other versions. */
+static void channels(void **state)
+{
+    static const struct {
+        int64_t number;
+        bool known;
+    } numbers[] = {{0, true},
+                   {49152, true},
+                   {49153, true},
+                   {49151, false},
+                   {49154, false},
+                   {1, false},
+                   {-1, false},
+                   {65535, false},
+                   {INT64_MAX, false},
+                   {INT64_MIN, false},
+                   {INT64_C(49152) << 32, false}};
+    static const char long_key[] = "0123456789012345678901234567890123456789012345678901234567890";
+    static const struct {
+        const char *key;
+        enum ferry_channel channel;
+        const char *name;
+    } names[] = {
+        {"uid", FERRY_CHANNEL_CONTROL, "uid-source.sock"},
+        {"uid", FERRY_CHANNEL_MEMORY, "uid-49152-source.sock"},
+        {"uid", FERRY_CHANNEL_DISKS, "uid-49153-source.sock"},
+        {"", FERRY_CHANNEL_CONTROL, "-source.sock"},
+        {long_key, FERRY_CHANNEL_DISKS,
+         "01234567890123456789012345678901234567890123456789012345-49153-source.sock"},
+    };
+    char name[FERRY_CHANNEL_NAME];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        assert_int_equal(ferry_channel_is_known(numbers[i].number), numbers[i].known);
+    }
+    for (size_t i = 0; i < FERRY_CHANNELS; i++) {
+        assert_true(ferry_channel_is_known(ferry_channels[i]));
+        assert_true(i == 0 || ferry_channels[i - 1] < ferry_channels[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        ferry_cleanup_free char *path =
+            ferry_channel_path("/run/m", names[i].key, names[i].channel);
+
+        assert_string_equal(ferry_channel_socket(names[i].key, names[i].channel, name),
+                            names[i].name);
+        assert_string_equal(path + strlen("/run/m/"), names[i].name);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(channels),
         cmocka_unit_test(characters),
         cmocka_unit_test(errors_carry_class_and_words),
         cmocka_unit_test(whole_numbers),

@@ -1,6 +1,7 @@
 /* Tables for what the command line prints and creates. */
 #include "lib/unit.h"
 
+#include "api/wire/wire_result.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "base/suggest.h"
@@ -60,7 +61,7 @@ static void time_left(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct progress_sample s = {
+        struct wire_progress s = {
             .remaining_bytes = cases[i].remaining,
             .bytes_per_s = cases[i].rate,
             .dirty_bytes_per_s = cases[i].dirty,
@@ -80,56 +81,55 @@ static void reports_are_read(void **state)
         "\"processedBytes\": "
         "9, \"remainingBytes\": 1048576, \"bytesPerS\": 2.5e6, \"dirtyBytesPerS\": -3, "
         "\"iteration\": 2, \"unknown\": {}}";
-    struct progress_sample s;
-    struct progress_result r;
-    struct ferry_error err;
+    struct wire_progress s;
+    struct wire_result r;
 
     (void)state;
-    assert_int_equal(progress_parse(text, strlen(text), &s, &err), 0);
+    assert_true(wire_progress_read(text, &s));
     assert_string_equal(s.uid, "u1");
     assert_string_equal(s.mode, "PreCopy");
     assert_int_equal(s.total_bytes, 134217728);
     assert_int_equal(s.bytes_per_s, 2500000);
     assert_int_equal(s.dirty_bytes_per_s, 0);
     assert_int_equal(s.throttle_percent, 0);
-    assert_int_equal(progress_parse("[1]", 3, &s, &err), -FERRY_INVALID);
-    assert_int_equal(progress_parse("", 0, &s, &err), -FERRY_INVALID);
-    assert_int_equal(progress_parse_result("{\"downtimeMs\": 12}", 18, &r, &err), 0);
+    assert_false(wire_progress_read("[1]", &s));
+    assert_false(wire_progress_read("", &s));
+    assert_true(wire_result_read("{\"downtimeMs\": 12}", &r));
     assert_int_equal(r.downtime_ms, 12);
     assert_int_equal(r.total_ms, -1);
 }
 
 static void progress_lines(void **state)
 {
-    const struct progress_sample half = {.total_bytes = 128 * MIB,
-                                         .remaining_bytes = 64 * MIB,
-                                         .bytes_per_s = 32 * MIB,
-                                         .dirty_bytes_per_s = 4 * MIB,
-                                         .iteration = 1,
-                                         .expected_downtime_ms = 300,
-                                         .mode = "PreCopy"};
-    const struct progress_sample late = {.total_bytes = 128 * MIB,
-                                         .remaining_bytes = 64 * MIB,
-                                         .bytes_per_s = 4 * MIB,
-                                         .dirty_bytes_per_s = 4 * MIB,
-                                         .mode = "PostCopy"};
-    const struct progress_sample early = {.total_bytes = 128 * MIB,
-                                          .remaining_bytes = 64 * MIB,
-                                          .bytes_per_s = 4 * MIB,
-                                          .dirty_bytes_per_s = 8 * MIB,
-                                          .iteration = 1};
-    const struct progress_sample stuck = {.total_bytes = 128 * MIB,
-                                          .remaining_bytes = 64 * MIB,
-                                          .bytes_per_s = 4 * MIB,
-                                          .dirty_bytes_per_s = 4 * MIB,
-                                          .iteration = 3,
-                                          .throttle_percent = 20,
-                                          .mode = "PreCopy"};
-    const struct progress_sample cut = {
+    const struct wire_progress half = {.total_bytes = 128 * MIB,
+                                       .remaining_bytes = 64 * MIB,
+                                       .bytes_per_s = 32 * MIB,
+                                       .dirty_bytes_per_s = 4 * MIB,
+                                       .iteration = 1,
+                                       .expected_downtime_ms = 300,
+                                       .mode = "PreCopy"};
+    const struct wire_progress late = {.total_bytes = 128 * MIB,
+                                       .remaining_bytes = 64 * MIB,
+                                       .bytes_per_s = 4 * MIB,
+                                       .dirty_bytes_per_s = 4 * MIB,
+                                       .mode = "PostCopy"};
+    const struct wire_progress early = {.total_bytes = 128 * MIB,
+                                        .remaining_bytes = 64 * MIB,
+                                        .bytes_per_s = 4 * MIB,
+                                        .dirty_bytes_per_s = 8 * MIB,
+                                        .iteration = 1};
+    const struct wire_progress stuck = {.total_bytes = 128 * MIB,
+                                        .remaining_bytes = 64 * MIB,
+                                        .bytes_per_s = 4 * MIB,
+                                        .dirty_bytes_per_s = 4 * MIB,
+                                        .iteration = 3,
+                                        .throttle_percent = 20,
+                                        .mode = "PreCopy"};
+    const struct wire_progress cut = {
         .total_bytes = 128 * MIB, .remaining_bytes = 64 * MIB, .iteration = 1, .path_away = true};
     const struct {
         const char *phase;
-        const struct progress_sample *sample;
+        const struct wire_progress *sample;
         int width;
         const char *line;
     } cases[] = {

@@ -62,7 +62,7 @@ enum { MIB = 1 << 20 };
 
 struct row {
     const char *migration, *vmi, *pod; /* NULL = there is none */
-    struct progress_sample samples[2];
+    struct wire_progress samples[2];
     size_t n_samples;
     const char *node2; /* readiness; NULL = "True" */
     const char *lease; /* NULL = fresh; "" = none */
@@ -634,8 +634,8 @@ static void in_post_copy(void **state)
 
         r.migration = RUNNING;
         r.pod = POD_OK;
-        r.samples[0] = (struct progress_sample)LATE;
-        r.samples[1] = (struct progress_sample)LATER;
+        r.samples[0] = (struct wire_progress)LATE;
+        r.samples[1] = (struct wire_progress)LATER;
         r.n_samples = 2;
         check(i, &r);
     }

@@ -1,7 +1,6 @@
 #include "lib/objects.h"
 
 #include "control/evacuate/evacuation_decide.h"
-#include "control/names.h"
 
 /* Numbers in names are those of the checklist of KubeVirt's behaviours (docs/conformance.md). */
 

@@ -1,4 +1,5 @@
 /* Tables: names of machine types, and which one a guest that starts gets. */
+#include "api/wire/wire_keys.h"
 #include "lib/objects.h"
 
 #include "api/machine_type.h"
@@ -141,7 +142,7 @@ static void picks(void **state)
                 foreign = foreign || ferry_streq(w, "foreign");
                 lost = lost || ferry_streq(w, "lost");
                 if (api_machine_is_pinned(w)) {
-                    ferry_buf_printf(&labels, "'" API_MACHINE_LABEL "%s':'true',", w);
+                    ferry_buf_printf(&labels, "'" LABEL_MACHINE_TYPE "%s':'true',", w);
                 }
             }
             ferry_cleanup_free char *json = ferry_asprintf(

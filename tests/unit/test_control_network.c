@@ -1,6 +1,5 @@
 #include "lib/objects.h"
 
-#include "control/names.h"
 #include "control/network/network_decide.h"
 
 /* Numbers in names are those of the checklist of KubeVirt's behaviours (docs/conformance.md). */

@@ -69,8 +69,8 @@ static void test_pending_reasons(void **state)
     (void)state;
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        if (!ferry_streq(pending_reason(rows[i].message), rows[i].reason)) {
-            fail_msg("%s: %s", rows[i].message, pending_reason(rows[i].message));
+        if (!ferry_streq(wire_reason_text(pending_reason(rows[i].message)), rows[i].reason)) {
+            fail_msg("%s: %s", rows[i].message, wire_reason_text(pending_reason(rows[i].message)));
         }
     }
 }

@@ -104,9 +104,10 @@ static void test_check(void **state)
 
         world_make(&w, r);
         struct storage_verdict v = storage_check(&w.vmi->u.vmi, &w.view);
-        if (!ferry_streq(v.reason, r->reason) || v.final != r->final ||
+        if (!ferry_streq(wire_reason_text(v.reason), r->reason) || v.final != r->final ||
             (r->message && !strstr(v.message, r->message))) {
-            fail_msg("%s: %s %d '%s'", r->name, v.reason ? v.reason : "-", v.final, v.message);
+            fail_msg("%s: %s %d '%s'", r->name, v.reason ? wire_reason_text(v.reason) : "-",
+                     v.final, v.message);
         }
         world_done(&w);
     }

@@ -1,6 +1,6 @@
 #include "lib/objects.h"
 
-#include "control/names.h"
+#include "api/wire/wire_keys.h"
 #include "control/vm/vm_decide.h"
 #include "control/vm/vm_render.h"
 

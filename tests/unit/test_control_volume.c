@@ -1,7 +1,7 @@
 /* Tables: exchanged volumes of a running VM. Numbers of cases are items of docs/conformance.md. */
 #include "lib/objects.h"
 
-#include "control/names.h"
+#include "api/wire/wire_keys.h"
 #include "control/vm/vm_decide.h"
 #include "control/vm/volume_decide.h"
 

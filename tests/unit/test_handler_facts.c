@@ -4,7 +4,6 @@
 
 #include "handler/local/follow.h"
 #include "handler/move/node_role.h"
-#include "handler/move/recovery.h"
 #include "handler/node/address.h"
 #include "handler/node/renewal.h"
 #include "handler/source/source_decide.h"
@@ -100,7 +99,7 @@ static void source(void **state)
         if (cases[i].patch) {
             case_check_words(cases[i].name, patch, cases[i].patch);
         }
-        assert_true(ferry_streq(d.failed, cases[i].failed));
+        assert_true(ferry_streq(wire_reason_text(d.failed), cases[i].failed));
     }
 }
 

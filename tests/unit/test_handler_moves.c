@@ -182,7 +182,7 @@ static void leaving(void **state)
         print_message("  %s\n", cases[i].name);
         assert_int_equal(d.action, cases[i].action);
         case_check_words(cases[i].name, patch, cases[i].patch);
-        assert_true(ferry_streq(d.failed, cases[i].failed));
+        assert_true(ferry_streq(wire_reason_text(d.failed), cases[i].failed));
         assert_int_equal(d.undecided, cases[i].undecided);
         assert_int_equal(d.again_ms > 0, cases[i].again);
     }
@@ -559,9 +559,11 @@ static void disks_of_a_move(void **state)
     ferry_cleanup_free char *text = move_disks_publish("move", answer, sizeof(answer) - 1);
     static const char *const annotations[] = {
         "\"annotations\":{\"ferry.io/"
-        "target-disks\":\"{\\\"uid\\\":\\\"move\\\",\\\"disks\\\":[7]}\"}",
+        "target-disks\":\"{\\\"uid\\\":\\\"move\\\",\\\"disks\\\":[{\\\"name\\\":\\\"d\\\","
+        "\\\"bytes\\\":7}]}\"}",
         "\"annotations\":{\"ferry.io/"
-        "target-disks\":\"{\\\"uid\\\":\\\"old\\\",\\\"disks\\\":[7]}\"}",
+        "target-disks\":\"{\\\"uid\\\":\\\"old\\\",\\\"disks\\\":[{\\\"name\\\":\\\"d\\\","
+        "\\\"bytes\\\":7}]}\"}",
         "\"annotations\":{\"ferry.io/target-disks\":\"nonsense\"}", NULL};
 
     (void)state;
@@ -573,7 +575,7 @@ static void disks_of_a_move(void **state)
             case_vmi(annotations[i], NULL, "\"migrationState\":{\"migrationUid\":\"move\"}");
         ferry_cleanup_free char *disks = move_disks_of(&o->u.vmi, "ferry.io/target-disks");
 
-        assert_true(ferry_streq(disks, i == 0 ? "[7]" : NULL));
+        assert_true(ferry_streq(disks, i == 0 ? "[{\"name\":\"d\",\"bytes\":7}]" : NULL));
     }
 }
 
@@ -622,13 +624,15 @@ static void disks_of_the_source(void **state)
     "\\\"away\\\"}\"}"
 #define NO_WORD_OF_AN_END "!/failed|!/completed|!failureReason|!endTimestamp"
 static const struct move_trouble refuses = {
-    .reason = "Refused", .cls = FERRY_NOT_FOUND, .for_good = true, .message = "no kernel"};
-static const struct move_trouble denies = {
-    .reason = "RelayTrouble", .cls = FERRY_DENIED, .for_good = true, .message = "not passable"};
+    .reason = REASON_REFUSED, .cls = FERRY_NOT_FOUND, .for_good = true, .message = "no kernel"};
+static const struct move_trouble denies = {.reason = REASON_RELAY_TROUBLE,
+                                           .cls = FERRY_DENIED,
+                                           .for_good = true,
+                                           .message = "not passable"};
 static const struct move_trouble away = {
-    .reason = "RelayTrouble", .cls = FERRY_RETRY, .message = "away"};
+    .reason = REASON_RELAY_TROUBLE, .cls = FERRY_RETRY, .message = "away"};
 static const struct move_trouble blip = {
-    .reason = "RelayTrouble", .cls = FERRY_RETRY, .fresh = true, .message = "away"};
+    .reason = REASON_RELAY_TROUBLE, .cls = FERRY_RETRY, .fresh = true, .message = "away"};
 
 static void troubles_of_the_source(void **state)
 {
@@ -707,7 +711,7 @@ static void troubles_of_the_source(void **state)
         ferry_cleanup_free char *patch = case_patch(d.patch);
         assert_int_equal(d.action, cases[i].action);
         case_check_words(cases[i].name, patch, cases[i].patch);
-        assert_true(ferry_streq(d.failed, cases[i].failed));
+        assert_true(ferry_streq(wire_reason_text(d.failed), cases[i].failed));
         assert_int_equal(d.again_ms > 0, cases[i].again);
     }
 }
@@ -843,7 +847,7 @@ static void errors_as_troubles(void **state)
         err.http = cases[i].http;
         struct move_trouble t = move_trouble_of(cases[i].part, &err, cases[i].since_ms);
         print_message("  %s\n", cases[i].name);
-        assert_string_equal(t.reason, cases[i].reason);
+        assert_string_equal(wire_reason_text(t.reason), cases[i].reason);
         assert_string_equal(t.message, cases[i].message);
         assert_int_equal(t.cls, cases[i].cls);
         assert_int_equal(t.for_good, cases[i].for_good);

@@ -27,10 +27,10 @@ static void annotations(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        pod_nets_cleanup struct pod_nets nets = {0};
+        struct wire_networks nets;
         ferry_cleanup_buf struct ferry_buf out = {0};
         struct ferry_error err = {0};
-        int rc = pod_nets_read(cases[i].text, &nets, &err);
+        int rc = wire_networks_read(cases[i].text, &nets, &err);
 
         if ((rc == 0) != (cases[i].answer != NULL)) {
             fail_msg("%s: %d %s", cases[i].text, rc, err.msg);
@@ -49,7 +49,7 @@ static void annotations(void **state)
 
 static void plans(void **state)
 {
-    const struct pod_net net = {.tap = 1, .ns = "default", .name = "lan"};
+    const struct wire_network net = {.tap = 1, .ns = "default", .name = "lan"};
     struct pod_net_place place = {
         .pod_uid = "pod", .pid = 77, .uid = 107, .gid = 108, .bridge_exists = true};
     ferry_cleanup_buf struct ferry_buf host = {0}, pod = {0}, bare = {0}, rest = {0};

@@ -90,7 +90,7 @@ static void said(void **state)
         struct pod_report r = pod_decide(&pod, 30, &local, 1000000).report;
 
         print_message("  %s\n", cases[i].name);
-        assert_string_equal(r.phase, "Running");
+        assert_int_equal(r.phase, PHASE_RUNNING);
         assert_true(r.running);
         assert_int_equal(r.ready, cases[i].expected);
     }

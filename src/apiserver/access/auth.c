@@ -5,6 +5,7 @@
 
 #include "api/address_name.h"
 #include "api/json.h"
+#include "api/wire/wire_phase.h"
 #include "base/count.h"
 #include "base/str.h"
 
@@ -214,8 +215,7 @@ bool auth_needs(const struct auth_who *who, const struct api_resource *r, const 
     yyjson_arr_iter it =
         yyjson_arr_iter_with(yyjson_ptr_get((yyjson_val *)(uintptr_t)pod, "/spec/volumes"));
 
-    if (!*who->node || !at_is(pod, "/spec/nodeName", who->node) ||
-        ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed")) {
+    if (!*who->node || !at_is(pod, "/spec/nodeName", who->node) || wire_phase_is_over(phase)) {
         return false;
     }
     for (yyjson_val *v; (v = yyjson_arr_iter_next(&it));) {

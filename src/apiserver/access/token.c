@@ -7,6 +7,7 @@
 
 #include "api/base64.h"
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "json/doc.h"
@@ -67,7 +68,7 @@ static struct entry *find(struct store *store, const char *authorization, yyjson
         store_get(store, api_resource_find("", "v1", "secrets"), home, name);
     api_cleanup_doc yyjson_doc *doc = entry_doc(e);
     const yyjson_val *root = yyjson_doc_get_root(doc);
-    if (!doc || !ferry_streq(api_json_str(root, "/type"), "ferry.io/token") ||
+    if (!doc || !ferry_streq(api_json_str(root, "/type"), TYPE_TOKEN) ||
         !read_value(root, "hash", stored, sizeof(stored)) || !hash(secret, digest) ||
         CRYPTO_memcmp(stored, digest, sizeof(digest)) != 0) {
         return NULL;

@@ -1,6 +1,7 @@
 #include "apiserver/action/bind.h"
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "apiserver/request/finish.h"
 #include "apiserver/request/remove.h"
 #include "base/clock.h"
@@ -23,13 +24,14 @@ static void set_scheduled(yyjson_mut_doc *doc)
     }
     yyjson_mut_arr_foreach(list, i, max, c)
     {
-        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(c, "type")), "PodScheduled")) {
+        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(c, "type")),
+                        CONDITION_POD_SCHEDULED)) {
             yyjson_mut_arr_remove(list, i);
             break;
         }
     }
     c = yyjson_mut_arr_add_obj(doc, list);
-    yyjson_mut_obj_add_str(doc, c, "type", "PodScheduled");
+    yyjson_mut_obj_add_str(doc, c, "type", CONDITION_POD_SCHEDULED);
     yyjson_mut_obj_add_str(doc, c, "status", "True");
     yyjson_mut_obj_add_strcpy(doc, c, "lastTransitionTime",
                               ferry_rfc3339(ferry_now_unix_ms(), now));

@@ -5,6 +5,7 @@
 
 #include "api/admit.h"
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "apiserver/object/prepare.h"
 #include "apiserver/request/finish.h"
 #include "apiserver/request/remove.h"
@@ -49,7 +50,7 @@ static void mark(yyjson_mut_doc *doc, const char *node, const yyjson_val *evicti
     if (!annotations) {
         annotations = yyjson_mut_obj_add_obj(doc, meta, "annotations");
     }
-    yyjson_mut_obj_put(annotations, yyjson_mut_str(doc, "kubevirt.io/eviction-source"),
+    yyjson_mut_obj_put(annotations, yyjson_mut_str(doc, ANNOTATION_EVICTION_SOURCE),
                        yyjson_mut_str(doc, "descheduler"));
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 #include "base/count.h"
 #include "base/str.h"
 
@@ -89,7 +90,7 @@ static int start(const struct power *p)
         return set_running(p, true);
     }
     if (follows(p, "RerunOnFailure") && p->vmi &&
-        ferry_streq(api_json_str(p->vmi, "/status/phase"), "Failed")) {
+        wire_phase_is(api_json_str(p->vmi, "/status/phase"), PHASE_FAILED)) {
         return refuse(p, "RerunOnFailure does not support starting VM from failed state");
     }
     if (follows(p, "Manual") || follows(p, "RerunOnFailure")) {
@@ -143,7 +144,7 @@ int power_request(const char *verb, const char *name, yyjson_mut_doc *vm, const 
     const char *phase = vmi ? api_json_str(vmi, "/status/phase") : NULL;
     struct power p = {.name = name, .vm = vm, .vmi = vmi, .st = st};
 
-    p.active = vmi && !ferry_streq(phase, "Succeeded") && !ferry_streq(phase, "Failed");
+    p.active = vmi && !wire_phase_is_over(phase);
     p.strategy = yyjson_mut_get_str(at(&p, "/spec/runStrategy"));
     if (ferry_str_empty(p.strategy)) {
         p.strategy = yyjson_mut_is_true(at(&p, "/spec/running")) ? "Always" : "Halted";

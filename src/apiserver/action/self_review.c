@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "apiserver/message/jsontext.h"
 #include "base/clock.h"
 #include "base/count.h"
@@ -300,7 +301,7 @@ static void put_who(struct ferry_buf *b, const struct auth_who *who, const struc
     jsontext_string(b, who->user);
     ferry_buf_puts(b, ",\"groups\":[");
     put_groups(b, who, peer);
-    ferry_buf_printf(b, "],\"extra\":{\"ferry.io/role\":[\"%s\"]}}}", auth_role_name(who->role));
+    ferry_buf_printf(b, "],\"extra\":{\"" EXTRA_ROLE "\":[\"%s\"]}}}", auth_role_name(who->role));
 }
 
 /* ---- the calls ---------------------------------------------------------------------------------

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "apiserver/action/power.h"
 #include "apiserver/object/prepare.h"
 #include "apiserver/request/finish.h"
@@ -74,7 +76,7 @@ static int check_running(struct request *r, const struct call *c)
         return -1;
     }
     api_cleanup_doc yyjson_doc *vmi = entry_doc(e);
-    if (!ferry_streq(api_json_str(yyjson_doc_get_root(vmi), "/status/phase"), "Running")) {
+    if (!wire_phase_is(api_json_str(yyjson_doc_get_root(vmi), "/status/phase"), PHASE_RUNNING)) {
         return status_conflict(&r->st, e->resource, c->name, "VM is not running");
     }
     return 0;
@@ -113,7 +115,7 @@ static char *drain_key(struct request *r)
             return ferry_strdup(key);
         }
     }
-    return ferry_strdup("kubevirt.io/drain");
+    return ferry_strdup(TAINT_DRAIN);
 }
 
 /* All machines are to leave the node: one that stays would be marked again at once. */
@@ -232,7 +234,7 @@ static bool is_paused(const yyjson_val *vmi)
 
     yyjson_arr_foreach(list, i, max, c)
     {
-        if (ferry_streq(api_json_str(c, "/type"), "Paused")) {
+        if (ferry_streq(api_json_str(c, "/type"), CONDITION_PAUSED)) {
             return ferry_streq(api_json_str(c, "/status"), "True");
         }
     }
@@ -250,7 +252,8 @@ static char *node_to_tell(struct request *r, const struct call *c, bool pauses)
     if (!e) {
         return NULL;
     }
-    if (!ferry_streq(api_json_str(vmi, "/status/phase"), "Running") || ferry_str_empty(node)) {
+    if (!wire_phase_is(api_json_str(vmi, "/status/phase"), PHASE_RUNNING) ||
+        ferry_str_empty(node)) {
         status_conflict(&r->st, e->resource, c->name, "VM is not running");
         return NULL;
     }

@@ -2,6 +2,7 @@
 
 #include "api/claim.h"
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "apiserver/object/edit.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -83,7 +84,7 @@ static bool bind_claim(yyjson_mut_doc *doc, const void *ctx)
 
     put_text(doc, child(doc, root, "spec"), "volumeName", text_at(volume, "/metadata/name"));
     put_text(doc, child(doc, child(doc, root, "metadata"), "annotations"),
-             "pv.kubernetes.io/bind-completed", "yes");
+             ANNOTATION_BIND_COMPLETED, "yes");
     put_text(doc, status, "phase", "Bound");
     if (modes) {
         yyjson_mut_obj_put(status, yyjson_mut_str(doc, "accessModes"),

@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_queue.h"
+#include "api/wire/wire_reason.h"
 #include "apiserver/kinds/crds.h"
 #include "apiserver/kinds/jsonpath.h"
 #include "apiserver/message/jsontext.h"
@@ -14,7 +18,7 @@
 /* Writes the text of one cell. */
 struct cell {
     const yyjson_val *object;
-    const char *progress; /* see table_row() */
+    const struct table_move *move; /* or NULL */
     int64_t now_ms;
     struct ferry_buf *out;
 };
@@ -98,17 +102,17 @@ static void render_condition(const struct cell *c, const char *type)
 
 static void render_vmi_ready(const struct cell *c)
 {
-    render_condition(c, "Ready");
+    render_condition(c, CONDITION_READY);
 }
 
 static void render_vmi_migratable(const struct cell *c)
 {
-    render_condition(c, "LiveMigratable");
+    render_condition(c, CONDITION_LIVE_MIGRATABLE);
 }
 
 static void render_vmi_paused(const struct cell *c)
 {
-    render_condition(c, "Paused");
+    render_condition(c, CONDITION_PAUSED);
 }
 
 static void render_pod_ready(const struct cell *c)
@@ -159,7 +163,7 @@ static void render_node_status(const struct cell *c)
 
     yyjson_arr_foreach(list, i, max, v)
     {
-        if (ferry_streq(api_json_str(v, "/type"), "Ready")) {
+        if (ferry_streq(api_json_str(v, "/type"), CONDITION_READY)) {
             text = ferry_streq(api_json_str(v, "/status"), "True") ? "Ready" : "NotReady";
         }
     }
@@ -170,7 +174,7 @@ static void render_node_status(const struct cell *c)
 
 static void render_node_roles(const struct cell *c)
 {
-    static const char prefix[] = "node-role.kubernetes.io/";
+    static const char prefix[] = LABEL_NODE_ROLE;
     yyjson_val *labels = yyjson_ptr_get((yyjson_val *)c->object, "/metadata/labels"), *key, *v;
     size_t i, max, n = 0;
 
@@ -230,43 +234,37 @@ static void render_event_object(const struct cell *c)
 }
 
 /* What the migration says itself; until it is over, what its VMI knows. */
-static void render_of_move(const struct cell *c, const char *own, const char *of_vmi)
+static void render_of_move(const struct cell *c, const char *own, const char *known)
 {
     const char *said = text_at(c, own);
-    api_cleanup_doc yyjson_doc *doc =
-        c->progress ? yyjson_read(c->progress, strlen(c->progress), 0) : NULL;
-    const char *known = api_json_str(yyjson_doc_get_root(doc), of_vmi);
 
-    ferry_buf_puts(c->out, *said ? said : known ? known : "");
+    ferry_buf_puts(c->out, *said ? said : known);
 }
 
 static void render_migration_source(const struct cell *c)
 {
-    render_of_move(c, "/status/migrationState/sourceNode", "/sourceNode");
+    render_of_move(c, "/status/migrationState/sourceNode", c->move ? c->move->source : "");
 }
 
 static void render_migration_target(const struct cell *c)
 {
-    render_of_move(c, "/status/migrationState/targetNode", "/targetNode");
+    render_of_move(c, "/status/migrationState/targetNode", c->move ? c->move->target : "");
 }
 
 static void render_migration_mode(const struct cell *c)
 {
-    render_of_move(c, "/status/migrationState/mode", "/mode");
+    render_of_move(c, "/status/migrationState/mode", c->move ? c->move->mode : "");
 }
 
 /* How far a move is: what its source last said of the bytes, everything once it is over. */
 static void render_migration_progress(const struct cell *c)
 {
-    const char *text = c->progress ? c->progress : "";
-    api_cleanup_doc yyjson_doc *doc = *text ? yyjson_read(text, strlen(text), 0) : NULL;
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    int64_t total = api_json_int(root, "/totalBytes", 0);
-    int64_t left = api_json_int(root, "/remainingBytes", total);
+    int64_t total = c->move ? c->move->total_bytes : 0;
+    int64_t left = c->move ? c->move->remaining_bytes : 0;
 
-    if (ferry_streq(text_at(c, "/status/phase"), "Succeeded")) {
+    if (wire_phase_is(text_at(c, "/status/phase"), PHASE_SUCCEEDED)) {
         ferry_buf_puts(c->out, "100%");
-    } else if (total > 0 && left >= 0 && left <= total) {
+    } else if (total > 0 && left <= total) {
         ferry_buf_printf(c->out, "%d%%", (int)(100.0 * (double)(total - left) / (double)total));
     }
 }
@@ -275,11 +273,30 @@ static void render_migration_progress(const struct cell *c)
 static void render_migration_reason(const struct cell *c)
 {
     const char *failed = text_at(c, "/status/migrationState/failureReason");
-    const char *text = text_at(c, "/metadata/annotations/ferry.io~1queue");
-    api_cleanup_doc yyjson_doc *doc = *text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const char *waits = api_json_str(yyjson_doc_get_root(doc), "/reason");
+    wire_cleanup_queue struct wire_queue q = {0};
 
-    ferry_buf_puts(c->out, *failed ? failed : waits ? waits : "");
+    if (*failed) {
+        ferry_buf_puts(c->out, failed);
+    } else if (wire_queue_read(wire_annotation(c->object, ANNOTATION_QUEUE), &q) && q.reason) {
+        ferry_buf_puts(c->out, wire_reason_text(q.reason));
+    }
+}
+
+static void render_annotation(const struct cell *c, const char *key)
+{
+    const char *text = wire_annotation(c->object, key);
+
+    ferry_buf_puts(c->out, text ? text : "");
+}
+
+static void render_migration_queue(const struct cell *c)
+{
+    render_annotation(c, ANNOTATION_QUEUE);
+}
+
+static void render_migration_result(const struct cell *c)
+{
+    render_annotation(c, ANNOTATION_RESULT);
 }
 
 static void render_access_modes(const struct cell *c)
@@ -346,8 +363,8 @@ static const struct column migration_columns[] = {
     {"Progress", NULL, render_migration_progress, false, ""},
     {"Reason", NULL, render_migration_reason, false, ""},
     AGE,
-    {"Queue", "/metadata/annotations/ferry.io~1queue", NULL, true, ""},
-    {"Result", "/metadata/annotations/ferry.io~1result", NULL, true, ""},
+    {"Queue", NULL, render_migration_queue, true, ""},
+    {"Result", NULL, render_migration_result, true, ""},
     END,
 };
 static const struct column pod_columns[] = {
@@ -548,8 +565,8 @@ static void put_metadata(struct ferry_buf *b, const yyjson_val *object)
 }
 
 void table_row(struct ferry_buf *b, const struct api_resource *r, const yyjson_val *object,
-               const char *json, const char *progress, enum table_include include, int64_t now_ms,
-               bool first)
+               const char *json, const struct table_move *move, enum table_include include,
+               int64_t now_ms, bool first)
 {
     ferry_buf_puts(b, first ? "{\"cells\":[" : ",{\"cells\":[");
     if (crd_columns_of(r)) {
@@ -557,7 +574,7 @@ void table_row(struct ferry_buf *b, const struct api_resource *r, const yyjson_v
     }
     for (const struct column *c = columns_of(r); c->name && !crd_columns_of(r); c++) {
         ferry_cleanup_buf struct ferry_buf text = {0};
-        struct cell cell = {.object = object, .progress = progress, .now_ms = now_ms, .out = &text};
+        struct cell cell = {.object = object, .move = move, .now_ms = now_ms, .out = &text};
 
         if (c->render) {
             c->render(&cell);

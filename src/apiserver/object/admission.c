@@ -4,12 +4,13 @@
 
 #include "api/admit.h"
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "apiserver/object/spec_check.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "json/doc.h"
 
-#define VMI_NAME_LABEL "kubevirt.io/vmi-name"
 #define DATA_KEY_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 enum { DATA_KEY_MAX = 253, DATA_MAX = 1 << 20 };
 
@@ -36,11 +37,6 @@ static const char *name_of(const yyjson_val *object)
 static bool is_same(const yyjson_val *a, const yyjson_val *b)
 {
     return a && b ? yyjson_equals((yyjson_val *)a, (yyjson_val *)b) : !a && !b;
-}
-
-static bool is_final(const char *phase)
-{
-    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
 }
 
 /* ---- migrations ------------------------------------------------------------------------------
@@ -79,17 +75,17 @@ static bool spec_changed(const yyjson_val *old, const yyjson_val *object)
 static int update_migration(const struct api_resource *r, const yyjson_val *old,
                             const yyjson_val *object, struct status *st)
 {
-    const char *before = api_json_str(old, "/metadata/labels/kubevirt.io~1vmi-name");
+    const char *before = wire_label(old, LABEL_VMI_NAME);
 
     if (spec_changed(old, object)) {
         return status_invalid(st, r, name_of(object), "spec",
                               "Invalid value: the spec of a migration cannot be changed (update of "
                               "Migration object's spec is restricted)");
     }
-    if (before && !is_final(api_json_str(old, "/status/phase")) &&
-        !ferry_streq(before, text_at(object, "/metadata/labels/kubevirt.io~1vmi-name"))) {
+    if (before && !wire_phase_is_over(api_json_str(old, "/status/phase")) &&
+        !ferry_streq(before, wire_label(object, LABEL_VMI_NAME))) {
         return status_invalid(st, r, name_of(object), "metadata.labels",
-                              "Forbidden: " VMI_NAME_LABEL " cannot be changed while the "
+                              "Forbidden: " LABEL_VMI_NAME " cannot be changed while the "
                               "migration is not over");
     }
     return 0;

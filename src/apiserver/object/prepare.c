@@ -7,6 +7,8 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "apiserver/kinds/crds.h"
 #include "apiserver/kinds/schema.h"
 #include "apiserver/object/meta_check.h"
@@ -121,7 +123,7 @@ static void default_pod(yyjson_mut_doc *doc, yyjson_mut_val *root)
     if (!yyjson_mut_obj_get(spec, "terminationGracePeriodSeconds")) {
         put(doc, spec, "terminationGracePeriodSeconds", yyjson_mut_int(doc, DEFAULT_GRACE_S));
     }
-    put_text(doc, child(doc, root, "status"), "phase", "Pending");
+    put_text(doc, child(doc, root, "status"), "phase", wire_phase_text(PHASE_PENDING));
 }
 
 /* What is written as text in stringData is kept as base64 in data. */
@@ -150,14 +152,14 @@ static void merge_string_data(yyjson_mut_doc *doc, yyjson_mut_val *root)
  * spares the controller a write for each. */
 static void default_migration(yyjson_mut_doc *doc, yyjson_mut_val *root)
 {
-    static const char finalizer[] = "kubevirt.io/migrationJobFinalize";
+    static const char finalizer[] = FINALIZER_MIGRATION;
     yyjson_mut_val *meta = child(doc, root, "metadata");
     yyjson_mut_val *list = yyjson_mut_obj_get(meta, "finalizers"), *v;
     const char *vmi = text_of(child(doc, root, "spec"), "vmiName");
     size_t i, max;
 
     if (*vmi) {
-        put_text(doc, child(doc, meta, "labels"), "kubevirt.io/vmi-name", vmi);
+        put_text(doc, child(doc, meta, "labels"), LABEL_VMI_NAME, vmi);
     }
     if (!yyjson_mut_is_arr(list)) {
         list = yyjson_mut_arr(doc);
@@ -191,8 +193,8 @@ static void set_defaults(const struct api_resource *r, yyjson_mut_doc *doc, yyjs
         yyjson_mut_arr_add_str(doc, list, "kubernetes");
         put(doc, spec, "finalizers", list);
         put_text(doc, child(doc, root, "status"), "phase", "Active");
-        put_text(doc, child(doc, child(doc, root, "metadata"), "labels"),
-                 "kubernetes.io/metadata.name", text_of(child(doc, root, "metadata"), "name"));
+        put_text(doc, child(doc, child(doc, root, "metadata"), "labels"), LABEL_NAMESPACE_NAME,
+                 text_of(child(doc, root, "metadata"), "name"));
     }
 }
 
@@ -482,8 +484,7 @@ static int64_t pod_grace(yyjson_mut_val *root, const struct prepare_deletion *ho
     yyjson_mut_val *spec = yyjson_mut_obj_get(root, "spec");
     const char *phase = text_of(yyjson_mut_obj_get(root, "status"), "phase");
 
-    if (!*text_of(spec, "nodeName") || ferry_streq(phase, "Succeeded") ||
-        ferry_streq(phase, "Failed")) {
+    if (!*text_of(spec, "nodeName") || wire_phase_is_over(phase)) {
         return 0;
     }
     int64_t grace = how->has_grace ? how->grace_s

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_phase.h"
 #include "apiserver/object/edit.h"
 #include "base/count.h"
 #include "base/log.h"
@@ -65,9 +66,7 @@ static int64_t pod_takes(const yyjson_val *pod, bool limits, const char *name)
 
 static bool is_over(const yyjson_val *pod)
 {
-    const char *phase = api_json_str(pod, "/status/phase");
-
-    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
+    return wire_phase_is_over(api_json_str(pod, "/status/phase"));
 }
 
 static const struct {

@@ -62,9 +62,9 @@ static void put_table(struct ferry_buf *b, const struct request *r, const struct
         const struct entry *e = list->items[i];
         api_cleanup_doc yyjson_doc *doc = entry_doc(e);
 
-        ferry_cleanup_free char *progress =
-            request_progress(r->store, r->route.resource, yyjson_doc_get_root(doc));
-        table_row(b, r->route.resource, yyjson_doc_get_root(doc), e->json, progress, include, now,
+        struct table_move move =
+            request_move(r->store, r->route.resource, yyjson_doc_get_root(doc));
+        table_row(b, r->route.resource, yyjson_doc_get_root(doc), e->json, &move, include, now,
                   i == 0);
     }
     table_end(b);

@@ -1,8 +1,11 @@
 #include "apiserver/request/request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_progress.h"
 #include "apiserver/message/protobuf.h"
 #include "base/clock.h"
 #include "json/doc.h"
@@ -137,46 +140,43 @@ void request_warn(struct request *r, const char *text)
     http_add_header(r->x, "Warning", b.data);
 }
 
-static void put_text(yyjson_mut_doc *doc, const char *key, const char *text)
+static void copy_text(const yyjson_val *vmi, const char *pointer, char *ret, size_t size)
 {
+    const char *text = api_json_str(vmi, pointer);
+
     if (text) {
-        yyjson_mut_obj_put(yyjson_mut_doc_get_root(doc), yyjson_mut_str(doc, key),
-                           yyjson_mut_strcpy(doc, text));
+        snprintf(ret, size, "%.*s", (int)ferry_utf8_fit(text, size - 1), text);
     }
 }
 
-/* What the VMI knows of the move with this uid: its nodes and mode, and what its source last said
- * of the bytes. */
-static char *account_of(const yyjson_val *vmi, const char *uid)
+/* Its nodes and mode, and what its source last said of the bytes. */
+static struct table_move account_of(const yyjson_val *vmi, const char *uid)
 {
-    const char *text = api_json_str(vmi, "/metadata/annotations/ferry.io~1progress");
-    api_cleanup_doc yyjson_doc *said = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    bool reported = ferry_streq(api_json_str(yyjson_doc_get_root(said), "/uid"), uid);
-    bool current = ferry_streq(api_json_str(vmi, "/status/migrationState/migrationUid"), uid);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
+    struct table_move move = {0};
+    struct wire_progress told;
 
-    if (!reported && !current) {
-        return NULL;
+    if (wire_progress_of(wire_annotation(vmi, ANNOTATION_PROGRESS), uid, &told)) {
+        move.total_bytes = told.total_bytes;
+        move.remaining_bytes = told.remaining_bytes;
+        memcpy(move.mode, told.mode, sizeof(move.mode));
     }
-    yyjson_mut_doc_set_root(doc, reported ? yyjson_val_mut_copy(doc, yyjson_doc_get_root(said))
-                                          : yyjson_mut_obj(doc));
-    if (current) {
-        put_text(doc, "sourceNode", api_json_str(vmi, "/status/migrationState/sourceNode"));
-        put_text(doc, "targetNode", api_json_str(vmi, "/status/migrationState/targetNode"));
-        put_text(doc, "mode", api_json_str(vmi, "/status/migrationState/mode"));
+    if (ferry_streq(api_json_str(vmi, "/status/migrationState/migrationUid"), uid)) {
+        copy_text(vmi, "/status/migrationState/sourceNode", move.source, sizeof(move.source));
+        copy_text(vmi, "/status/migrationState/targetNode", move.target, sizeof(move.target));
+        copy_text(vmi, "/status/migrationState/mode", move.mode, sizeof(move.mode));
     }
-    return json_doc_text(doc, 0, NULL);
+    return move;
 }
 
-char *request_progress(struct store *store, const struct api_resource *resource,
-                       const yyjson_val *object)
+struct table_move request_move(struct store *store, const struct api_resource *resource,
+                               const yyjson_val *object)
 {
     const char *ns = api_json_str(object, "/metadata/namespace");
     const char *name = api_json_str(object, "/spec/vmiName");
     const char *uid = api_json_str(object, "/metadata/uid");
 
     if (resource->kind != API_KIND_MIGRATION || !ns || !name || !uid) {
-        return NULL;
+        return (struct table_move){0};
     }
     cleanup_entry struct entry *e = store_get(store, api_resource_of_kind(API_KIND_VMI), ns, name);
     api_cleanup_doc yyjson_doc *vmi = entry_doc(e);
@@ -186,11 +186,11 @@ char *request_progress(struct store *store, const struct api_resource *resource,
 static void answer_table(struct request *r, int code, enum table_include include,
                          const yyjson_val *root, const char *json)
 {
-    ferry_cleanup_free char *progress = request_progress(r->store, r->route.resource, root);
+    struct table_move move = request_move(r->store, r->route.resource, root);
     ferry_cleanup_buf struct ferry_buf b = {0};
 
     table_begin(&b, r->route.resource, store_version(r->store));
-    table_row(&b, r->route.resource, root, json, progress, include, ferry_now_unix_ms(), true);
+    table_row(&b, r->route.resource, root, json, &move, include, ferry_now_unix_ms(), true);
     table_end(&b);
     http_answer(r->x, code, "application/json", b.data, b.len);
 }

@@ -37,10 +37,9 @@ bool request_wants_table(const struct request *r, enum table_include *ret_includ
 /* Sends a Warning header along, as kubectl shows it to its user. */
 void request_warn(struct request *r, const char *text);
 
-/* What its VMI says of a migration: JSON with sourceNode, targetNode, mode, and the bytes of
- * ferry.io/progress; NULL for other kinds, and when it says nothing. Owned by the caller. */
-char *request_progress(struct store *store, const struct api_resource *resource,
-                       const yyjson_val *object);
+/* What its VMI knows of a migration; empty for other kinds. */
+struct table_move request_move(struct store *store, const struct api_resource *resource,
+                               const yyjson_val *object);
 
 /* Answer with an object, as a table when that is wanted: with one that is stored, and with one that
  * was not (or not yet) stored. */

@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
 #include "apiserver/access/deny.h"
 #include "apiserver/request/filter.h"
 #include "apiserver/request/page.h"
 #include "apiserver/request/watch.h"
 #include "base/clock.h"
-#include "json/doc.h"
 
 enum {
     DEFAULT_TIMEOUT_S = 1800,
@@ -53,11 +53,10 @@ static void watch_done(void *ctx)
 static void put_table(struct watch *w, const struct entry *e)
 {
     api_cleanup_doc yyjson_doc *doc = entry_doc(e);
-    ferry_cleanup_free char *progress =
-        request_progress(w->store, w->resource, yyjson_doc_get_root(doc));
+    struct table_move move = request_move(w->store, w->resource, yyjson_doc_get_root(doc));
 
     table_begin(&w->out, w->resource, e->version);
-    table_row(&w->out, w->resource, yyjson_doc_get_root(doc), e->json, progress, w->include,
+    table_row(&w->out, w->resource, yyjson_doc_get_root(doc), e->json, &move, w->include,
               ferry_now_unix_ms(), true);
     table_end(&w->out);
 }
@@ -80,13 +79,13 @@ static void put_bookmark(struct watch *w, bool initial_end)
         table_begin(&w->out, w->resource, w->seen);
         table_end(&w->out);
     } else {
-        ferry_buf_printf(&w->out,
-                         "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":"
-                         "{\"resourceVersion\":\"%llu\",\"creationTimestamp\":null%s}}",
-                         w->resource->kind_name, w->resource->group, *w->resource->group ? "/" : "",
-                         w->resource->version, (unsigned long long)w->seen,
-                         initial_end ? ",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}"
-                                     : "");
+        ferry_buf_printf(
+            &w->out,
+            "{\"kind\":\"%s\",\"apiVersion\":\"%s%s%s\",\"metadata\":"
+            "{\"resourceVersion\":\"%llu\",\"creationTimestamp\":null%s}}",
+            w->resource->kind_name, w->resource->group, *w->resource->group ? "/" : "",
+            w->resource->version, (unsigned long long)w->seen,
+            initial_end ? ",\"annotations\":{\"" ANNOTATION_INITIAL_EVENTS_END "\":\"true\"}" : "");
     }
     ferry_buf_puts(&w->out, "}\n");
     w->bookmark_ns = ferry_now_ns() + w->bookmark_every_ns;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/options.h"
@@ -110,7 +111,7 @@ static bool node_ready(const struct kube_list *list, const char *name)
         const struct api_object *o = list->items[i];
 
         if (ferry_streq(o->meta->name, name)) {
-            return api_condition_true(&o->u.node.conditions, "Ready");
+            return api_condition_true(&o->u.node.conditions, CONDITION_READY);
         }
     }
     return false;

@@ -2,14 +2,10 @@
 
 #include <stdio.h>
 
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "cli/verbs/preflight.h"
 #include "cli/views/outcome.h"
-
-static bool is_final(const char *phase)
-{
-    return ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed");
-}
 
 /* The move of `v` that is under way, else its latest, or NULL. */
 static const struct api_migration *move_of(const struct api_vmi *v, struct api_object *const *moves,
@@ -24,7 +20,7 @@ static const struct api_migration *move_of(const struct api_vmi *v, struct api_o
             !ferry_streq(m->meta.namespace_, v->meta.namespace_)) {
             continue;
         }
-        if (!is_final(m->phase)) {
+        if (!wire_migration_is_over(m)) {
             return m;
         }
         if (!last || m->meta.created_ms >= last->meta.created_ms) {
@@ -57,13 +53,13 @@ size_t drain_plan(const char *node, struct api_object *const *vmis, size_t n_vmi
         const struct api_vmi *v = &vmis[i]->u.vmi;
         struct ferry_error why = {0};
 
-        if (!ferry_streq(v->node_name, node) || is_final(v->phase)) {
+        if (!ferry_streq(v->node_name, node) || wire_vmi_is_over(v)) {
             continue;
         }
         struct drain_item *item = &ret[n++];
         *item = (struct drain_item){.vmi = vmis[i], .what = DRAIN_MOVES};
         const struct api_migration *move = move_of(v, moves, n_moves);
-        if (move && !is_final(move->phase)) {
+        if (move && !wire_migration_is_over(move)) {
             item->what = DRAIN_MOVING;
         } else if (preflight_check(v, nodes, n_nodes, NULL, &why) < 0) {
             item->what = DRAIN_STAYS;

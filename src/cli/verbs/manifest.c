@@ -7,6 +7,7 @@
 #include <yyjson.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "cli/views/progress.h"
@@ -117,7 +118,7 @@ int manifest_vm(const struct manifest_vm *vm, char **ret, struct ferry_error *er
     yyjson_mut_val *boot = put(doc, put(doc, domain, "firmware"), "kernelBoot");
     yyjson_mut_obj_add_str(doc, boot, "kernelArgs", args);
     yyjson_mut_val *container = put(doc, boot, "container");
-    yyjson_mut_obj_add_str(doc, container, "image", "ferry.io/builtin");
+    yyjson_mut_obj_add_str(doc, container, "image", IMAGE_BUILTIN);
     yyjson_mut_obj_add_str(doc, container, "kernelPath", "/heartbeat.elf");
     *ret = json_doc_take(doc);
     return 0;
@@ -135,8 +136,7 @@ char *manifest_migration(const char *vm, const char *node)
     yyjson_mut_val *spec = put(doc, root, "spec");
     yyjson_mut_obj_add_str(doc, spec, "vmiName", vm);
     if (node) {
-        yyjson_mut_obj_add_str(doc, put(doc, spec, "addedNodeSelector"), "kubernetes.io/hostname",
-                               node);
+        yyjson_mut_obj_add_str(doc, put(doc, spec, "addedNodeSelector"), LABEL_HOSTNAME, node);
     }
     return json_doc_take(doc);
 }
@@ -150,8 +150,7 @@ char *manifest_evacuation(const char *vm, const char *node)
     yyjson_mut_obj_add_str(doc, root, "kind", "VirtualMachineInstanceMigration");
     yyjson_mut_val *meta = put(doc, root, "metadata");
     yyjson_mut_obj_add_str(doc, meta, "generateName", "kubevirt-evacuation-");
-    yyjson_mut_obj_add_str(doc, put(doc, meta, "annotations"), "kubevirt.io/evacuationMigration",
-                           node);
+    yyjson_mut_obj_add_str(doc, put(doc, meta, "annotations"), ANNOTATION_EVACUATION, node);
     yyjson_mut_obj_add_str(doc, put(doc, root, "spec"), "vmiName", vm);
     return json_doc_take(doc);
 }

@@ -1,6 +1,7 @@
 #include "cli/verbs/power.h"
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 
 struct power_case {
@@ -75,7 +76,6 @@ int power_decide(const struct api_object *vm, const struct api_vmi *vmi, enum po
     if (vm->meta->deleted_ms) {
         return ferry_fail(err, FERRY_FATAL, "%s is being deleted", vm->meta->name);
     }
-    c.runs = vmi && !vmi->meta.deleted_ms && !ferry_streq(vmi->phase, "Succeeded") &&
-             !ferry_streq(vmi->phase, "Failed");
+    c.runs = vmi && !vmi->meta.deleted_ms && !wire_vmi_is_over(vmi);
     return what == POWER_START ? decide_start(&c, err) : decide_stop(&c);
 }

@@ -1,10 +1,12 @@
 #include "cli/verbs/preflight.h"
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 
 bool preflight_usable(const struct api_node *n)
 {
-    return !n->unschedulable && api_condition_true(&n->conditions, "Ready");
+    return !n->unschedulable && api_condition_true(&n->conditions, CONDITION_READY);
 }
 
 static int check_wish(const struct api_vmi *vm, struct api_object *const *nodes, size_t n,
@@ -33,10 +35,10 @@ static int check_wish(const struct api_vmi *vm, struct api_object *const *nodes,
 
 static int refuse_phase(const struct api_vmi *vm, struct ferry_error *err)
 {
-    const char *phase = ferry_str_empty(vm->phase) ? "Pending" : vm->phase;
+    const char *phase = wire_phase_shown(vm->phase);
     const char *name = vm->meta.name;
 
-    if (ferry_streq(phase, "Succeeded") || ferry_streq(phase, "Failed")) {
+    if (wire_vmi_is_over(vm)) {
         return ferry_fail(err, FERRY_FATAL,
                           "%s is %s; only a running virtual machine can be moved, and 'ferry vm "
                           "start %s' starts it",
@@ -55,10 +57,11 @@ int preflight_check(const struct api_vmi *vm, struct api_object *const *nodes, s
         return ferry_fail(err, FERRY_FATAL, "%s is being deleted; it cannot be moved any more",
                           vm->meta.name);
     }
-    if (!ferry_streq(vm->phase, "Running")) {
+    if (!wire_phase_is(vm->phase, PHASE_RUNNING)) {
         return refuse_phase(vm, err);
     }
-    const struct api_condition *movable = api_condition_find(&vm->conditions, "LiveMigratable");
+    const struct api_condition *movable =
+        api_condition_find(&vm->conditions, CONDITION_LIVE_MIGRATABLE);
     if (movable && ferry_streq(movable->status, "False")) {
         return ferry_fail(err, FERRY_FATAL, "%s cannot be moved: %s", vm->meta.name,
                           !ferry_str_empty(movable->message)  ? movable->message

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -173,9 +174,9 @@ static int look_up(struct console *c, char **ret, struct ferry_error *err)
     if (rc < 0) {
         return rc;
     }
-    if (!ferry_streq(vm->u.vmi.phase, "Running") || ferry_str_empty(vm->u.vmi.node_name)) {
+    if (!wire_phase_is(vm->u.vmi.phase, PHASE_RUNNING) || ferry_str_empty(vm->u.vmi.node_name)) {
         return ferry_fail(err, FERRY_FATAL, "%s is %s: there is no console", c->vm,
-                          ferry_str_empty(vm->u.vmi.phase) ? "Pending" : vm->u.vmi.phase);
+                          wire_phase_shown(vm->u.vmi.phase));
     }
     *ret = ferry_strdup(vm->u.vmi.node_name);
     return 0;

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -13,8 +15,6 @@
 #include "cli/views/table.h"
 #include "cli/watch/board.h"
 #include "json/doc.h"
-
-#define EVACUATION "kubevirt.io/evacuationMigration"
 
 /* All that a plan is made from, and the plan. */
 struct survey {
@@ -271,8 +271,8 @@ static int call_off(struct session *s, const char *node, size_t *ret, struct fer
     for (size_t i = 0; i < moves.n; i++) {
         const struct api_migration *m = &moves.items[i]->u.migration;
 
-        if (!ferry_streq(api_map_get(&m->meta.annotations, EVACUATION), node) ||
-            !(m->phase[0] == '\0' || ferry_streq(m->phase, "Pending")) || m->meta.deleted_ms) {
+        if (!ferry_streq(api_map_get(&m->meta.annotations, ANNOTATION_EVACUATION), node) ||
+            wire_phase_of(m->phase) > PHASE_PENDING || m->meta.deleted_ms) {
             continue;
         }
         int rc = kube_client_delete(s->client, kube_ref_of(moves.items[i]),

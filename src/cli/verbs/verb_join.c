@@ -14,6 +14,7 @@
 #include "api/json.h"
 #include "api/names.h"
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/fd.h"
@@ -381,7 +382,7 @@ static int count_vms(struct session *s, const char *node, size_t *ret, struct fe
     *ret = 0;
     for (size_t i = 0; i < vmis.n; i++) {
         const struct api_vmi *v = &vmis.items[i]->u.vmi;
-        bool over = ferry_streq(v->phase, "Succeeded") || ferry_streq(v->phase, "Failed");
+        bool over = wire_vmi_is_over(v);
 
         *ret += !over && ferry_streq(v->node_name, node);
     }
@@ -398,7 +399,7 @@ static int count_pods(struct session *s, const char *node, size_t *ret, struct f
     *ret = 0;
     for (size_t i = 0; i < pods.n; i++) {
         const struct api_pod *p = &pods.items[i]->u.pod;
-        bool over = ferry_streq(p->phase, "Succeeded") || ferry_streq(p->phase, "Failed");
+        bool over = wire_pod_is_over(p);
 
         *ret += ferry_streq(p->node_name, node) && (p->meta.deleted_ms || !over);
     }

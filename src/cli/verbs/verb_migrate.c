@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "api/wire/wire_mode.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/session/output.h"
@@ -174,11 +176,6 @@ int verb_list(int argc, char **argv, struct ferry_error *err)
 
 /* ---- cancel -------------------------------------------------------------------------------- */
 
-static bool is_final(const struct api_migration *m)
-{
-    return ferry_streq(m->phase, "Succeeded") || ferry_streq(m->phase, "Failed");
-}
-
 /* The move that `word` names: itself, or the VM it moves. */
 static int find_move(struct session *s, const char *word, struct api_object **ret,
                      struct ferry_error *err)
@@ -187,7 +184,7 @@ static int find_move(struct session *s, const char *word, struct api_object **re
     int rc = kube_client_get(s->client, kube_ref(API_KIND_MIGRATION, s->ns, word), ret, err);
 
     if (rc == 0) {
-        return is_final(&(*ret)->u.migration)
+        return wire_migration_is_over(&(*ret)->u.migration)
                    ? ferry_fail(err, FERRY_CONFLICT, "the move %s is over already: %s", word,
                                 (*ret)->u.migration.phase)
                    : 0;
@@ -200,7 +197,7 @@ static int find_move(struct session *s, const char *word, struct api_object **re
     for (size_t i = 0; i < list.n; i++) {
         const struct api_migration *m = &list.items[i]->u.migration;
 
-        if (ferry_streq(m->vmi_name, word) && !is_final(m)) {
+        if (ferry_streq(m->vmi_name, word) && !wire_migration_is_over(m)) {
             *ret = api_object_ref(list.items[i]);
             return 0;
         }
@@ -222,7 +219,7 @@ static int check_cancellable(struct session *s, const struct api_migration *m,
     }
     const struct api_migration_state *now = &o->u.vmi.migration;
     if (now->present && ferry_streq(now->uid, m->meta.uid) && !now->completed &&
-        ferry_streq(now->mode, "PostCopy")) {
+        wire_mode_is(now->mode, MODE_POST_COPY)) {
         return ferry_fail(err, FERRY_CONFLICT,
                           "the move %s cannot be cancelled any more: in post-copy each node has a "
                           "part of the guest, and it must finish; 'ferry watch %s' shows how it "

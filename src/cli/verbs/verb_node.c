@@ -1,5 +1,7 @@
 /* Verbs for nodes: node list. */
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/views/listing.h"
@@ -9,7 +11,7 @@ static void put_ready(const struct api_object *o, const struct listing_context *
                       struct ferry_buf *out)
 {
     (void)context;
-    ferry_buf_puts(out, api_condition_true(&o->u.node.conditions, "Ready") ? "yes" : "no");
+    ferry_buf_puts(out, api_condition_true(&o->u.node.conditions, CONDITION_READY) ? "yes" : "no");
 }
 
 static void put_takes(const struct api_object *o, const struct listing_context *context,
@@ -27,7 +29,7 @@ static void put_vms(const struct api_object *o, const struct listing_context *co
     for (size_t i = 0; i < context->n_beside; i++) {
         const struct api_vmi *v = &context->beside[i]->u.vmi;
 
-        vms += ferry_streq(v->node_name, o->meta->name) && ferry_streq(v->phase, "Running");
+        vms += ferry_streq(v->node_name, o->meta->name) && wire_phase_is(v->phase, PHASE_RUNNING);
     }
     ferry_buf_printf(out, "%zu", vms);
 }

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_result.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -48,7 +50,7 @@ static void put_phases(const struct api_migration *m, struct ferry_buf *out)
 static void put_result(const struct api_migration *m, const struct api_vmi *vmi,
                        struct ferry_buf *out)
 {
-    const struct progress_result r = moveline_result(m, vmi);
+    const struct wire_result r = moveline_result(m, vmi);
     char buf[PROGRESS_TEXT];
 
     if (r.total_ms >= 0) {
@@ -166,7 +168,7 @@ static int show(struct session *s, struct api_object *o, bool plot, struct ferry
     const struct api_migration_state *own = outcome_state(m, v), *st = own ? own : &m->state;
     put_field(&out, "name", m->meta.name);
     put_field(&out, "vm", m->vmi_name);
-    put_field(&out, "phase", m->phase[0] ? m->phase : "Pending");
+    put_field(&out, "phase", wire_phase_shown(m->phase));
     put_field(&out, "from", outcome_from(m, v));
     put_field(&out, "to", outcome_to(m, v));
     put_field(&out, "mode", st->mode);

@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/session/session.h"
@@ -39,7 +41,7 @@ static void put_phase(const struct api_object *o, const struct listing_context *
     const struct api_vmi *v = instance_of(o, context);
 
     put_text(out, v && cli_vm_paused(v)      ? "Paused"
-                  : v                        ? ferry_str_empty(v->phase) ? "Pending" : v->phase
+                  : v                        ? wire_phase_shown(v->phase)
                   : o->u.vm.printable_status ? o->u.vm.printable_status
                                              : "Stopped");
 }
@@ -80,7 +82,8 @@ static void put_migratable(const struct api_object *o, const struct listing_cont
                            struct ferry_buf *out)
 {
     const struct api_vmi *v = instance_of(o, context);
-    const struct api_condition *c = v ? api_condition_find(&v->conditions, "LiveMigratable") : NULL;
+    const struct api_condition *c =
+        v ? api_condition_find(&v->conditions, CONDITION_LIVE_MIGRATABLE) : NULL;
 
     put_text(out, c ? c->status : NULL);
 }
@@ -260,8 +263,7 @@ static int await_power(struct session *s, const struct api_object *vmi, const ch
 {
     int rc = 0;
 
-    if (vmi && (what == POWER_STOP || ferry_streq(vmi->u.vmi.phase, "Failed") ||
-                ferry_streq(vmi->u.vmi.phase, "Succeeded"))) {
+    if (vmi && (what == POWER_STOP || wire_vmi_is_over(&vmi->u.vmi))) {
         rc = vm_wait_gone(s, vmi, what == POWER_STOP, e->timeout_s, err);
     }
     return rc == 0 && what == POWER_START ? vm_wait_running(s, s->ns, name, e->timeout_s, err) : rc;

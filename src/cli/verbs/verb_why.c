@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -64,7 +65,7 @@ static int read_pod(struct session *s, struct reading *r, struct ferry_error *er
 {
     kube_cleanup_list struct kube_list pods = {0};
     ferry_cleanup_free char *selector =
-        ferry_asprintf("kubevirt.io/migrationJobUID=%s", r->migration->meta->uid);
+        ferry_asprintf(LABEL_MIGRATION_JOB_UID "=%s", r->migration->meta->uid);
 
     if (kube_client_list(s->client, kube_ref(API_KIND_POD, s->ns, NULL),
                          &(struct kube_list_options){.label_selector = selector}, &pods, err) < 0) {

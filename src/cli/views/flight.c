@@ -7,6 +7,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_mode.h"
 #include "cli/views/progress.h"
 #include "cli/views/table.h"
 
@@ -293,11 +294,11 @@ void flight_plot(const struct flight *f, int width, enum plot_charset charset,
 
 int64_t flight_mode_since(const struct flight *f, const char *mode)
 {
-    const char *decision = ferry_streq(mode, "PostCopy") ? "post-copy:"
-                           : ferry_streq(mode, "Paused") ? "pause:"
-                                                         : NULL;
+    const char *decision = wire_mode_is(mode, MODE_POST_COPY) ? "post-copy:"
+                           : wire_mode_is(mode, MODE_PAUSED)  ? "pause:"
+                                                              : NULL;
 
-    if (ferry_streq(mode, "PreCopy")) {
+    if (wire_mode_is(mode, MODE_PRE_COPY)) {
         return 0;
     }
     for (size_t i = f->n_entries; decision && i-- > 0;) {

@@ -1,52 +1,56 @@
 #include "cli/views/moveline.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_progress.h"
+#include "api/wire/wire_queue.h"
+#include "api/wire/wire_reason.h"
+#include "api/wire/wire_result.h"
 
 bool moveline_sample(const struct api_migration *m, const struct api_vmi *vmi,
-                     struct progress_sample *ret)
+                     struct wire_progress *ret)
 {
-    const char *text = vmi ? api_map_get(&vmi->meta.annotations, "ferry.io/progress") : NULL;
-
     /* What the annotation tells may still be about an earlier move. */
-    return text && ferry_streq(m->phase, "Running") &&
-           progress_parse(text, strlen(text), ret, NULL) == 0 &&
-           ferry_streq(ret->uid, m->meta.uid) && ret->total_bytes > 0;
+    return vmi && wire_phase_is(m->phase, PHASE_RUNNING) &&
+           wire_progress_of(api_map_get(&vmi->meta.annotations, ANNOTATION_PROGRESS), m->meta.uid,
+                            ret) &&
+           ret->total_bytes > 0;
 }
 
 /* The controller takes a wait back a moment after the phase has gone on. */
-static bool still_waits(const char *phase, const char *reason)
+static bool still_waits(const char *phase, enum wire_reason reason)
 {
-    if (ferry_streq(phase, "PreparingTarget")) {
-        return ferry_streq(reason, "TargetPreparing") || ferry_streq(reason, "PathAway");
+    switch (wire_phase_of(phase)) {
+    case PHASE_PREPARING_TARGET:
+        return reason == REASON_TARGET_PREPARING || reason == REASON_PATH_AWAY;
+    case PHASE_TARGET_READY:
+        return reason == REASON_SOURCE_BUSY || reason == REASON_PATH_AWAY;
+    case PHASE_RUNNING:
+        return reason == REASON_PATH_AWAY;
+    default:
+        return true;
     }
-    if (ferry_streq(phase, "TargetReady")) {
-        return ferry_streq(reason, "SourceBusy") || ferry_streq(reason, "PathAway");
-    }
-    return !ferry_streq(phase, "Running") || ferry_streq(reason, "PathAway");
 }
 
 static void put_waiting(const struct api_migration *m, struct ferry_buf *out)
 {
-    const char *text = api_map_get(&m->meta.annotations, "ferry.io/queue");
-    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const yyjson_val *wait = yyjson_doc_get_root(doc);
-    const char *message = doc ? api_json_str(wait, "/message") : NULL;
+    wire_cleanup_queue struct wire_queue q = {0};
 
-    if (!ferry_str_empty(message) && still_waits(m->phase, api_json_str(wait, "/reason"))) {
-        ferry_buf_printf(out, "  waits: %s", message);
+    if (wire_queue_read(api_map_get(&m->meta.annotations, ANNOTATION_QUEUE), &q) &&
+        !ferry_str_empty(q.message) && still_waits(m->phase, q.reason)) {
+        ferry_buf_printf(out, "  waits: %s", q.message);
     }
 }
 
 void moveline_put(const struct api_migration *m, const struct api_vmi *vmi, int width,
                   struct ferry_buf *out)
 {
-    struct progress_sample sample;
+    struct wire_progress sample;
     size_t begin = out->len;
     bool has_sample = moveline_sample(m, vmi, &sample);
 
@@ -60,15 +64,12 @@ void moveline_put(const struct api_migration *m, const struct api_vmi *vmi, int 
     }
 }
 
-struct progress_result moveline_result(const struct api_migration *m, const struct api_vmi *vmi)
+struct wire_result moveline_result(const struct api_migration *m, const struct api_vmi *vmi)
 {
-    const char *text = api_map_get(&m->meta.annotations, "ferry.io/result");
     const struct api_migration_state *s = outcome_state(m, vmi);
-    struct progress_result r = {-1, -1, -1};
+    struct wire_result r;
 
-    if (text) {
-        progress_parse_result(text, strlen(text), &r, NULL);
-    }
+    wire_result_read(api_map_get(&m->meta.annotations, ANNOTATION_RESULT), &r);
     if (r.total_ms < 0 && s && s->start_ms && s->end_ms >= s->start_ms) {
         r.total_ms = s->end_ms - s->start_ms;
     }
@@ -78,7 +79,7 @@ struct progress_result moveline_result(const struct api_migration *m, const stru
 static void put_success(const struct api_migration *m, const struct api_vmi *vmi,
                         const char *source, struct ferry_buf *out)
 {
-    const struct progress_result r = moveline_result(m, vmi);
+    const struct wire_result r = moveline_result(m, vmi);
     const char *from = outcome_from(m, vmi), *to = outcome_to(m, vmi);
     char buf[PROGRESS_TEXT];
 
@@ -107,7 +108,7 @@ void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, cons
     } else {
         ferry_buf_printf(out, "%s did not move: %s", m->vmi_name, outcome_reason(m, vmi));
     }
-    if (vmi && ferry_streq(vmi->phase, "Running")) {
+    if (vmi && wire_phase_is(vmi->phase, PHASE_RUNNING)) {
         ferry_buf_printf(out, "; it runs on %s", vmi->node_name);
     } else {
         ferry_buf_printf(out, "; the VM is %s", vmi && vmi->phase ? vmi->phase : "gone");

@@ -1,5 +1,7 @@
 #include "cli/views/outcome.h"
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 
 const struct api_migration_state *outcome_state(const struct api_migration *m,
@@ -16,17 +18,17 @@ const struct api_migration_state *outcome_state(const struct api_migration *m,
 static bool was_cancelled(const struct api_migration *m, const struct api_migration_state *s)
 {
     return (s && s->abort_requested) || m->meta.deleted_ms ||
-           api_condition_true(&m->conditions, "migrationAbortRequested");
+           api_condition_true(&m->conditions, CONDITION_ABORT_REQUESTED);
 }
 
 enum outcome outcome_of(const struct api_migration *m, bool gone, const struct api_vmi *vmi)
 {
     const struct api_migration_state *s = outcome_state(m, vmi);
 
-    if (ferry_streq(m->phase, "Succeeded")) {
+    if (wire_phase_is(m->phase, PHASE_SUCCEEDED)) {
         return OUTCOME_SUCCEEDED;
     }
-    if (ferry_streq(m->phase, "Failed")) {
+    if (wire_phase_is(m->phase, PHASE_FAILED)) {
         return was_cancelled(m, s) ? OUTCOME_CANCELLED : OUTCOME_FAILED;
     }
     if (!gone) {

@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 #include "cli/views/progress.h"
 
 static void read_case(const yyjson_val *v, struct plan_text_case *ret)
@@ -50,7 +51,7 @@ int64_t plan_text_started_ms(const struct api_object *vmi)
     {
         const char *when = api_json_str(v, "/phaseTransitionTimestamp");
 
-        if (ferry_streq(api_json_str(v, "/phase"), "Running") && when) {
+        if (wire_phase_is(api_json_str(v, "/phase"), PHASE_RUNNING) && when) {
             api_time_parse(when, &ms, NULL);
         }
     }

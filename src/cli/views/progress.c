@@ -3,90 +3,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <yyjson.h>
 
+#include "api/wire/wire_mode.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_progress.h"
 #include "base/count.h"
 
 enum { BAR = 20, FULL_LINE = 150 };
 
-static int64_t number(yyjson_val *root, const char *key, int64_t absent)
-{
-    yyjson_val *v = yyjson_obj_get(root, key);
-
-    if (yyjson_is_int(v)) {
-        return yyjson_get_sint(v);
-    }
-    return yyjson_is_real(v) ? (int64_t)yyjson_get_real(v) : absent;
-}
-
-static int64_t natural(yyjson_val *root, const char *key)
-{
-    int64_t n = number(root, key, 0);
-
-    return n < 0 ? 0 : n;
-}
-
-static yyjson_doc *parse_object(const char *json, size_t len, struct ferry_error *err)
-{
-    yyjson_doc *doc = yyjson_read(json, len, 0);
-
-    if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
-        ferry_fail(err, FERRY_INVALID, "the report of a move is not a JSON object");
-        yyjson_doc_free(doc);
-        return NULL;
-    }
-    return doc;
-}
-
-int progress_parse(const char *json, size_t len, struct progress_sample *ret,
-                   struct ferry_error *err)
-{
-    yyjson_doc *doc = parse_object(json, len, err);
-
-    if (!doc) {
-        return -FERRY_INVALID;
-    }
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *mode = yyjson_get_str(yyjson_obj_get(root, "mode"));
-    const char *uid = yyjson_get_str(yyjson_obj_get(root, "uid"));
-
-    *ret = (struct progress_sample){
-        .elapsed_ms = natural(root, "elapsedMs"),
-        .total_bytes = natural(root, "totalBytes"),
-        .processed_bytes = natural(root, "processedBytes"),
-        .remaining_bytes = natural(root, "remainingBytes"),
-        .bytes_per_s = natural(root, "bytesPerS"),
-        .dirty_bytes_per_s = natural(root, "dirtyBytesPerS"),
-        .iteration = natural(root, "iteration"),
-        .expected_downtime_ms = natural(root, "expectedDowntimeMs"),
-        .throttle_percent = natural(root, "throttlePercent"),
-        .path_away = ferry_streq(yyjson_get_str(yyjson_obj_get(root, "path")), "away"),
-    };
-    snprintf(ret->uid, sizeof(ret->uid), "%s", uid ? uid : "");
-    snprintf(ret->mode, sizeof(ret->mode), "%s", mode ? mode : "");
-    yyjson_doc_free(doc);
-    return 0;
-}
-
-int progress_parse_result(const char *json, size_t len, struct progress_result *ret,
-                          struct ferry_error *err)
-{
-    yyjson_doc *doc = parse_object(json, len, err);
-
-    if (!doc) {
-        return -FERRY_INVALID;
-    }
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    *ret = (struct progress_result){
-        .downtime_ms = number(root, "downtimeMs", -1),
-        .total_ms = number(root, "totalMs", -1),
-        .transferred_bytes = number(root, "transferredBytes", -1),
-    };
-    yyjson_doc_free(doc);
-    return 0;
-}
-
-struct progress_band progress_eta(const struct progress_sample *s)
+struct progress_band progress_eta(const struct wire_progress *s)
 {
     if (s->remaining_bytes == 0) {
         return (struct progress_band){0, 0};
@@ -97,7 +22,7 @@ struct progress_band progress_eta(const struct progress_sample *s)
     /* What the guest dirties waits for the next round, and what it dirties meanwhile for the one
      * after: a geometric series, whose sum is the rest over the difference of the rates. In the
      * other modes nothing is sent twice. */
-    bool again = ferry_str_empty(s->mode) || ferry_streq(s->mode, "PreCopy");
+    bool again = ferry_str_empty(s->mode) || wire_mode_is(s->mode, MODE_PRE_COPY);
     int64_t net = again ? s->bytes_per_s - s->dirty_bytes_per_s : s->bytes_per_s;
     int64_t low = (s->remaining_bytes + s->bytes_per_s - 1) / s->bytes_per_s;
 
@@ -166,7 +91,7 @@ char *progress_age(int64_t ms, char buf[PROGRESS_TEXT])
 
 /* ---- the line ------------------------------------------------------------------------------ */
 
-static void put_bar(const struct progress_sample *s, struct ferry_buf *out)
+static void put_bar(const struct wire_progress *s, struct ferry_buf *out)
 {
     int64_t total = s->total_bytes > s->remaining_bytes ? s->total_bytes : s->remaining_bytes;
     int64_t done = total ? (total - s->remaining_bytes) * BAR / total : 0;
@@ -185,7 +110,7 @@ static void put_seconds(int64_t s, struct ferry_buf *out)
     ferry_buf_puts(out, progress_seconds(s, text));
 }
 
-static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
+static void put_eta(const struct wire_progress *s, struct ferry_buf *out)
 {
     struct progress_band eta = progress_eta(s);
 
@@ -209,7 +134,7 @@ static void put_eta(const struct progress_sample *s, struct ferry_buf *out)
     }
 }
 
-static void put_remaining(const struct progress_sample *s, struct ferry_buf *out)
+static void put_remaining(const struct wire_progress *s, struct ferry_buf *out)
 {
     char a[PROGRESS_TEXT], b[PROGRESS_TEXT];
 
@@ -217,35 +142,35 @@ static void put_remaining(const struct progress_sample *s, struct ferry_buf *out
                      progress_bytes(s->total_bytes, b));
 }
 
-static void put_left(const struct progress_sample *s, struct ferry_buf *out)
+static void put_left(const struct wire_progress *s, struct ferry_buf *out)
 {
     char a[PROGRESS_TEXT];
 
     ferry_buf_printf(out, "%s left", progress_bytes(s->remaining_bytes, a));
 }
 
-static void put_rate(const struct progress_sample *s, struct ferry_buf *out)
+static void put_rate(const struct wire_progress *s, struct ferry_buf *out)
 {
     char a[PROGRESS_TEXT];
 
     ferry_buf_printf(out, "rate %s/s", progress_bytes(s->bytes_per_s, a));
 }
 
-static void put_dirty(const struct progress_sample *s, struct ferry_buf *out)
+static void put_dirty(const struct wire_progress *s, struct ferry_buf *out)
 {
     char a[PROGRESS_TEXT];
 
     ferry_buf_printf(out, "dirty %s/s", progress_bytes(s->dirty_bytes_per_s, a));
 }
 
-static void put_round(const struct progress_sample *s, struct ferry_buf *out)
+static void put_round(const struct wire_progress *s, struct ferry_buf *out)
 {
     if (s->iteration) {
         ferry_buf_printf(out, "round %" PRId64, s->iteration);
     }
 }
 
-static void put_downtime(const struct progress_sample *s, struct ferry_buf *out)
+static void put_downtime(const struct wire_progress *s, struct ferry_buf *out)
 {
     char a[PROGRESS_TEXT];
 
@@ -254,26 +179,26 @@ static void put_downtime(const struct progress_sample *s, struct ferry_buf *out)
     }
 }
 
-static void put_throttle(const struct progress_sample *s, struct ferry_buf *out)
+static void put_throttle(const struct wire_progress *s, struct ferry_buf *out)
 {
     if (s->throttle_percent) {
         ferry_buf_printf(out, "throttled %" PRId64 "%%", s->throttle_percent);
     }
 }
 
-static void put_mode(const struct progress_sample *s, struct ferry_buf *out)
+static void put_mode(const struct wire_progress *s, struct ferry_buf *out)
 {
-    if (!ferry_str_empty(s->mode) && !ferry_streq(s->mode, "PreCopy")) {
+    if (!ferry_str_empty(s->mode) && !wire_mode_is(s->mode, MODE_PRE_COPY)) {
         ferry_buf_puts(out, s->mode);
     }
 }
 
 struct item {
-    void (*put)(const struct progress_sample *s, struct ferry_buf *out); /* nothing = not told */
+    void (*put)(const struct wire_progress *s, struct ferry_buf *out); /* nothing = not told */
 };
 
 /* One after the other, two blanks between; with `room` > 0 up to the first that does not fit. */
-static void put_items(const struct progress_sample *s, const struct item *items, size_t room,
+static void put_items(const struct wire_progress *s, const struct item *items, size_t room,
                       struct ferry_buf *out)
 {
     size_t begin = out->len;
@@ -303,7 +228,7 @@ static void cut(struct ferry_buf *out, size_t begin, int width)
     }
 }
 
-void progress_line(const char *phase, const struct progress_sample *s, int width,
+void progress_line(const char *phase, const struct wire_progress *s, int width,
                    struct ferry_buf *out)
 {
     static const struct item all[] = {{put_remaining}, {put_eta},   {put_rate},
@@ -313,7 +238,7 @@ void progress_line(const char *phase, const struct progress_sample *s, int width
     static const struct item most[] = {{put_left},  {put_eta},      {put_rate},
                                        {put_mode},  {put_throttle}, {put_dirty},
                                        {put_round}, {put_downtime}, {0}};
-    const char *word = ferry_str_empty(phase) ? "Pending" : phase;
+    const char *word = wire_phase_shown(phase);
     size_t begin = out->len;
 
     ferry_buf_printf(out, "%-15s", word);

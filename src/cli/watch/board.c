@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/session/sink.h"
@@ -210,7 +211,8 @@ static void draw_lines(struct board *b)
         for (size_t i = 0; i < b->n && n < most; i++) {
             struct live *l = &b->live[i];
 
-            if (!l->drawn && (others || ferry_streq(l->migration->u.migration.phase, "Running"))) {
+            if (!l->drawn &&
+                (others || wire_phase_is(l->migration->u.migration.phase, PHASE_RUNNING))) {
                 draw_line(b, l, c);
                 n++;
             }

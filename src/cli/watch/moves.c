@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/views/moveline.h"
@@ -37,7 +39,7 @@ static void put_phase(const struct api_object *o, const struct listing_context *
         ferry_buf_puts(out, "Cancelled");
         break;
     case OUTCOME_GOING:
-        ferry_buf_puts(out, m->meta.deleted_ms ? "Cancelling" : m->phase[0] ? m->phase : "Pending");
+        ferry_buf_puts(out, m->meta.deleted_ms ? "Cancelling" : wire_phase_shown(m->phase));
         break;
     default:
         ferry_buf_puts(out, m->phase);
@@ -98,8 +100,8 @@ static bool is_cancel(const struct api_event *e)
     return ferry_streq(e->about_kind, MOVE_KIND) && !ferry_str_empty(e->about_uid) &&
            !ferry_str_empty(e->about_name) &&
            (ferry_streq(e->reason, "SuccessfulAbortMigration") ||
-            (ferry_streq(e->reason, "FailedMigration") && e->message &&
-             ferry_str_starts(e->message, "Aborted:")));
+            (ferry_streq(e->reason, "FailedMigration") &&
+             wire_reason_of_failure(e->message) == REASON_ABORTED));
 }
 
 static bool is_listed(const struct kube_list *moves, const char *uid)
@@ -150,7 +152,7 @@ static void add_move(struct kube_list *moves, const struct trace *t)
     put_time(doc, meta, "creationTimestamp", t->first_ms);
     put_time(doc, meta, "deletionTimestamp", t->last_ms);
     put_string(doc, spec, "vmiName", t->vm ? t->vm : t->vmi ? t->vmi->meta->name : "");
-    put_string(doc, status, "phase", t->moved ? "Succeeded" : "Failed");
+    put_string(doc, status, "phase", wire_phase_text(t->moved ? PHASE_SUCCEEDED : PHASE_FAILED));
     yyjson_mut_val *state = yyjson_mut_obj_add_obj(doc, status, "migrationState");
     put_string(doc, state, "migrationUid", t->uid);
     put_string(doc, state, "failureReason", t->moved ? NULL : t->reason);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/str.h"
@@ -38,7 +40,7 @@ static int check_owner(struct session *s, const char *ns, const char *name, stru
                    ? ferry_fail(err, FERRY_NOT_FOUND, "%s was deleted meanwhile", name)
                    : session_explain(err);
     }
-    const struct api_condition *c = api_condition_find(&vm->u.vm.conditions, "Failure");
+    const struct api_condition *c = api_condition_find(&vm->u.vm.conditions, CONDITION_FAILURE);
     return c && ferry_streq(c->status, "True")
                ? ferry_fail(err, FERRY_FATAL, "%s cannot start: %s", name,
                             c->message ? c->message : "no reason is given")
@@ -47,7 +49,7 @@ static int check_owner(struct session *s, const char *ns, const char *name, stru
 
 static int check_instance(const struct api_vmi *v, struct ferry_error *err)
 {
-    if (!ferry_streq(v->phase, "Failed") && !ferry_streq(v->phase, "Succeeded")) {
+    if (!wire_vmi_is_over(v)) {
         return 0;
     }
     return ferry_fail(err, FERRY_FATAL, "%s does not run: it is %s%s%s", v->meta.name, v->phase,
@@ -59,7 +61,7 @@ static int check_instance(const struct api_vmi *v, struct ferry_error *err)
 
 static bool is_about(const struct api_event *e, const char *name)
 {
-    ferry_cleanup_free char *pods = ferry_asprintf("virt-launcher-%s-", name);
+    ferry_cleanup_free char *pods = ferry_asprintf(LABEL_APP_LAUNCHER "-%s-", name);
 
     return ferry_streq(e->about_name, name) ||
            (ferry_streq(e->about_kind, "Pod") && e->about_name &&
@@ -102,7 +104,7 @@ int vm_wait_running(struct session *s, const char *ns, const char *name, int tim
         api_cleanup_object struct api_object *o = NULL;
         int rc = kube_client_get(s->client, kube_ref(API_KIND_VMI, ns, name), &o, err);
 
-        if (rc == 0 && ferry_streq(o->u.vmi.phase, "Running")) {
+        if (rc == 0 && wire_phase_is(o->u.vmi.phase, PHASE_RUNNING)) {
             printf("%s runs on %s\n", name, o->u.vmi.node_name);
             return 0;
         }

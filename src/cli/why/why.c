@@ -5,6 +5,10 @@
 
 #include "api/messages.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
+#include "base/channels.h"
 #include "base/count.h"
 #include "cli/why/why_case.h"
 
@@ -22,9 +26,9 @@ static void link_vm(const struct why_view *v, struct why_link *l)
         why_remedy(l, "'ferry vm list' shows those that there are");
     } else if (vm->meta.deleted_ms) {
         why_say(l, WHY_BROKEN, "%s is being deleted", vm->meta.name);
-    } else if (!ferry_streq(vm->phase, "Running")) {
+    } else if (!wire_phase_is(vm->phase, PHASE_RUNNING)) {
         why_say(l, WHY_BROKEN, "%s is %s; only a running virtual machine can be moved",
-                vm->meta.name, why_text_or(vm->phase, "Pending"));
+                vm->meta.name, wire_phase_shown(vm->phase));
         why_remedy(l, "'ferry events %s' tells what became of it", vm->meta.name);
     } else {
         why_say(l, WHY_OK, "%s runs on %s", vm->meta.name, why_text_or(vm->node_name, "?"));
@@ -33,7 +37,8 @@ static void link_vm(const struct why_view *v, struct why_link *l)
 
 static void link_migratable(const struct why_view *v, struct why_link *l)
 {
-    const struct api_condition *c = api_condition_find(&v->vmi->conditions, "LiveMigratable");
+    const struct api_condition *c =
+        api_condition_find(&v->vmi->conditions, CONDITION_LIVE_MIGRATABLE);
 
     if (c && ferry_streq(c->status, "False")) {
         why_say(l, WHY_BROKEN, "%s: %.300s", why_text_or(c->reason, "not migratable"),
@@ -59,7 +64,7 @@ static void link_controller(const struct why_view *v, struct why_link *l)
 {
     char age[PROGRESS_TEXT];
 
-    if (!v->lease_known || why_rank_of(v) == WHY_OVER) {
+    if (!v->lease_known || why_phase_of(v) > PHASE_RUNNING) {
         return;
     }
     if (!v->lease || ferry_str_empty(v->lease->holder)) {
@@ -80,8 +85,8 @@ static void link_admitted(const struct why_view *v, struct why_link *l)
     char age[PROGRESS_TEXT];
 
     /* What waits in the queue has no phase yet, but was looked at. */
-    if (why_rank_of(v) != WHY_NEW ||
-        api_map_get(&v->migration->meta.annotations, "ferry.io/queue")) {
+    if (why_phase_of(v) != PHASE_NONE ||
+        api_map_get(&v->migration->meta.annotations, ANNOTATION_QUEUE)) {
         return;
     }
     bool late = why_phase_age_ms(v) > ADMIT_MS;
@@ -95,7 +100,7 @@ static void link_admitted(const struct why_view *v, struct why_link *l)
 static void pod_pending(const struct why_view *v, struct why_link *l)
 {
     const struct api_pod *pod = v->target_pod;
-    const struct api_condition *c = api_condition_find(&pod->conditions, "PodScheduled");
+    const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
     const char *trouble = why_node_trouble(v, pod->node_name);
     int64_t age_ms = v->now_ms - pod->meta.created_ms;
     char age[PROGRESS_TEXT];
@@ -136,9 +141,9 @@ static void link_target_pod(const struct why_view *v, struct why_link *l)
 {
     const struct api_pod *pod = v->target_pod;
 
-    if (pod && (ferry_str_empty(pod->phase) || ferry_streq(pod->phase, "Pending"))) {
+    if (pod && (wire_phase_of(pod->phase) <= PHASE_PENDING)) {
         pod_pending(v, l);
-    } else if (pod && (ferry_streq(pod->phase, "Failed") || ferry_streq(pod->phase, "Succeeded"))) {
+    } else if (pod && (wire_pod_is_over(pod))) {
         why_say(l, WHY_BROKEN, "%s ended%s%.300s", pod->meta.name,
                 ferry_str_empty(pod->message) ? "" : ": ", why_text_or(pod->message, ""));
         why_remedy(l, "look at the log of ferry-pods on %s; then move again",
@@ -147,7 +152,7 @@ static void link_target_pod(const struct why_view *v, struct why_link *l)
         why_say(l, WHY_OK, "%s runs on %s", pod->meta.name, why_text_or(pod->node_name, "?"));
     } else if (why_queued_at(v, "target-pod", l)) {
         return;
-    } else if (why_rank_of(v) >= WHY_SCHEDULING) {
+    } else if (why_phase_of(v) >= PHASE_SCHEDULING) {
         why_say(l, WHY_BROKEN, "the target pod is gone");
         why_remedy(l, "the move fails by itself; then 'ferry migrate %s' tries again",
                    why_text_or(v->migration->vmi_name, "VM"));
@@ -175,12 +180,12 @@ static void link_target_prepared(const struct why_view *v, struct why_link *l)
 {
     const struct api_migration_state *s = why_state_of(v);
 
-    const char *trouble = why_node_says(v, s->target_node, "ferry.io/migration-network-trouble");
+    const char *trouble = why_node_says(v, s->target_node, ANNOTATION_MIGRATION_TROUBLE);
 
     if (!ferry_str_empty(s->target_address)) {
         return;
     }
-    if (!trouble && why_node_cannot(v, "target", NULL, l)) {
+    if (!trouble && why_node_cannot(v, "target", REASON_NONE, l)) {
         return;
     }
     if (trouble) {
@@ -210,12 +215,12 @@ static void link_ports(const struct why_view *v, struct why_link *l)
     bool control = false, memory = false;
 
     for (size_t i = 0; i < s->n_ports; i++) {
-        control = control || s->ports[i].logical == 0;
-        memory = memory || s->ports[i].logical == WHY_CHANNEL_MEMORY;
+        control = control || s->ports[i].logical == FERRY_CHANNEL_CONTROL;
+        memory = memory || s->ports[i].logical == FERRY_CHANNEL_MEMORY;
     }
     if (control && memory) {
-        const char *network = why_node_says(v, s->target_node, "ferry.io/migration-network");
-        const char *address = why_node_says(v, s->target_node, "ferry.io/migration-address");
+        const char *network = why_node_says(v, s->target_node, ANNOTATION_MIGRATION_NETWORK);
+        const char *address = why_node_says(v, s->target_node, ANNOTATION_MIGRATION_ADDRESS);
 
         if (network && address && !s->start_ms && !ferry_streq(address, s->target_address)) {
             why_say(l, WHY_WAITS, "%s published %s, but its address on %s is %s", s->target_node,
@@ -236,7 +241,7 @@ static void link_connected(const struct why_view *v, struct why_link *l)
 {
     const struct api_migration_state *s = why_state_of(v);
 
-    if (!s->start_ms && !why_node_cannot(v, "source", NULL, l)) {
+    if (!s->start_ms && !why_node_cannot(v, "source", REASON_NONE, l)) {
         why_node_step(v, l, s->source_node, "the source node has not begun");
     }
 }
@@ -280,27 +285,31 @@ _Static_assert(FERRY_COUNT(chain) <= WHY_LINKS, "the answer has room for the cha
 /* ---- moves that are over ------------------------------------------------------------------- */
 
 static const struct {
-    const char *code, *link, *remedy;
+    enum wire_reason code;
+    const char *link, *remedy;
 } failures[] = {
-    {"UnschedulableTimeout", "target-pod", "make room on a node, or uncordon one, and move again"},
-    {"Unschedulable", "target-pod", "move it to another node with --to"},
-    {"PendingTimeout", "target-pod", "look at the log of ferry-pods on the target node"},
-    {"PrepareTimeout", "target-prepared", "look at the log of ferry-handler on the target node"},
-    {"Refused", "target-prepared", "see to what is named, and move again"},
-    {"RelayTrouble", "sockets", "see to what is named on that node, and move again"},
-    {"ConnectTimeout", "connected", "look at the log of ferry-handler on the source node"},
-    {"TLSFailed", "tls", "look at the dates and names of both relays' certificates"},
-    {"Stuck", "transfer", "see to the network between the two nodes"},
-    {"NotConverging", "transfer",
+    {REASON_UNSCHEDULABLE_TIMEOUT, "target-pod",
+     "make room on a node, or uncordon one, and move again"},
+    {REASON_UNSCHEDULABLE, "target-pod", "move it to another node with --to"},
+    {REASON_PENDING_TIMEOUT, "target-pod", "look at the log of ferry-pods on the target node"},
+    {REASON_PREPARE_TIMEOUT, "target-prepared",
+     "look at the log of ferry-handler on the target node"},
+    {REASON_REFUSED, "target-prepared", "see to what is named, and move again"},
+    {REASON_RELAY_TROUBLE, "sockets", "see to what is named on that node, and move again"},
+    {REASON_CONNECT_TIMEOUT, "connected", "look at the log of ferry-handler on the source node"},
+    {REASON_TLS_FAILED, "tls", "look at the dates and names of both relays' certificates"},
+    {REASON_STUCK, "transfer", "see to the network between the two nodes"},
+    {REASON_NOT_CONVERGING, "transfer",
      "allow post-copy or auto-converge by a policy ('ferry policy create --help')"},
-    {"Aborted", "cancel", ""},
-    {"DestinationTooSmall", "volumes", "make the destination as large as the source"},
-    {"CPUIncompatible", "migratable", "move to a node with the same CPU, or set a CPU model"},
-    {"DeviceNotMigratable", "migratable", "change what is named, or shut the VM down to move it"},
-    {"TargetLost", "path", "look at the target node, then move again"},
-    {"SourceLost", "vm", "look at the source node"},
-    {"SourceBusy", "turn", "move again when the other move is over"},
-    {"LibvirtError", "transfer", "look at the log of the source's launcher"},
+    {REASON_ABORTED, "cancel", ""},
+    {REASON_DESTINATION_TOO_SMALL, "volumes", "make the destination as large as the source"},
+    {REASON_CPU_INCOMPATIBLE, "migratable", "move to a node with the same CPU, or set a CPU model"},
+    {REASON_DEVICE_NOT_MIGRATABLE, "migratable",
+     "change what is named, or shut the VM down to move it"},
+    {REASON_TARGET_LOST, "path", "look at the target node, then move again"},
+    {REASON_SOURCE_LOST, "vm", "look at the source node"},
+    {REASON_SOURCE_BUSY, "turn", "move again when the other move is over"},
+    {REASON_LIBVIRT_ERROR, "transfer", "look at the log of the source's launcher"},
 };
 
 static void walk_failed(const struct why_view *v, struct why_answer *ret)
@@ -309,12 +318,11 @@ static void walk_failed(const struct why_view *v, struct why_answer *ret)
     const char *reason =
         why_text_or(v->migration->state.failure_reason,
                     why_text_or(s ? s->failure_reason : NULL, "no reason was given"));
+    enum wire_reason code = wire_reason_of_failure(reason);
     const char *link = "end", *advice = "'ferry show' has its events";
 
     for (size_t i = 0; i < FERRY_COUNT(failures); i++) {
-        size_t n = strlen(failures[i].code);
-
-        if (strncmp(reason, failures[i].code, n) == 0 && reason[n] == ':') {
+        if (failures[i].code == code) {
             link = failures[i].link;
             advice = failures[i].remedy;
             break;
@@ -335,11 +343,11 @@ static void walk_failed(const struct why_view *v, struct why_answer *ret)
 void why_walk(const struct why_view *view, struct why_answer *ret)
 {
     *ret = (struct why_answer){0};
-    if (view->migration && ferry_streq(view->migration->phase, "Failed")) {
+    if (view->migration && wire_phase_is(view->migration->phase, PHASE_FAILED)) {
         walk_failed(view, ret);
         return;
     }
-    if (view->migration && ferry_streq(view->migration->phase, "Succeeded")) {
+    if (view->migration && wire_phase_is(view->migration->phase, PHASE_SUCCEEDED)) {
         ret->links[ret->n++] = (struct why_link){.name = "end", .text = "the VM has moved"};
         return;
     }

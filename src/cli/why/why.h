@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "api/kinds.h"
+#include "api/wire/wire_progress.h"
 #include "base/str.h"
 #include "cli/views/progress.h"
 #include "cli/why/why_report.h"
@@ -21,7 +22,7 @@ struct why_view {
     bool lease_known;              /* whether the next was read at all */
     const struct api_lease *lease; /* of the controller */
     /* Samples of the transfer, some seconds apart; n_samples: 0, 1 or 2. */
-    struct progress_sample samples[2];
+    struct wire_progress samples[2];
     size_t n_samples;
     /* What the nodes say of it; NULL = not asked, or not allowed to. */
     const struct why_report *target, *source;

@@ -2,11 +2,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "api/json.h"
 #include "api/object.h"
-#include "base/count.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
+#include "api/wire/wire_trouble.h"
 #include "base/str.h"
 
 void why_say(struct why_link *l, enum why_state state, const char *fmt, ...)
@@ -33,18 +34,9 @@ const char *why_text_or(const char *s, const char *other)
     return ferry_str_empty(s) ? other : s;
 }
 
-enum why_rank why_rank_of(const struct why_view *v)
+enum wire_phase why_phase_of(const struct why_view *v)
 {
-    static const char *const phases[] = {"",          "Pending",         "Scheduling",
-                                         "Scheduled", "PreparingTarget", "TargetReady",
-                                         "Running",   "Succeeded"};
-
-    for (size_t i = 0; i < FERRY_COUNT(phases); i++) {
-        if (ferry_streq(v->migration->phase, phases[i])) {
-            return (enum why_rank)i;
-        }
-    }
-    return WHY_OVER;
+    return wire_phase_of(v->migration->phase);
 }
 
 /* How long the move has been in its phase. */
@@ -78,7 +70,7 @@ const char *why_node_trouble(const struct why_view *v, const char *name)
         const struct api_node *n = &v->nodes[i]->u.node;
 
         if (ferry_streq(n->meta.name, name)) {
-            return api_condition_true(&n->conditions, "Ready") ? NULL : "is not ready";
+            return api_condition_true(&n->conditions, CONDITION_READY) ? NULL : "is not ready";
         }
     }
     return "does not exist any more";
@@ -96,23 +88,22 @@ const char *why_node_says(const struct why_view *v, const char *name, const char
     return NULL;
 }
 
-bool why_node_cannot(const struct why_view *v, const char *side, const char *reason,
+bool why_node_cannot(const struct why_view *v, const char *side, enum wire_reason reason,
                      struct why_link *l)
 {
     const struct api_migration_state *s = why_state_of(v);
-    const char *node = ferry_streq(side, "source") ? s->source_node : s->target_node;
-    ferry_cleanup_free char *key = ferry_asprintf("ferry.io/%s-trouble", side);
-    const char *word = api_map_get(&v->vmi->meta.annotations, key);
-    api_cleanup_doc yyjson_doc *doc = word ? yyjson_read(word, strlen(word), 0) : NULL;
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *said = root ? api_json_str(root, "/reason") : NULL;
+    bool source = ferry_streq(side, "source");
+    const char *node = source ? s->source_node : s->target_node;
+    const char *key = source ? ANNOTATION_SOURCE_TROUBLE : ANNOTATION_TARGET_TROUBLE;
+    struct wire_trouble told;
 
-    if (!said || !ferry_streq(api_json_str(root, "/uid"), v->migration->meta.uid) ||
-        (reason && !ferry_streq(said, reason))) {
+    if (!wire_trouble_of(api_map_get(&v->vmi->meta.annotations, key), v->migration->meta.uid,
+                         &told) ||
+        (reason && told.reason != reason)) {
         return false;
     }
-    why_say(l, WHY_BROKEN, "the %s node %s cannot %s: %.40s: %.256s", side, why_text_or(node, "?"),
-            s->start_ms ? "go on" : "begin", said, why_text_or(api_json_str(root, "/message"), ""));
+    why_say(l, WHY_BROKEN, "the %s node %s cannot %s: %s: %s", side, why_text_or(node, "?"),
+            s->start_ms ? "go on" : "begin", wire_reason_text(told.reason), told.message);
     why_remedy(l,
                "see to what is named on %s; the move goes on by itself, 'ferry cancel %s' gives up",
                why_text_or(node, "the node"), v->migration->meta.name);

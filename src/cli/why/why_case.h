@@ -1,22 +1,14 @@
 /* What the links of the chain share; of src/cli/why*.c alone. */
 #pragma once
 
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 #include "cli/why/why.h"
 
 /* How long a step may take before it counts as broken; the controller gives up much later. */
-enum { WHY_STEP_MS = 20000, WHY_CHANNEL_MEMORY = 49152, WHY_CHANNEL_DISKS = 49153 };
+enum { WHY_STEP_MS = 20000 };
 
-enum why_rank {
-    WHY_NEW,
-    WHY_PENDING,
-    WHY_SCHEDULING,
-    WHY_SCHEDULED,
-    WHY_PREPARING,
-    WHY_READY,
-    WHY_RUNNING,
-    WHY_OVER
-};
-enum why_rank why_rank_of(const struct why_view *v);
+enum wire_phase why_phase_of(const struct why_view *v);
 
 void why_say(struct why_link *l, enum why_state state, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -32,8 +24,8 @@ const char *why_node_trouble(const struct why_view *v, const char *name);
 /* What the node says of itself in an annotation; NULL when it says nothing. */
 const char *why_node_says(const struct why_view *v, const char *name, const char *key);
 /* Whether a node says of its side ("source", "target") of this move that it cannot do its part, for
- * this reason (NULL = any; docs/contracts/reasons.md); then `l` says it, too. */
-bool why_node_cannot(const struct why_view *v, const char *side, const char *reason,
+ * this reason (none = any; docs/contracts/reasons.md); then `l` says it, too. */
+bool why_node_cannot(const struct why_view *v, const char *side, enum wire_reason reason,
                      struct why_link *l);
 /* A step that a node has to take: broken when the node is away or takes too long. */
 void why_node_step(const struct why_view *v, struct why_link *l, const char *node,

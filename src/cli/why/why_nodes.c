@@ -1,5 +1,9 @@
 /* Links that only the two nodes can see: their own checks, put into the order of the chain. */
 #include "api/object.h"
+#include "api/wire/wire_mode.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
+#include "base/channels.h"
 #include "cli/why/why_case.h"
 
 /* What is younger than this may still be on its way. */
@@ -11,17 +15,17 @@ bool why_needs_nodes(const struct why_view *v)
     const char *mode = v->n_samples > 0 ? v->samples[v->n_samples - 1].mode : NULL;
 
     /* Once in post-copy its streams may be others than those that were published first. */
-    return s && !s->completed && !s->failed && why_rank_of(v) >= WHY_PREPARING &&
-           why_rank_of(v) != WHY_OVER && !ferry_streq(mode, "PostCopy") &&
-           !ferry_streq(s->mode, "PostCopy");
+    return s && !s->completed && !s->failed && why_phase_of(v) >= PHASE_PREPARING_TARGET &&
+           why_phase_of(v) <= PHASE_RUNNING && !wire_mode_is(mode, MODE_POST_COPY) &&
+           !wire_mode_is(s->mode, MODE_POST_COPY);
 }
 
 static const char *channel_word(int channel)
 {
-    return channel == 0                    ? "control channel: "
-           : channel == WHY_CHANNEL_MEMORY ? "memory channel: "
-           : channel == WHY_CHANNEL_DISKS  ? "disk channel: "
-                                           : "";
+    return channel == FERRY_CHANNEL_CONTROL  ? "control channel: "
+           : channel == FERRY_CHANNEL_MEMORY ? "memory channel: "
+           : channel == FERRY_CHANNEL_DISKS  ? "disk channel: "
+                                             : "";
 }
 
 static void blame(const struct why_view *v, struct why_link *l, const char *node,
@@ -69,7 +73,7 @@ void why_link_listeners(const struct why_view *v, struct why_link *l)
 {
     const char *node = why_state_of(v)->target_node;
 
-    if (why_node_cannot(v, "target", "RelayTrouble", l)) {
+    if (why_node_cannot(v, "target", REASON_RELAY_TROUBLE, l)) {
         return;
     }
     if (!v->target || !agents_answer(v, v->target, node, l)) {
@@ -91,8 +95,8 @@ void why_link_sockets(const struct why_view *v, struct why_link *l)
 
     struct why_link other = {0};
 
-    if (why_node_cannot(v, "source", "RelayTrouble", l) ||
-        (!why_state_of(v)->start_ms && why_node_cannot(v, "source", NULL, &other))) {
+    if (why_node_cannot(v, "source", REASON_RELAY_TROUBLE, l) ||
+        (!why_state_of(v)->start_ms && why_node_cannot(v, "source", REASON_NONE, &other))) {
         return; /* it does not come to its sockets; the link "connected" has its word */
     }
     if (!v->source || !agents_answer(v, v->source, node, l)) {

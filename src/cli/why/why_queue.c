@@ -6,44 +6,55 @@
 #include "api/json.h"
 #include "api/messages.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_queue.h"
+#include "api/wire/wire_reason.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "cli/why/why_case.h"
 
 static const struct {
-    const char *reason, *link;
+    enum wire_reason reason;
+    const char *link;
     enum why_state state;
     const char *remedy;
 } queue_reasons[] = {
-    {"SourceBusy", "turn", WHY_WAITS, "wait for the other move, or cancel it ('ferry list')"},
-    {"PolicyInvalid", "policy", WHY_BROKEN,
+    {REASON_SOURCE_BUSY, "turn", WHY_WAITS, "wait for the other move, or cancel it ('ferry list')"},
+    {REASON_POLICY_INVALID, "policy", WHY_BROKEN,
      "correct the policy ('ferry policy list') or the KubeVirt object"},
-    {"ClusterLimit", "limits", WHY_WAITS,
+    {REASON_CLUSTER_LIMIT, "limits", WHY_WAITS,
      "wait, or raise parallelMigrationsPerCluster in the KubeVirt object"},
-    {"OutboundLimit", "limits", WHY_WAITS,
+    {REASON_OUTBOUND_LIMIT, "limits", WHY_WAITS,
      "wait, or raise parallelOutboundMigrationsPerNode in the KubeVirt object"},
-    {"InboundLimit", "limits", WHY_WAITS,
-     "wait, move it to another node, or raise ferry.io/parallelInboundMigrationsPerNode"},
-    {"BandwidthBudget", "limits", WHY_WAITS,
-     "wait, or raise ferry.io/migrationBandwidthPerNode of the KubeVirt object"},
-    {"BackOff", "limits", WHY_WAITS, "earlier moves of this VM failed ('ferry list -o wide')"},
-    {"Quota", "quota", WHY_BROKEN, "raise the ResourceQuota of the namespace: a move needs twice"},
-    {"VolumeNotReady", "volumes", WHY_BROKEN, "see to the volume that is named"},
-    {"NeverSchedulable", "target-pod", WHY_BROKEN,
+    {REASON_INBOUND_LIMIT, "limits", WHY_WAITS,
+     "wait, move it to another node, or raise " ANNOTATION_INBOUND_LIMIT},
+    {REASON_BANDWIDTH_BUDGET, "limits", WHY_WAITS,
+     "wait, or raise " ANNOTATION_BANDWIDTH_BUDGET " of the KubeVirt object"},
+    {REASON_BACK_OFF, "limits", WHY_WAITS,
+     "earlier moves of this VM failed ('ferry list -o wide')"},
+    {REASON_QUOTA, "quota", WHY_BROKEN,
+     "raise the ResourceQuota of the namespace: a move needs twice"},
+    {REASON_VOLUME_NOT_READY, "volumes", WHY_BROKEN, "see to the volume that is named"},
+    {REASON_NEVER_SCHEDULABLE, "target-pod", WHY_BROKEN,
      "no node can ever take it: change the VM's node selector, or add a node"},
-    {"Unschedulable", "target-pod", WHY_BROKEN,
+    {REASON_UNSCHEDULABLE, "target-pod", WHY_BROKEN,
      "make room on a node, or uncordon one ('ferry node list')"},
-    {"TargetPodPending", "target-pod", WHY_WAITS, ""},
-    {"TargetPreparing", "target-prepared", WHY_WAITS, ""},
-    {"PathAway", "path", WHY_BROKEN,
+    {REASON_TARGET_POD_PENDING, "target-pod", WHY_WAITS, ""},
+    {REASON_TARGET_PREPARING, "target-prepared", WHY_WAITS, ""},
+    {REASON_PATH_AWAY, "path", WHY_BROKEN,
      "bring back the network between the two nodes; the move goes on by itself"},
 };
 
+static bool queue_of(const struct why_view *v, struct wire_queue *ret)
+{
+    return wire_queue_read(api_map_get(&v->migration->meta.annotations, ANNOTATION_QUEUE), ret);
+}
+
 char *why_cpu_trouble(const struct why_view *v)
 {
-    const char *text = api_map_get(&v->migration->meta.annotations, "ferry.io/queue");
-    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const char *message = doc ? api_json_str(yyjson_doc_get_root(doc), "/message") : NULL;
+    wire_cleanup_queue struct wire_queue q = {0};
+    const char *message = queue_of(v, &q) ? q.message : NULL;
     const char *cpu = message ? strstr(message, API_NO_NODE_WITH_CPU) : NULL;
 
     cpu = cpu || !message ? cpu : strstr(message, API_NO_NODE_WITH_MACHINE);
@@ -54,22 +65,19 @@ char *why_cpu_trouble(const struct why_view *v)
 /* Whether the controller says that the move waits at this link; then `l` says it, too. */
 bool why_queued_at(const struct why_view *v, const char *link, struct why_link *l)
 {
-    const char *text = api_map_get(&v->migration->meta.annotations, "ferry.io/queue");
-    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *reason = root ? api_json_str(root, "/reason") : NULL;
+    wire_cleanup_queue struct wire_queue q = {0};
+    bool waits = queue_of(v, &q);
 
-    for (size_t i = 0; reason && i < FERRY_COUNT(queue_reasons); i++) {
-        if (!ferry_streq(reason, queue_reasons[i].reason) ||
-            !ferry_streq(link, queue_reasons[i].link)) {
+    for (size_t i = 0; waits && i < FERRY_COUNT(queue_reasons); i++) {
+        if (q.reason != queue_reasons[i].reason || !ferry_streq(link, queue_reasons[i].link)) {
             continue;
         }
-        int64_t position = api_json_int(root, "/position", 0);
-        const char *message = why_text_or(api_json_str(root, "/message"), "no more is known");
+        const char *reason = wire_reason_text(q.reason);
+        const char *message = why_text_or(q.message, "no more is known");
 
-        if (position > 0 && why_rank_of(v) <= WHY_PENDING) {
+        if (q.position > 0 && why_phase_of(v) <= PHASE_PENDING) {
             why_say(l, queue_reasons[i].state, "%s: %.200s; place %" PRId64 " in the queue", reason,
-                    message, position);
+                    message, q.position);
         } else {
             why_say(l, queue_reasons[i].state, "%s: %.200s", reason, message);
         }
@@ -82,7 +90,7 @@ bool why_queued_at(const struct why_view *v, const char *link, struct why_link *
 void why_link_turn(const struct why_view *v, struct why_link *l)
 {
     /* Later the same word means that the source node has not begun. */
-    if (why_rank_of(v) <= WHY_PENDING) {
+    if (why_phase_of(v) <= PHASE_PENDING) {
         why_queued_at(v, "turn", l);
     }
 }

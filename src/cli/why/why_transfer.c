@@ -1,10 +1,13 @@
 /* Links of a transfer that has begun. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_mode.h"
+#include "api/wire/wire_move.h"
+#include "api/wire/wire_progress.h"
 #include "cli/why/why_case.h"
 
 void why_link_path(const struct why_view *v, struct why_link *l)
@@ -26,32 +29,26 @@ static const char *mode_of(const struct why_view *v)
     return v->n_samples > 0 ? v->samples[v->n_samples - 1].mode : why_state_of(v)->mode;
 }
 
-/* "UID/GENERATION" of this move; 0 when it is about none or another. */
+/* What an annotation says of this move; 0 when it is about none or another. */
 static int64_t generation(const struct why_view *v, const char *annotation)
 {
-    const char *text = api_map_get(&v->vmi->meta.annotations, annotation);
-    const char *uid = v->migration->meta.uid;
-    long long n = 0;
-
-    if (!text || !uid || !ferry_str_starts(text, uid) || text[strlen(uid)] != '/' ||
-        ferry_parse_int(text + strlen(uid) + 1, 1, INT32_MAX, &n, NULL) < 0) {
-        return 0;
-    }
-    return n;
+    return ferry_streq(v->vmi->migration.uid, v->migration->meta.uid)
+               ? wire_move_generation(v->vmi, annotation)
+               : 0;
 }
 
 /* In post-copy, with its streams away or broken: that, and not what is sent, is the matter then. */
 static bool post_copy_hangs(const struct why_view *v, bool *ret_away)
 {
     *ret_away = v->n_samples > 0 && v->samples[v->n_samples - 1].path_away;
-    return ferry_streq(mode_of(v), "PostCopy") && !why_state_of(v)->completed &&
+    return wire_mode_is(mode_of(v), MODE_POST_COPY) && !why_state_of(v)->completed &&
            (*ret_away ||
-            generation(v, "ferry.io/recover") > generation(v, "ferry.io/ports-generation"));
+            generation(v, ANNOTATION_RECOVER) > generation(v, ANNOTATION_PORTS_GENERATION));
 }
 
 static void transfer_figures(const struct why_view *v, struct why_link *l)
 {
-    const struct progress_sample *a = &v->samples[0], *b = &v->samples[v->n_samples - 1];
+    const struct wire_progress *a = &v->samples[0], *b = &v->samples[v->n_samples - 1];
     bool two = v->n_samples == 2;
     char rest[PROGRESS_TEXT], rate[PROGRESS_TEXT], dirty[PROGRESS_TEXT];
 
@@ -67,7 +64,7 @@ static void transfer_figures(const struct why_view *v, struct why_link *l)
         why_say(l, WHY_BROKEN, "stuck: %s remaining in round %" PRId64 ", nothing was sent for %s",
                 rest, b->iteration, progress_duration(b->elapsed_ms - a->elapsed_ms, dirty));
         why_remedy(l, "see to the network between the two nodes; 'ferry cancel' gives up");
-    } else if (ferry_streq(b->mode, "PreCopy") && b->iteration > 1 && b->bytes_per_s > 0 &&
+    } else if (wire_mode_is(b->mode, MODE_PRE_COPY) && b->iteration > 1 && b->bytes_per_s > 0 &&
                b->dirty_bytes_per_s >= b->bytes_per_s) {
         why_say(l, WHY_BROKEN,
                 "not converging: round %" PRId64 ", %s remaining, %s/s sent, %s/s rewritten by the "
@@ -115,13 +112,13 @@ void why_link_mode(const struct why_view *v, struct why_link *l)
         snprintf(since, sizeof(since), " since %s after the start",
                  progress_duration(v->mode_since_ms, after));
     }
-    if (ferry_streq(mode, "PostCopy")) {
+    if (wire_mode_is(mode, MODE_POST_COPY)) {
         why_say(l, WHY_OK, "PostCopy%s: the guest runs on %s and fetches the rest", since,
                 why_text_or(s->target_node, "the target"));
-    } else if (ferry_streq(mode, "Paused")) {
+    } else if (wire_mode_is(mode, MODE_PAUSED)) {
         why_say(l, WHY_OK, "Paused%s: the guest stands still until the rest is sent", since);
     } else {
-        why_say(l, WHY_OK, "%s%s", why_text_or(mode, "PreCopy"), since);
+        why_say(l, WHY_OK, "%s%s", why_text_or(mode, wire_mode_text(MODE_PRE_COPY)), since);
     }
 }
 
@@ -129,10 +126,10 @@ void why_link_mode(const struct why_view *v, struct why_link *l)
 void why_link_post_copy(const struct why_view *v, struct why_link *l)
 {
     const struct api_migration_state *s = why_state_of(v);
-    int64_t asked = generation(v, "ferry.io/recover");
+    int64_t asked = generation(v, ANNOTATION_RECOVER);
     bool away;
 
-    if (!ferry_streq(mode_of(v), "PostCopy") || s->completed) {
+    if (!wire_mode_is(mode_of(v), MODE_POST_COPY) || s->completed) {
         return;
     }
     if (post_copy_hangs(v, &away)) {

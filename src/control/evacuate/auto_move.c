@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "api/wire/wire_phase.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/plan/facts.h"
@@ -10,7 +11,7 @@
 bool auto_move_is_open(const struct api_object *const *migrations, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (!migration_is_final(&migrations[i]->u.migration)) {
+        if (!wire_migration_is_over(&migrations[i]->u.migration)) {
             return true;
         }
     }

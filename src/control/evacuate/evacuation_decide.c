@@ -2,12 +2,12 @@
 
 #include "api/admit.h"
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "control/evacuate/auto_move.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
-#define DRAIN_TAINT "kubevirt.io/drain"
 enum { PODS_AGAIN_MS = 1000 };
 
 bool evacuation_is_drained(const struct api_object *node, const char *key)
@@ -16,7 +16,7 @@ bool evacuation_is_drained(const struct api_object *node, const char *key)
     yyjson_arr_iter it = yyjson_arr_iter_with(taints);
 
     for (yyjson_val *t; (t = yyjson_arr_iter_next(&it));) {
-        if (ferry_streq(api_json_str(t, "/key"), key ? key : DRAIN_TAINT) &&
+        if (ferry_streq(api_json_str(t, "/key"), key ? key : TAINT_DRAIN) &&
             ferry_streq(api_json_str(t, "/effect"), "NoSchedule")) {
             return true;
         }
@@ -40,7 +40,7 @@ static size_t live_pods(const struct evacuation_view *v)
     size_t n = 0;
 
     for (size_t i = 0; i < v->n_pods; i++) {
-        n += !pod_is_down(&v->pods[i]->u.pod);
+        n += !wire_pod_is_over(&v->pods[i]->u.pod);
     }
     return n;
 }
@@ -64,8 +64,7 @@ void evacuation_decide(const struct evacuation_view *v, int64_t now_ms, struct p
     (void)now_ms;
 
     *ret = (struct plan){.rule = ""};
-    if (phase_is_final(vmi->phase) || vmi->meta.deleted_ms ||
-        !ferry_streq(vmi->node_name, v->node)) {
+    if (wire_vmi_is_over(vmi) || vmi->meta.deleted_ms || !ferry_streq(vmi->node_name, v->node)) {
         return;
     }
     if (!ferry_str_empty(mark) && !ferry_streq(mark, v->node) && !vmi_is_migrating(vmi)) {

@@ -4,9 +4,10 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "control/evacuate/auto_move.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 enum { BATCH_SIZE = 10, BATCH_MS = 60000, AGAIN_MS = 5000 };
@@ -80,10 +81,10 @@ static bool is_deploying(const struct api_object *kubevirt)
 
 static bool needs_move(const struct api_vmi *vmi)
 {
-    return api_condition_find(&vmi->conditions, "HotVCPUChange") ||
-           api_condition_true(&vmi->conditions, "HotMemoryChange") ||
+    return api_condition_find(&vmi->conditions, CONDITION_VCPU_CHANGE) ||
+           api_condition_true(&vmi->conditions, CONDITION_MEMORY_CHANGE) ||
            api_condition_true(&vmi->conditions, CONDITION_MIGRATION_REQUIRED) ||
-           api_condition_true(&vmi->conditions, "VolumesChange");
+           api_condition_true(&vmi->conditions, CONDITION_VOLUMES_CHANGE);
 }
 
 static bool told_to_abort(const struct api_vmi *vmi)
@@ -123,7 +124,7 @@ static void take_back(struct pass *p, const struct update_vm *vm)
     for (size_t i = 0; i < vm->n_migrations; i++) {
         const struct api_object *m = vm->migrations[i];
 
-        if (!migration_is_final(&m->u.migration) && !m->meta->deleted_ms && is_update(m)) {
+        if (!wire_migration_is_over(&m->u.migration) && !m->meta->deleted_ms && is_update(m)) {
             plan_delete(p->plan, m);
             plan_event(p->plan, vm->vmi, KUBE_EVENT_NORMAL, "SuccessfulChangeAbortion",
                        "Aborted migration %s: the change is no longer wanted", m->meta->name);
@@ -138,7 +139,7 @@ static enum todo judge(const struct pass *p, const struct update_vm *vm, bool ou
     const struct api_vmi *vmi = &vm->vmi->u.vmi;
     bool change = needs_move(vmi);
 
-    if (phase_is_final(vmi->phase) || vmi->meta.deleted_ms) {
+    if (wire_vmi_is_over(vmi) || vmi->meta.deleted_ms) {
         return NOTHING;
     }
     if (told_to_abort(vmi) || (!change && !outdated)) {
@@ -149,7 +150,7 @@ static enum todo judge(const struct pass *p, const struct update_vm *vm, bool ou
         return NOTHING;
     }
     bool migratable = api_condition_true(&vmi->conditions, CONDITION_LIVE_MIGRATABLE) ||
-                      api_condition_true(&vmi->conditions, "VolumesChange");
+                      api_condition_true(&vmi->conditions, CONDITION_VOLUMES_CHANGE);
     if (p->may_move && migratable) {
         return change ? MOVE_FOR_CHANGE : MOVE_FOR_IMAGE;
     }
@@ -255,7 +256,7 @@ void update_decide(const struct update_view *view, int64_t now_ms, struct plan *
     }
     for (size_t i = 0; i < view->n; i++) {
         const struct update_vm *vm = &view->vms[i];
-        bool outdated = !phase_is_final(vm->vmi->u.vmi.phase) &&
+        bool outdated = !wire_vmi_is_over(&vm->vmi->u.vmi) &&
                         update_is_outdated(vm->vmi, vm->pod, view->launcher_image);
 
         result->outdated += outdated;

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "json/doc.h"
 
 /* Of this kernel since it was started: its clocks are one pair. "" = not known. */

@@ -2,10 +2,10 @@
 
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "control/names.h"
 
 int64_t cluster_now_ms(struct cluster *c, struct clock_steps *ret)
 {

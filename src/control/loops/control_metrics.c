@@ -5,20 +5,17 @@
 #include <string.h>
 
 #include "api/admit.h"
-#include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_queue.h"
+#include "api/wire/wire_reason.h"
 #include "base/count.h"
 #include "base/prom.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 static const double bounds[] = {0.5, 1,  2,   5,   10,  20,  30,   40,   50,
                                 60,  90, 120, 180, 300, 600, 1200, 1800, 3600};
 enum { N_BOUNDS = FERRY_COUNT(bounds) };
-
-static const char *const phases[] = {PHASE_PENDING,          PHASE_SCHEDULING,   PHASE_SCHEDULED,
-                                     PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING,
-                                     PHASE_SUCCEEDED,        PHASE_FAILED};
-enum { N_PHASES = FERRY_COUNT(phases) };
 
 struct histogram {
     unsigned long long buckets[N_BOUNDS], count;
@@ -26,8 +23,8 @@ struct histogram {
 };
 
 struct control_metrics {
-    pthread_mutex_t lock; /* guards all below */
-    struct histogram by_phase[N_PHASES];
+    pthread_mutex_t lock;                   /* guards all below */
+    struct histogram by_phase[PHASE_COUNT]; /* of PHASE_NONE and PHASE_UNKNOWN nothing is told */
 };
 
 struct control_metrics *control_metrics_new(void)
@@ -49,20 +46,15 @@ void control_metrics_free(struct control_metrics *m)
 /* ---- histogram -------------------------------------------------------------------------------
  */
 
-static void observe_locked(struct control_metrics *m, const char *phase, double seconds)
+static void observe_locked(struct control_metrics *m, enum wire_phase phase, double seconds)
 {
-    for (size_t i = 0; i < N_PHASES; i++) {
-        struct histogram *h = &m->by_phase[i];
+    struct histogram *h = &m->by_phase[phase];
 
-        if (!ferry_streq(phases[i], phase)) {
-            continue;
-        }
-        for (size_t k = 0; k < N_BOUNDS; k++) {
-            h->buckets[k] += seconds <= bounds[k];
-        }
-        h->count++;
-        h->sum += seconds;
+    for (size_t k = 0; k < N_BOUNDS; k++) {
+        h->buckets[k] += seconds <= bounds[k];
     }
+    h->count++;
+    h->sum += seconds;
 }
 
 static bool has_phase_time(const struct api_migration *m, const char *phase)
@@ -89,7 +81,7 @@ void control_metrics_seen(struct control_metrics *m, const struct api_object *ol
         int64_t took_ms = t->at_ms - is->meta.created_ms;
 
         if (!has_phase_time(&old->u.migration, t->phase)) {
-            observe_locked(m, t->phase, (double)(took_ms > 0 ? took_ms : 0) / 1000);
+            observe_locked(m, wire_phase_of(t->phase), (double)(took_ms > 0 ? took_ms : 0) / 1000);
         }
     }
     pthread_mutex_unlock(&m->lock);
@@ -102,12 +94,13 @@ static void write_histogram(struct control_metrics *m, struct ferry_buf *out)
     ferry_prom_head(out, name, "histogram",
                     "Time from the creation of a migration to each of its phases.");
     pthread_mutex_lock(&m->lock);
-    for (size_t i = 0; i < N_PHASES; i++) {
+    for (int i = PHASE_PENDING; i <= PHASE_FAILED; i++) {
         const struct histogram *h = &m->by_phase[i];
+        const char *phase = wire_phase_text((enum wire_phase)i);
 
         if (h->count) {
             ferry_prom_histogram(
-                out, name, FERRY_LABELS({"phase", phases[i]}),
+                out, name, FERRY_LABELS({"phase", phase}),
                 &(struct ferry_prom_histogram){bounds, h->buckets, N_BOUNDS, h->count, h->sum});
         }
     }
@@ -129,13 +122,22 @@ static void write_phases(const struct control_metrics_view *v, struct ferry_buf 
     for (size_t i = 0; i < v->n_migrations; i++) {
         const struct api_migration *m = &v->migrations[i]->u.migration;
 
-        if (migration_is_final(m)) {
+        if (wire_migration_is_over(m)) {
             continue;
         }
-        *(!m->phase[0]                              ? &unset
-          : strcmp(m->phase, PHASE_PENDING) == 0    ? &pending
-          : strcmp(m->phase, PHASE_SCHEDULING) == 0 ? &scheduling
-                                                    : &running) += 1;
+        switch (wire_phase_of(m->phase)) {
+        case PHASE_NONE:
+            unset++;
+            break;
+        case PHASE_PENDING:
+            pending++;
+            break;
+        case PHASE_SCHEDULING:
+            scheduling++;
+            break;
+        default:
+            running++;
+        }
     }
     const struct {
         const char *name, *help;
@@ -154,14 +156,14 @@ static void write_phases(const struct control_metrics_view *v, struct ferry_buf 
     }
 }
 
-static void write_ends(const struct control_metrics_view *v, const char *phase, const char *name,
-                       struct ferry_buf *out)
+static void write_ends(const struct control_metrics_view *v, enum wire_phase phase,
+                       const char *name, struct ferry_buf *out)
 {
     begin(out, name, "1 for each migration that is kept and ended so.");
     for (size_t i = 0; i < v->n_migrations; i++) {
         const struct api_migration *m = &v->migrations[i]->u.migration;
 
-        if (strcmp(m->phase, phase) == 0) {
+        if (wire_phase_is(m->phase, phase)) {
             ferry_prom_sample(out, name,
                               FERRY_LABELS({"vmi", m->vmi_name}, {"vmim", m->meta.name},
                                            {"namespace", m->meta.namespace_}),
@@ -170,45 +172,27 @@ static void write_ends(const struct control_metrics_view *v, const char *phase, 
     }
 }
 
-/* Which of the closed set an annotation says; what anybody may have written is not passed on. */
-static int reason_of(const struct api_migration *m, const char *const *codes, size_t n)
-{
-    const char *text = api_map_get(&m->meta.annotations, ANNOTATION_QUEUE);
-    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *reason = root ? api_json_str(root, "/reason") : NULL;
-
-    for (size_t i = 0; reason && i < n; i++) {
-        if (strcmp(codes[i], reason) == 0) {
-            return (int)i;
-        }
-    }
-    return -1;
-}
-
 static void write_waiting(const struct control_metrics_view *v, struct ferry_buf *out)
 {
-    static const char *const codes[] = {
-        "ClusterLimit",    "OutboundLimit",  "InboundLimit",     "BandwidthBudget",  "Quota",
-        "VolumeNotReady",  "Unschedulable",  "NeverSchedulable", "TargetPodPending", "BackOff",
-        "SourceBusy",      "PolicyInvalid",  "PathAway",         "TargetPreparing",  "RelayTrouble",
-        "LauncherTrouble", "NetworkTrouble",
-    };
-    enum { N = FERRY_COUNT(codes) };
-    size_t count[N] = {0};
+    size_t count[REASON_COUNT] = {0};
 
     for (size_t i = 0; i < v->n_migrations; i++) {
         const struct api_migration *m = &v->migrations[i]->u.migration;
-        int reason = migration_is_final(m) ? -1 : reason_of(m, codes, N);
+        const char *text = api_map_get(&m->meta.annotations, ANNOTATION_QUEUE);
+        wire_cleanup_queue struct wire_queue q = {0};
 
-        if (reason >= 0) {
-            count[reason]++;
+        if (!wire_migration_is_over(m) && wire_queue_read(text, &q)) {
+            count[q.reason]++;
         }
     }
     begin(out, "ferry_migrations_waiting", "Migrations that wait, by why.");
-    for (size_t i = 0; i < N; i++) {
-        ferry_prom_sample(out, "ferry_migrations_waiting", FERRY_LABELS({"reason", codes[i]}),
-                          (double)count[i]);
+    /* Of the closed set alone: what anybody may have written is not passed on. */
+    for (int r = REASON_NONE; r < REASON_COUNT; r++) {
+        if (wire_reason_is_wait((enum wire_reason)r)) {
+            ferry_prom_sample(out, "ferry_migrations_waiting",
+                              FERRY_LABELS({"reason", wire_reason_text((enum wire_reason)r)}),
+                              (double)count[r]);
+        }
     }
 }
 

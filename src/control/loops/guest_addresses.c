@@ -4,10 +4,13 @@
 
 #include "api/guest_nic.h"
 #include "api/json.h"
+#include "api/wire/wire_addresses.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/plan/plan.h"
 #include "kube/addresses.h"
-#include "json/doc.h"
 
 #define HOLDER "vmi:"
 
@@ -32,25 +35,20 @@ static int definition(struct cluster *c, const char *network, const char *ns, st
 }
 
 static int give_one(struct cluster *c, const struct api_object *vmi,
-                    const struct api_guest_nic *nic, yyjson_mut_doc *doc, struct ferry_error *err)
+                    const struct api_guest_nic *nic, struct wire_interface *ret,
+                    struct ferry_error *err)
 {
     const char *ns = vmi->meta->namespace_;
     ferry_cleanup_free char *holder = holder_of(ns, vmi->meta->name, nic->name);
-    struct api_ip_net addresses[API_NAD_POOLS];
     struct api_nad nad;
     int rc = definition(c, nic->network, ns, &nad, err);
 
-    rc = rc < 0 ? rc : kube_addresses_hold(c->client, &nad, holder, NULL, addresses, err);
-    if (rc < 0) {
-        return rc;
+    rc = rc < 0 ? rc : kube_addresses_hold(c->client, &nad, holder, NULL, ret->nets, err);
+    if (rc == 0) {
+        ret->name = nic->name;
+        ret->n = nad.n_pools;
     }
-    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, yyjson_mut_doc_get_root(doc), nic->name);
-    for (size_t i = 0; i < nad.n_pools; i++) {
-        char text[API_IP_TEXT];
-
-        yyjson_mut_arr_add_strcpy(doc, list, api_ip_net_text(&addresses[i], text));
-    }
-    return 0;
+    return rc;
 }
 
 static int write_down(struct cluster *c, const struct api_object *vmi, const char *json,
@@ -59,10 +57,7 @@ static int write_down(struct cluster *c, const struct api_object *vmi, const cha
     struct api_patch *p = api_patch_new();
 
     api_patch_test_str(p, "/metadata/uid", vmi->meta->uid);
-    if (vmi->meta->annotations.n == 0) {
-        api_patch_add_raw(p, "/metadata/annotations", "{}");
-    }
-    api_patch_add_str(p, "/metadata/annotations/ferry.io~1addresses", json);
+    plan_set_annotation(p, vmi, ANNOTATION_ADDRESSES, json);
     ferry_cleanup_free char *body = api_patch_take(p);
     return kube_client_patch(c->client, kube_ref_of(vmi), KUBE_PATCH_JSON, body, NULL, err);
 }
@@ -70,27 +65,25 @@ static int write_down(struct cluster *c, const struct api_object *vmi, const cha
 int guest_addresses_give(struct cluster *c, const struct api_object *vmi, struct ferry_error *err)
 {
     struct api_guest_nic nics[API_GUEST_NICS];
-    size_t n = api_guest_nics(&vmi->u.vmi, nics), given = 0;
-    const char *phase = vmi->u.vmi.phase;
+    size_t n = api_guest_nics(&vmi->u.vmi, nics);
+    struct wire_addresses given = {0};
 
-    if (n == 0 || vmi->meta->deleted_ms || ferry_streq(phase, "Succeeded") ||
-        ferry_streq(phase, "Failed") || api_map_get(&vmi->meta->annotations, API_GUEST_ADDRESSES)) {
+    if (n == 0 || vmi->meta->deleted_ms || wire_vmi_is_over(&vmi->u.vmi) ||
+        api_map_get(&vmi->meta->annotations, ANNOTATION_ADDRESSES)) {
         return 0;
     }
-    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_doc_set_root(doc, yyjson_mut_obj(doc));
     for (size_t i = 0; i < n; i++) {
-        if (nics[i].network && give_one(c, vmi, &nics[i], doc, err) < 0) {
+        if (nics[i].network && give_one(c, vmi, &nics[i], &given.list[given.n], err) < 0) {
             kube_record(c->writer.recorder, vmi, KUBE_EVENT_WARNING, "FailedNetwork", "%s",
                         err->msg);
             return ferry_wrap(err, "interface %s", nics[i].name);
         }
-        given += nics[i].network != NULL;
+        given.n += nics[i].network != NULL;
     }
-    if (given == 0) {
+    if (given.n == 0) {
         return 0;
     }
-    ferry_cleanup_free char *json = json_doc_text(doc, 0, NULL);
+    ferry_cleanup_free char *json = wire_addresses_text(&given);
     int rc = write_down(c, vmi, json, err);
     return rc < 0 ? rc : 1;
 }

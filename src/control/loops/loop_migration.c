@@ -11,13 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/cluster_config.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 struct loop_migration {
@@ -132,7 +133,7 @@ static void update_ledger_locked(struct loop_migration *l, const struct cluster_
     for (size_t i = 0; i < f->migrations.n; i++) {
         const struct api_object *m = f->migrations.items[i];
 
-        if (migration_is_final(&m->u.migration)) {
+        if (wire_migration_is_over(&m->u.migration)) {
             limits_ledger_drop(l->ledger, m->meta->uid);
             continue;
         }
@@ -196,7 +197,7 @@ static bool decide(struct loop_migration *l, const struct api_object *m,
         view.nodes = (const struct api_object *const *)nodes.items;
         view.n_nodes = nodes.n;
     }
-    if (!ours && !migration_is_final(&m->u.migration)) { /* limits may have a say */
+    if (!ours && !wire_migration_is_over(&m->u.migration)) { /* limits may have a say */
         pthread_mutex_lock(&l->lock);
         cluster_cleanup_family struct cluster_family now =
             cluster_family(l->cluster, m->meta->namespace_, m->u.migration.vmi_name);

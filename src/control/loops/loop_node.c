@@ -1,12 +1,12 @@
 #include <pthread.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/loops.h"
 #include "control/loops/node_decide.h"
 #include "control/loops/plan_apply.h"
-#include "control/names.h"
 
 struct sign {
     char *node;

@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 #include "control/schedule/schedule_pick.h"
 
@@ -105,7 +106,7 @@ void loop_schedule_pod_seen(struct loop_schedule *l, const struct api_object *ol
     if (now) {
         schedule_index_put_pod(l->index, now);
     }
-    if (last && (!now || !ferry_str_empty(now->u.pod.node_name) || pod_is_down(&now->u.pod))) {
+    if (last && (!now || !ferry_str_empty(now->u.pod.node_name) || wire_pod_is_over(&now->u.pod))) {
         note_refused_locked(l, last->meta, false);
     }
     pthread_mutex_unlock(&l->lock);
@@ -280,7 +281,7 @@ int loop_schedule_reconcile(void *ctx, const char *key, struct kube_again *again
     }
     api_cleanup_object struct api_object *pod = kube_informer_get(l->cluster->pods, ns, name);
     if (!pod || !ferry_str_empty(pod->u.pod.node_name) || pod->meta->deleted_ms ||
-        pod_is_down(&pod->u.pod)) {
+        wire_pod_is_over(&pod->u.pod)) {
         return 0;
     }
     struct schedule_answer answer;

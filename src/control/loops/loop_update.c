@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -14,7 +16,6 @@
 #include "control/loops/cluster_config.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 enum { PAUSE_MS = 5000 };
@@ -63,7 +64,7 @@ static void candidates_done(struct candidates *c)
 static bool has_open_update(const struct kube_snapshot *migrations)
 {
     for (size_t i = 0; i < migrations->n; i++) {
-        if (!migration_is_final(&migrations->items[i]->u.migration) &&
+        if (!wire_migration_is_over(&migrations->items[i]->u.migration) &&
             api_map_get(&migrations->items[i]->meta->annotations, ANNOTATION_WORKLOAD_UPDATE)) {
             return true;
         }
@@ -106,7 +107,7 @@ static size_t moves_that_are_not_over(struct cluster *c)
     size_t n = 0;
 
     for (size_t i = 0; i < all.n; i++) {
-        n += !migration_is_final(&all.items[i]->u.migration);
+        n += !wire_migration_is_over(&all.items[i]->u.migration);
     }
     return n;
 }

@@ -1,10 +1,10 @@
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/guest_addresses.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
-#include "control/names.h"
 #include "control/network/network_decide.h"
 #include "control/plan/facts.h"
 #include "control/vm/vmi_decide.h"
@@ -23,7 +23,7 @@ static struct kube_snapshot nodes_for(struct cluster *c, const struct cluster_fa
 {
     const struct api_vmi *vmi = &f->vmi->u.vmi;
     bool starts = f->pods.n == 0 && ferry_str_empty(vmi->machine_type) &&
-                  (vmi_has_phase(vmi, "") || vmi_has_phase(vmi, PHASE_PENDING));
+                  (vmi_has_phase(vmi, PHASE_NONE) || vmi_has_phase(vmi, PHASE_PENDING));
 
     return starts ? kube_informer_list(c->nodes) : (struct kube_snapshot){0};
 }

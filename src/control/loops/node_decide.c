@@ -1,11 +1,13 @@
 #include "control/loops/node_decide.h"
 
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
 
 void node_decide(const struct api_object *node, int64_t silent_ms, int64_t now_ms, struct plan *ret)
 {
-    const struct api_condition *ready = api_condition_find(&node->u.node.conditions, "Ready");
-    struct plan_condition unknown = {.type = "Ready",
+    const struct api_condition *ready =
+        api_condition_find(&node->u.node.conditions, CONDITION_READY);
+    struct plan_condition unknown = {.type = CONDITION_READY,
                                      .status = "Unknown",
                                      .reason = "NodeStatusUnknown",
                                      .message = "The handler of the node stopped reporting."};

@@ -5,8 +5,8 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "json/doc.h"
 
 enum { TOO_MANY_REQUESTS = 429 };
@@ -125,7 +125,7 @@ static void add_pair(struct api_patch *p, const yyjson_val *object, const char *
 char *review_label(const yyjson_val *migration)
 {
     const char *vmi = api_json_str(migration, "/spec/vmiName");
-    const char *label = api_json_str(migration, "/metadata/labels/kubevirt.io~1vmi-name");
+    const char *label = wire_label(migration, LABEL_VMI_NAME);
 
     if (ferry_str_empty(vmi) || ferry_streq(vmi, label) || !api_name_is_label_value(vmi)) {
         return NULL;
@@ -142,7 +142,7 @@ char *review_mark(const struct api_object *vmi, const char *node, bool by_desche
     api_patch_test_str(p, "/metadata/resourceVersion", vmi->meta->resource_version);
     api_patch_add_str(p, "/status/evacuationNodeName", node);
     if (by_descheduler) {
-        add_pair(p, vmi->root, "annotations", "kubevirt.io/eviction-source", "descheduler");
+        add_pair(p, vmi->root, "annotations", ANNOTATION_EVICTION_SOURCE, "descheduler");
     }
     return api_patch_take(p);
 }

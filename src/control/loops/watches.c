@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/loops/cluster_config.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 /* From hand-over on, a move follows what the nodes write; several steps in a row are seen as one.
@@ -109,7 +110,7 @@ static void on_pod(void *ctx, struct api_object *old, struct api_object *now)
         return;
     }
     loop_schedule_pod_seen(c->schedule, old, now);
-    if (!now || pod_is_down(&now->u.pod)) {
+    if (!now || wire_pod_is_over(&now->u.pod)) {
         loop_schedule_wake(c->schedule);
     } else if (ferry_str_empty(now->u.pod.node_name)) {
         wake(c->queues[QUEUE_POD], m->namespace_, m->name, 0);
@@ -122,7 +123,7 @@ static void wake_waiting_migrations(struct controller *c)
     kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.migrations);
 
     for (size_t i = 0; i < all.n; i++) {
-        if (strcmp(all.items[i]->u.migration.phase, PHASE_PENDING) == 0) {
+        if (wire_phase_is(all.items[i]->u.migration.phase, PHASE_PENDING)) {
             wake_migration(c, all.items[i]);
         }
     }
@@ -150,8 +151,8 @@ static void on_migration(void *ctx, struct api_object *old, struct api_object *n
 {
     struct controller *c = ctx;
     const struct api_object *m = now ? now : old;
-    bool was_over = old && migration_is_final(&old->u.migration);
-    bool is_over = !now || migration_is_final(&now->u.migration);
+    bool was_over = old && wire_migration_is_over(&old->u.migration);
+    bool is_over = !now || wire_migration_is_over(&now->u.migration);
 
     assert(m);
     control_metrics_seen(c->metrics, old, now);
@@ -195,8 +196,8 @@ static bool offers_more(const struct api_object *old, const struct api_object *n
 {
     static const char *const parts[] = {"/metadata/labels", "/spec", "/status/allocatable"};
     bool same = old && now && node_silent_since(&old->u.node) == node_silent_since(&now->u.node) &&
-                api_condition_true(&old->u.node.conditions, "Ready") ==
-                    api_condition_true(&now->u.node.conditions, "Ready");
+                api_condition_true(&old->u.node.conditions, CONDITION_READY) ==
+                    api_condition_true(&now->u.node.conditions, CONDITION_READY);
 
     for (size_t i = 0; same && i < FERRY_COUNT(parts); i++) {
         yyjson_val *had = yyjson_ptr_get((yyjson_val *)old->root, parts[i]);

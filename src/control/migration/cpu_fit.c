@@ -4,14 +4,14 @@
 
 #include "api/machine_type.h"
 #include "api/messages.h"
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
-#include "control/names.h"
 
 enum { NODES_TOLD = 3 };
 
 static bool is_about_machine(const char *key)
 {
-    return ferry_str_starts(key, API_MACHINE_LABEL);
+    return ferry_str_starts(key, LABEL_MACHINE_TYPE);
 }
 
 static bool is_about_cpu(const char *key)

@@ -3,8 +3,8 @@
 #include <yyjson.h>
 
 #include "api/policy.h"
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
-#include "control/names.h"
 
 static int annotated_limits(const struct api_object *kubevirt, struct migration_limits *l,
                             struct ferry_error *err)

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "control/migration/migration_decide.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 enum { FIRST_MS = 20000, LONGEST_MS = 320000 };
@@ -49,10 +50,10 @@ int64_t migration_backoff_until(const struct migration_view *v)
     for (size_t i = 0; i < n; i++) {
         const struct api_migration *m = &before[i]->u.migration;
 
-        if (strcmp(m->phase, PHASE_SUCCEEDED) == 0) {
+        if (wire_phase_is(m->phase, PHASE_SUCCEEDED)) {
             break;
         }
-        if (strcmp(m->phase, PHASE_FAILED) != 0 || m->meta.deleted_ms) {
+        if (!wire_phase_is(m->phase, PHASE_FAILED) || m->meta.deleted_ms) {
             continue;
         }
         pause_ms = pause_ms ? pause_ms * 2 : FIRST_MS;

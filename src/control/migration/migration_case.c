@@ -2,16 +2,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/count.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 #include "base/str.h"
 #include "control/migration/migration_patch.h"
-#include "control/names.h"
 
-bool migration_in_phase(const struct migration_case *d, const char *phase)
+bool migration_in_phase(const struct migration_case *d, enum wire_phase phase)
 {
-    return strcmp(d->m->phase, phase) == 0;
+    return wire_phase_is(d->m->phase, phase);
 }
 
 bool migration_handed_off(const struct migration_case *d)
@@ -49,37 +49,21 @@ void migration_set_queue_text(struct migration_case *d, const char *text)
     plan_patch(d->plan, d->view->migration, p);
 }
 
-/* In the order in which they are passed. */
-static const char *const phases[] = {PHASE_PENDING,          PHASE_SCHEDULING,   PHASE_SCHEDULED,
-                                     PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING,
-                                     PHASE_SUCCEEDED};
-enum { N_PHASES = FERRY_COUNT(phases) };
-
-static size_t number_of(const char *phase)
-{
-    size_t i = 0;
-
-    while (i < N_PHASES && strcmp(phases[i], phase) != 0) {
-        i++;
-    }
-    return i;
-}
-
-struct api_patch *migration_phase_patch(struct migration_case *d, const char *phase)
+struct api_patch *migration_phase_patch(struct migration_case *d, enum wire_phase phase)
 {
     struct api_patch *p = migration_status_patch(d);
-    size_t from = d->m->phase[0] ? number_of(d->m->phase) + 1 : 0, to = number_of(phase) + 1;
+    enum wire_phase first = wire_phase_of(d->m->phase) + 1;
 
-    if (from >= to || to > N_PHASES) {
-        plan_set_phase(p, d->view->migration, phase, d->now_ms);
+    if (first < phase && phase <= PHASE_SUCCEEDED) {
+        plan_set_phases(p, d->view->migration, first, phase, d->now_ms);
     } else {
-        plan_set_phases(p, d->view->migration, phases + from, to - from, d->now_ms);
+        plan_set_phase(p, d->view->migration, phase, d->now_ms);
     }
-    d->plan->phase = phase;
+    d->plan->phase = wire_phase_text(phase);
     return p;
 }
 
-void migration_move_to(struct migration_case *d, const char *phase)
+void migration_move_to(struct migration_case *d, enum wire_phase phase)
 {
     plan_patch_status(d->plan, d->view->migration, migration_phase_patch(d, phase));
 }
@@ -92,14 +76,14 @@ bool migration_wait_for(struct migration_case *d, const struct migration_wait *g
     const char *old = api_map_get(&d->m->meta.annotations, ANNOTATION_QUEUE);
     struct migration_wait w = *given;
 
-    d->plan->reason = w.reason;
+    d->plan->reason = wire_reason_text(w.reason);
     if (!w.check_ms && !w.deadline_ms) {
         w.check_ms = RECHECK_MS;
     }
     if (w.check_ms) {
         plan_again(d->plan, w.check_ms);
     }
-    if (old && migration_queue_text_holds(old, &w)) {
+    if (migration_queue_text_holds(old, &w)) {
         return false;
     }
     ferry_cleanup_free char *text = migration_queue_text(&w, d->now_ms);
@@ -140,7 +124,7 @@ void migration_copy_state(struct migration_case *d, struct api_patch *p, const c
     }
 }
 
-void migration_end_as_failed(struct migration_case *d, const char *reason, const char *failure)
+void migration_end_as_failed(struct migration_case *d, enum wire_reason reason, const char *failure)
 {
     struct api_patch *p = migration_status_patch(d);
 
@@ -150,20 +134,20 @@ void migration_end_as_failed(struct migration_case *d, const char *reason, const
     }
     migration_copy_state(d, p, failure);
     plan_patch_status(d->plan, d->view->migration, p);
-    d->plan->phase = PHASE_FAILED;
-    d->plan->reason = reason;
+    d->plan->phase = wire_phase_text(PHASE_FAILED);
+    d->plan->reason = wire_reason_text(reason);
     plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
 }
 
-void migration_fail(struct migration_case *d, const char *reason, const char *fmt, ...)
+void migration_fail(struct migration_case *d, enum wire_reason reason, const char *fmt, ...)
 {
-    char message[MIGRATION_TEXT], failure[MIGRATION_TEXT + 64];
+    char message[MIGRATION_TEXT];
     va_list args;
 
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    snprintf(failure, sizeof(failure), "%s: %s", reason, message);
+    ferry_cleanup_free char *failure = wire_reason_failure(reason, message);
     migration_end_as_failed(d, reason, failure);
 }
 
@@ -172,15 +156,14 @@ bool migration_may_run_unseen(const struct migration_case *d)
     return d->state && !ferry_str_empty(d->state->target_address);
 }
 
-void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message,
+void migration_fail_on_vmi(struct migration_case *d, enum wire_reason reason, const char *message,
                            bool unsure)
 {
-    char failure[MIGRATION_TEXT + 64];
+    ferry_cleanup_free char *failure = wire_reason_failure(reason, message);
 
-    snprintf(failure, sizeof(failure), "%s: %s", reason, message);
     plan_patch_status(d->plan, d->view->vmi,
                       migration_patch_failed(d->view->vmi, failure, unsure, d->now_ms));
-    d->plan->reason = reason;
+    d->plan->reason = wire_reason_text(reason);
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
 }
 
@@ -202,7 +185,7 @@ char *migration_configuration(struct migration_case *d, const char **ret_policy)
         const struct api_object *of = policy_match(&sources);
 
         of = of ? of : v->kubevirt;
-        migration_wait_for(d, &(struct migration_wait){.reason = "PolicyInvalid",
+        migration_wait_for(d, &(struct migration_wait){.reason = REASON_POLICY_INVALID,
                                                        .message = err.msg,
                                                        .blocker = of ? of->meta->name : NULL});
     }

@@ -2,6 +2,8 @@
  * a rule may plan. Not for others. */
 #pragma once
 
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 #include "control/migration/migration_decide.h"
 
 enum { MIGRATION_TEXT = 512 };
@@ -16,7 +18,7 @@ struct migration_case {
     struct plan *plan;
 };
 
-bool migration_in_phase(const struct migration_case *d, const char *phase);
+bool migration_in_phase(const struct migration_case *d, enum wire_phase phase);
 /* From the moment that the VMI names this migration, the nodes act on it. */
 bool migration_handed_off(const struct migration_case *d);
 /* True when `limit_s` since `since_ms` is over; else asks to look again then. */
@@ -32,10 +34,11 @@ bool migration_set_abort_condition(struct migration_case *d, struct api_patch *p
 void migration_set_queue_text(struct migration_case *d, const char *text);
 /* To a later phase; those between have been passed, and get their times with it. The patch is of
  * the status, and may carry more. */
-struct api_patch *migration_phase_patch(struct migration_case *d, const char *phase);
-void migration_move_to(struct migration_case *d, const char *phase);
+struct api_patch *migration_phase_patch(struct migration_case *d, enum wire_phase phase);
+void migration_move_to(struct migration_case *d, enum wire_phase phase);
 struct migration_wait {
-    const char *reason, *message;
+    enum wire_reason reason;
+    const char *message;
     const char *blocker; /* key of what is in the way, or NULL */
     size_t position;     /* in the queue; 0 = not a matter of the queue */
     int64_t check_ms;    /* looked at again at least this often */
@@ -47,13 +50,14 @@ bool migration_wait_for(struct migration_case *d, const struct migration_wait *w
 void migration_wait_since(struct migration_case *d, int64_t since_ms,
                           const struct migration_wait *w);
 /* `failure` is the whole text, code included. */
-void migration_end_as_failed(struct migration_case *d, const char *reason, const char *failure);
-void migration_fail(struct migration_case *d, const char *reason, const char *fmt, ...)
+void migration_end_as_failed(struct migration_case *d, enum wire_reason reason,
+                             const char *failure);
+void migration_fail(struct migration_case *d, enum wire_reason reason, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* After hand-off a failure is written where the nodes see it; the phase follows from there. With
  * `unsure` the guest may be on its way, or there: the target has to let go of it before anything
  * else happens to it. */
-void migration_fail_on_vmi(struct migration_case *d, const char *reason, const char *message,
+void migration_fail_on_vmi(struct migration_case *d, enum wire_reason reason, const char *message,
                            bool unsure);
 /* The source knows where to go: it may have begun and not be able to say so. */
 bool migration_may_run_unseen(const struct migration_case *d);

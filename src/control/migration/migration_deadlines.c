@@ -3,15 +3,17 @@
  * asks them to stop, and the target's pod stays until its node has said that it has no guest. A
  * post-copy has no end but its own: half of the guest is on either side. */
 #include <stdio.h>
-#include <string.h>
 
-#include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_mode.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_progress.h"
+#include "api/wire/wire_reason.h"
 #include "base/str.h"
 #include "control/migration/cpu_fit.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
 #include "control/migration/pending_reason.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 /* ---- before the start ------------------------------------------------------------------------
@@ -19,11 +21,11 @@
 
 static void note_wait_of_nodes(struct migration_case *d, bool preparing, int64_t limit_s)
 {
-    int64_t since = migration_phase_since(d->m, d->m->phase);
+    int64_t since = migration_phase_since(d->m, wire_phase_of(d->m->phase));
 
     migration_wait_since(d, since,
                          &(struct migration_wait){
-                             .reason = preparing ? "TargetPreparing" : "SourceBusy",
+                             .reason = preparing ? REASON_TARGET_PREPARING : REASON_SOURCE_BUSY,
                              .message = preparing ? "the target node prepares the target"
                                                   : "the source node has not begun yet",
                              .blocker = preparing ? d->state->target_node : d->state->source_node,
@@ -41,21 +43,22 @@ bool migration_rule_not_started(struct migration_case *d)
         return false;
     }
     if (d->state->abort_requested && migration_past(d, d->m->meta.deleted_ms, s->abort_timeout_s)) {
-        migration_fail_on_vmi(d, "Aborted", "cancelled before the source began",
+        migration_fail_on_vmi(d, REASON_ABORTED, "cancelled before the source began",
                               migration_may_run_unseen(d));
         return true;
     }
     if (preparing && !ferry_str_empty(d->state->target_address)) {
         return false;
     }
-    if (migration_past(d, migration_phase_since(d->m, d->m->phase), limit_s)) {
-        migration_fail_on_vmi(d, preparing ? "PrepareTimeout" : "ConnectTimeout",
+    if (migration_past(d, migration_phase_since(d->m, wire_phase_of(d->m->phase)), limit_s)) {
+        migration_fail_on_vmi(d, preparing ? REASON_PREPARE_TIMEOUT : REASON_CONNECT_TIMEOUT,
                               preparing ? "the target node did not become ready in time"
                                         : "the source node did not begin in time",
                               migration_may_run_unseen(d));
         return true;
     }
-    if (!migration_note_trouble(d, migration_phase_since(d->m, d->m->phase) + limit_s * 1000)) {
+    if (!migration_note_trouble(d, migration_phase_since(d->m, wire_phase_of(d->m->phase)) +
+                                       limit_s * 1000)) {
         note_wait_of_nodes(d, preparing, limit_s);
     }
     return true;
@@ -77,22 +80,18 @@ static bool has_arrived(const struct migration_case *d)
 
 static bool is_post_copy(const struct migration_case *d)
 {
-    return ferry_streq(d->state->mode, "PostCopy");
+    return wire_mode_is(d->state->mode, MODE_POST_COPY);
 }
 
 /* When the source last told how far it is. */
 static int64_t last_sign_ms(const struct migration_case *d)
 {
     const char *text = api_map_get(&d->vmi->meta.annotations, ANNOTATION_PROGRESS);
-    api_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-    int64_t elapsed = root && ferry_streq(api_json_str(root, "/uid"), d->m->meta.uid)
-                          ? api_json_int(root, "/elapsedMs", 0)
-                          : 0;
     int64_t began = migration_phase_since(d->m, PHASE_RUNNING);
+    struct wire_progress told;
 
     began = d->state->start_ms > began ? d->state->start_ms : began;
-    return began + (elapsed > 0 ? elapsed : 0);
+    return wire_progress_of(text, d->m->meta.uid, &told) ? began + told.elapsed_ms : began;
 }
 
 /* The target has taken the guest over by its own word; what is left is its clean-up. */
@@ -126,7 +125,7 @@ bool migration_rule_node_silent(struct migration_case *d)
         snprintf(text, sizeof(text),
                  "the source node %.200s is silent; the guest stays there, if it lives",
                  d->state->source_node);
-        migration_fail_on_vmi(d, "SourceLost", text, true);
+        migration_fail_on_vmi(d, REASON_SOURCE_LOST, text, true);
         return true;
     }
     snprintf(text, sizeof(text), "the %s node does not report%s",
@@ -137,7 +136,7 @@ bool migration_rule_node_silent(struct migration_case *d)
              : source        ? ""
                              : "; the source decides how the move ends");
     migration_wait_for(d, &(struct migration_wait){
-                              .reason = "PathAway",
+                              .reason = REASON_PATH_AWAY,
                               .message = text,
                               .blocker = source ? d->state->source_node : d->state->target_node,
                               .deadline_ms = ends ? source + limit_s * 1000 : 0});
@@ -150,7 +149,7 @@ bool migration_rule_stuck(struct migration_case *d)
         !migration_past(d, last_sign_ms(d), d->view->settings->stuck_timeout_s)) {
         return false;
     }
-    migration_fail_on_vmi(d, "Stuck", "the source gives no sign of progress", true);
+    migration_fail_on_vmi(d, REASON_STUCK, "the source gives no sign of progress", true);
     return true;
 }
 
@@ -215,12 +214,12 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
     if (homeless && migration_past(d, pod->meta.created_ms, unschedulable_s)) {
         tell_unschedulable(d, why);
         migration_delete_target_pod(d);
-        migration_fail(d, "UnschedulableTimeout", "no node for the target pod: %s", why);
+        migration_fail(d, REASON_UNSCHEDULABLE_TIMEOUT, "no node for the target pod: %s", why);
         return true;
     }
     if (migration_past(d, pod->meta.created_ms, pending_s)) {
         migration_delete_target_pod(d);
-        migration_fail(d, "PendingTimeout", "the target pod did not start in time");
+        migration_fail(d, REASON_PENDING_TIMEOUT, "the target pod did not start in time");
         return true;
     }
     if (!migration_in_phase(d, PHASE_SCHEDULING)) {
@@ -228,7 +227,8 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
     }
     int64_t limit_s = homeless && unschedulable_s < pending_s ? unschedulable_s : pending_s;
     struct migration_wait wait = {
-        .reason = homeless ? pending_reason(c->message ? c->message : "") : "TargetPodPending",
+        .reason =
+            homeless ? pending_reason(c->message ? c->message : "") : REASON_TARGET_POD_PENDING,
         .message = homeless ? why : "the target pod is starting",
         .blocker = pod->meta.name,
         .deadline_ms = pod->meta.created_ms + limit_s * 1000,

@@ -3,11 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/wire/wire_abort.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_mode.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 enum { REFUSED_RETRY_MS = 30000 };
@@ -23,7 +27,7 @@ const struct migration_settings migration_default_settings = {
     .stuck_timeout_s = 600,
     .finish_timeout_s = 120,
     .keep_finished = 5,
-    .pod = {.launcher_image = "ferry.io/ferry-launcher"},
+    .pod = {.launcher_image = IMAGE_LAUNCHER},
 };
 
 static bool succeeded_on_nodes(const struct migration_case *d)
@@ -51,7 +55,7 @@ static void collect_garbage(struct migration_case *d)
     size_t n = 0;
 
     for (size_t i = 0; i < v->n_migrations; i++) {
-        if (migration_is_final(&v->migrations[i]->u.migration) &&
+        if (wire_migration_is_over(&v->migrations[i]->u.migration) &&
             !v->migrations[i]->meta->deleted_ms) {
             old[n++] = v->migrations[i];
         }
@@ -82,16 +86,17 @@ static void end_on_nodes(struct migration_case *d)
     const char *why = d->m->state.failure_reason;
 
     if (d->state && !d->state->completed && migration_in_phase(d, PHASE_FAILED)) {
+        ferry_cleanup_free char *ended = wire_reason_failure(REASON_ABORTED, "it was ended");
+
         plan_patch_status(d->plan, d->view->vmi,
-                          migration_patch_failed(
-                              d->view->vmi, ferry_str_empty(why) ? "Aborted: it was ended" : why,
-                              migration_may_run_unseen(d), d->now_ms));
+                          migration_patch_failed(d->view->vmi, ferry_str_empty(why) ? ended : why,
+                                                 migration_may_run_unseen(d), d->now_ms));
     }
 }
 
 static bool rule_finished(struct migration_case *d)
 {
-    if (!migration_is_final(d->m)) {
+    if (!wire_migration_is_over(d->m)) {
         return false;
     }
     const struct api_object *o = d->view->migration;
@@ -122,17 +127,18 @@ static bool rule_vmi_gone(struct migration_case *d)
     if (d->vmi) {
         return false;
     }
-    migration_fail(d, "SourceLost", "there is no VirtualMachineInstance '%s'", d->m->vmi_name);
+    migration_fail(d, REASON_SOURCE_LOST, "there is no VirtualMachineInstance '%s'",
+                   d->m->vmi_name);
     d->plan->confirm = true;
     return true;
 }
 
 static bool rule_vmi_finished(struct migration_case *d)
 {
-    if (!phase_is_final(d->vmi->phase) || succeeded_on_nodes(d)) {
+    if (!wire_vmi_is_over(d->vmi) || succeeded_on_nodes(d)) {
         return false;
     }
-    migration_fail(d, "SourceLost", "the VM ended (%s) before it was moved", d->vmi->phase);
+    migration_fail(d, REASON_SOURCE_LOST, "the VM ended (%s) before it was moved", d->vmi->phase);
     return true;
 }
 
@@ -143,7 +149,7 @@ static bool rule_vmi_deleted(struct migration_case *d)
         return false;
     }
     migration_delete_target_pod(d);
-    migration_fail(d, "SourceLost", "the VM is being deleted");
+    migration_fail(d, REASON_SOURCE_LOST, "the VM is being deleted");
     d->plan->confirm = true;
     return true;
 }
@@ -156,7 +162,7 @@ static bool rule_cancel_before_hand_off(struct migration_case *d)
         return false;
     }
     migration_delete_target_pod(d);
-    migration_fail(d, "Aborted", "cancelled before it began");
+    migration_fail(d, REASON_ABORTED, "cancelled before it began");
     /* A hand-off that the cache does not show yet makes it another case. */
     d->plan->confirm = true;
     return true;
@@ -165,7 +171,7 @@ static bool rule_cancel_before_hand_off(struct migration_case *d)
 static bool rule_target_lost(struct migration_case *d)
 {
     bool gone = !d->target && (migration_target_created(d->m) || migration_handed_off(d));
-    bool down = d->target && pod_is_down(d->target);
+    bool down = d->target && wire_pod_is_over(d->target);
     /* It does not come back; and on a node that is dead it is never gone. */
     bool going = d->target && d->target->meta.deleted_ms && !migration_handed_off(d);
 
@@ -180,9 +186,9 @@ static bool rule_target_lost(struct migration_case *d)
              down && d->target->message ? ": " : "",
              down && d->target->message ? d->target->message : "");
     if (migration_handed_off(d)) {
-        migration_fail_on_vmi(d, "TargetLost", text, false);
+        migration_fail_on_vmi(d, REASON_TARGET_LOST, text, false);
     } else {
-        migration_fail(d, "TargetLost", "%s", text);
+        migration_fail(d, REASON_TARGET_LOST, "%s", text);
     }
     /* Before hand-off, too: the cache may not show it yet. */
     d->plan->confirm = gone || !migration_handed_off(d);
@@ -197,7 +203,7 @@ static bool rule_state_taken(struct migration_case *d)
     if (!after || migration_handed_off(d)) {
         return false;
     }
-    migration_fail(d, "Aborted", "the VMI's migration state was %s",
+    migration_fail(d, REASON_ABORTED, "the VMI's migration state was %s",
                    d->vmi->migration.present ? "taken over by another migration" : "cleared");
     d->plan->confirm = true;
     return true;
@@ -214,45 +220,15 @@ static bool rule_node_gone(struct migration_case *d)
         return false;
     }
     char text[MIGRATION_TEXT];
-    bool lost = source || ferry_streq(d->state->mode, "PostCopy");
+    bool lost = source || wire_mode_is(d->state->mode, MODE_POST_COPY);
     const char *name = source ? d->state->source_node : d->state->target_node;
 
     snprintf(text, sizeof(text), "the %s node %.200s was removed%s", source ? "source" : "target",
              name ? name : "", lost ? ": the guest is lost" : "");
     /* The target of a source that is gone may have the guest and not have said so yet. */
-    migration_fail_on_vmi(d, source ? "SourceLost" : "TargetLost", text, source);
+    migration_fail_on_vmi(d, source ? REASON_SOURCE_LOST : REASON_TARGET_LOST, text, source);
     d->plan->confirm = true;
     return true;
-}
-
-/* The code that a failure text begins with ("TargetLost: ..."), or NULL. */
-static const char *code_of(const char *text)
-{
-    static const char *const codes[] = {
-        "UnschedulableTimeout",
-        "PendingTimeout",
-        "PrepareTimeout",
-        "ConnectTimeout",
-        "Refused",
-        "TLSFailed",
-        "Stuck",
-        "NotConverging",
-        "Aborted",
-        "DestinationTooSmall",
-        "CPUIncompatible",
-        "DeviceNotMigratable",
-        "TargetLost",
-        "SourceLost",
-        "LibvirtError",
-        "RelayTrouble",
-    };
-
-    for (size_t i = 0; text && i < FERRY_COUNT(codes); i++) {
-        if (ferry_str_starts(text, codes[i]) && text[strlen(codes[i])] == ':') {
-            return codes[i];
-        }
-    }
-    return NULL;
 }
 
 static bool rule_failed_on_nodes(struct migration_case *d)
@@ -261,15 +237,15 @@ static bool rule_failed_on_nodes(struct migration_case *d)
         return false;
     }
     const char *why = d->state->failure_reason;
-    const char *code = code_of(why);
+    enum wire_reason code = wire_reason_of_failure(why);
 
     if (code) {
         migration_end_as_failed(d, code, why);
     } else {
         bool aborted =
-            d->state->abort_requested && ferry_streq(d->state->abort_status, "Succeeded");
+            d->state->abort_requested && wire_abort_is(d->state->abort_status, ABORT_SUCCEEDED);
 
-        migration_fail(d, aborted ? "Aborted" : "LibvirtError", "%s",
+        migration_fail(d, aborted ? REASON_ABORTED : REASON_LIBVIRT_ERROR, "%s",
                        ferry_str_empty(why) ? "the source node reported failure" : why);
     }
     return true;
@@ -349,13 +325,13 @@ void migration_decide_refused(const struct migration_view *view, const char *mes
      * only its words tell. In others it is a refusal like any. */
     bool quota = strstr(message, "exceeded quota") != NULL;
     struct plan_condition c[] = {{.type = CONDITION_QUOTA}, {.type = CONDITION_REFUSED}};
-    struct migration_wait wait = {.reason = quota ? "Quota" : "TargetPodPending",
+    struct migration_wait wait = {.reason = quota ? REASON_QUOTA : REASON_TARGET_POD_PENDING,
                                   .message = message,
                                   .blocker = d.m->vmi_name,
                                   .check_ms = REFUSED_RETRY_MS};
 
     c[quota ? 0 : 1].status = "True";
-    c[quota ? 0 : 1].reason = quota ? "ExceededQuota" : "Refused";
+    c[quota ? 0 : 1].reason = quota ? "ExceededQuota" : wire_reason_text(REASON_REFUSED);
     struct api_patch *p = migration_status_patch(&d);
     plan_ensure_object(p, view->migration, "/status");
     if (plan_set_conditions(p, view->migration, &d.m->conditions, c, 2, now_ms)) {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/migration/rank_tree.h"
@@ -479,7 +480,7 @@ static void check_enter(const struct limits_ledger *l, const struct move *m,
 
     if (full || !has_budget(l, m->target->in_bytes, m)) {
         a->enter = false;
-        a->enter_reason = full ? "InboundLimit" : "BandwidthBudget";
+        a->enter_reason = full ? REASON_INBOUND_LIMIT : REASON_BANDWIDTH_BUDGET;
         a->enter_blocker = first_key(&m->target->entered);
     }
 }
@@ -503,14 +504,15 @@ struct limits_answer limits_ledger_check(const struct limits_ledger *l, const ch
     a.position = rank_tree_rank(&l->waiting, &m->waiting) + 1;
     size_t places = free_places(l);
     if (places == 0 || (m->fit.size && rank_tree_rank(&l->fit, &m->fit) >= places)) {
-        a.reason = "ClusterLimit";
+        a.reason = REASON_CLUSTER_LIMIT;
         a.blocker = blocker_of(m, &l->active, &l->fit);
     } else if (m->fit.size) {
         a.start = true;
     } else if (m->m.ready) {
         size_t taken = m->source ? a.outbound + m->source->n_fit : 0;
 
-        a.reason = taken >= l->limits.outbound_per_node ? "OutboundLimit" : "BandwidthBudget";
+        a.reason =
+            taken >= l->limits.outbound_per_node ? REASON_OUTBOUND_LIMIT : REASON_BANDWIDTH_BUDGET;
         a.blocker = m->source ? blocker_of(m, &m->source->leaving, &m->source->ready) : NULL;
     }
     return a;

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/wire/wire_reason.h"
+
 struct migration_limits {
     unsigned cluster, outbound_per_node; /* KubeVirt: 5 and 2 */
     unsigned inbound_per_node;           /* ours: 2 */
@@ -34,15 +36,15 @@ struct limits_move {
 struct limits_answer {
     bool start;
     bool room;                /* places are left over, even for one that is not counted as ready */
-    const char *reason;       /* "ClusterLimit", "OutboundLimit", "BandwidthBudget"; static, NULL
-                               * when it may start */
+    enum wire_reason reason;  /* REASON_CLUSTER_LIMIT, REASON_OUTBOUND_LIMIT,
+                               * REASON_BANDWIDTH_BUDGET; none when it may start */
     const char *blocker;      /* key of a move that has the place, or NULL; valid until the next
                                * change of the ledger */
     size_t position;          /* in the queue, from 1 */
     size_t running, outbound; /* active ones: all, and leaving the same node */
     /* For one that is about to be handed over: may its target node take it? */
     bool enter;
-    const char *enter_reason; /* "InboundLimit", "BandwidthBudget" or NULL */
+    enum wire_reason enter_reason; /* REASON_INBOUND_LIMIT, REASON_BANDWIDTH_BUDGET or none */
     const char *enter_blocker;
     size_t inbound;
 };

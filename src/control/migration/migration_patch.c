@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_progress.h"
+#include "api/wire/wire_queue.h"
+#include "api/wire/wire_result.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "control/migration/migration_case.h"
-#include "control/names.h"
 #include "json/doc.h"
 
 static yyjson_val *state_of(const struct api_object *vmi)
@@ -150,16 +153,15 @@ char *migration_state_failed_early(const struct migration_view *v, const char *r
 
 bool migration_queue_text_holds(const char *old, const struct migration_wait *w)
 {
-    api_cleanup_doc yyjson_doc *doc = yyjson_read(old, strlen(old), 0);
-    const yyjson_val *q = yyjson_doc_get_root(doc);
-    size_t position = q ? (size_t)api_json_int(q, "/position", 0) : 0;
+    wire_cleanup_queue struct wire_queue q = {0};
+    size_t position = wire_queue_read(old, &q) ? (size_t)q.position : 0;
 
-    if (!q || !ferry_streq(api_json_str(q, "/reason"), w->reason)) {
+    if (!q.reason || q.reason != w->reason) {
         return false;
     }
     if (w->position == 0 || position == 0) {
-        return w->position == position && ferry_streq(api_json_str(q, "/message"), w->message) &&
-               ferry_streq(api_json_str(q, "/blocker"), w->blocker);
+        return w->position == position && ferry_streq(q.message, w->message) &&
+               ferry_streq(q.blocker, w->blocker);
     }
     return w->position == position ||
            (w->position > 4 && w->position > position / 4 && w->position < position * 4);
@@ -167,52 +169,32 @@ bool migration_queue_text_holds(const char *old, const struct migration_wait *w)
 
 char *migration_queue_text(const struct migration_wait *w, int64_t now_ms)
 {
-    yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_val *q = json_doc_object(doc);
-    char since[FERRY_RFC3339_SIZE], deadline[FERRY_RFC3339_SIZE];
-
-    put(doc, q, "reason", w->reason);
-    put(doc, q, "message", w->message);
-    put(doc, q, "blocker", w->blocker);
-    yyjson_mut_obj_add_uint(doc, q, "position", w->position);
-    put(doc, q, "since", ferry_rfc3339(now_ms, since));
-    if (w->check_ms) {
-        yyjson_mut_obj_add_int(doc, q, "checkSeconds", (w->check_ms + 999) / 1000);
-    }
-    if (w->deadline_ms) {
-        put(doc, q, "deadline", ferry_rfc3339(w->deadline_ms, deadline));
-    }
-    return json_doc_take(doc);
+    return wire_queue_text(&(struct wire_queue){.reason = w->reason,
+                                                .message = w->message,
+                                                .blocker = w->blocker,
+                                                .position = (int64_t)w->position,
+                                                .since_ms = now_ms,
+                                                .check_s = (w->check_ms + 999) / 1000,
+                                                .deadline_ms = w->deadline_ms});
 }
 
 char *migration_result_text(const struct api_migration *m, const struct api_vmi *vmi)
 {
-    const char *text = vmi ? api_map_get(&vmi->meta.annotations, ANNOTATION_PROGRESS) : NULL;
-    api_cleanup_doc yyjson_doc *progress = text ? yyjson_read(text, strlen(text), 0) : NULL;
-    const yyjson_val *last = yyjson_doc_get_root(progress);
-    yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_val *r = json_doc_object(doc);
     const struct api_migration_state *s = &m->state;
-
-    bool told = last && ferry_streq(api_json_str(last, "/uid"), m->meta.uid);
-    int64_t downtime = told ? api_json_int(last, "/downtimeMs", -1) : -1;
-    int64_t elapsed = downtime >= 0 ? api_json_int(last, "/elapsedMs", 0) : 0;
+    struct wire_progress last;
+    bool told = vmi && wire_progress_of(api_map_get(&vmi->meta.annotations, ANNOTATION_PROGRESS),
+                                        m->meta.uid, &last);
+    struct wire_result r = {-1, -1, -1};
 
     /* The hypervisor's own clock where the last figures are in; else whole seconds. */
-    if (elapsed > 0) {
-        yyjson_mut_obj_add_int(doc, r, "totalMs", elapsed);
+    if (told && last.downtime_ms >= 0 && last.elapsed_ms > 0) {
+        r.total_ms = last.elapsed_ms;
     } else if (s->start_ms && s->end_ms) {
-        yyjson_mut_obj_add_int(doc, r, "totalMs", s->end_ms - s->start_ms);
+        r.total_ms = s->end_ms - s->start_ms;
     }
     if (told) {
-        int64_t bytes = api_json_int(last, "/processedBytes", -1);
-
-        if (downtime >= 0) {
-            yyjson_mut_obj_add_int(doc, r, "downtimeMs", downtime);
-        }
-        if (bytes >= 0) {
-            yyjson_mut_obj_add_int(doc, r, "transferredBytes", bytes);
-        }
+        r.downtime_ms = last.downtime_ms;
+        r.transferred_bytes = last.has_figures ? last.processed_bytes : -1;
     }
-    return json_doc_take(doc);
+    return wire_result_text(&r);
 }

@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/migration/migration_case.h"
 #include "control/migration/migration_patch.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 #include "kube/queue.h"
 
@@ -20,7 +22,7 @@ static const struct api_object *blocking_sibling(const struct migration_view *v)
         bool older = o->meta->created_ms < me->created_ms ||
                      (o->meta->created_ms == me->created_ms && strcmp(o->meta->uid, me->uid) < 0);
 
-        if (!migration_is_final(s) && !ferry_streq(o->meta->uid, me->uid) &&
+        if (!wire_migration_is_over(s) && !ferry_streq(o->meta->uid, me->uid) &&
             (older || migration_is_running(s))) {
             return o;
         }
@@ -60,7 +62,7 @@ static bool state_belongs_to_other(const struct migration_case *d)
     }
     for (size_t i = 0; i < v->n_migrations; i++) {
         if (ferry_streq(v->migrations[i]->meta->uid, d->vmi->migration.uid)) {
-            return !migration_is_final(&v->migrations[i]->u.migration);
+            return !wire_migration_is_over(&v->migrations[i]->u.migration);
         }
     }
     return false;
@@ -89,7 +91,7 @@ static void create_target_pod(struct migration_case *d)
     const char *why = NULL;
 
     if (!pod_target_cpu_is_known(&request, &why)) {
-        migration_fail(d, "CPUIncompatible", "%s", why);
+        migration_fail(d, REASON_CPU_INCOMPATIBLE, "%s", why);
         return;
     }
     plan_create(d->plan, API_KIND_POD, d->m->meta.namespace_, name, pod_render(&request));
@@ -110,7 +112,7 @@ static void enter_scheduling(struct migration_case *d)
 static bool wait_for_source(struct migration_case *d)
 {
     const struct api_object *sibling = blocking_sibling(d->view);
-    struct migration_wait wait = {.reason = "SourceBusy", .check_ms = retry_ms(d)};
+    struct migration_wait wait = {.reason = REASON_SOURCE_BUSY, .check_ms = retry_ms(d)};
 
     if (migration_is_startable(d->view, &wait.message)) {
         return false;
@@ -129,7 +131,7 @@ static bool wait_for_backoff(struct migration_case *d)
     if (until <= d->now_ms) {
         return false;
     }
-    struct migration_wait wait = {.reason = "BackOff",
+    struct migration_wait wait = {.reason = REASON_BACK_OFF,
                                   .message = "automatic moves of this VM failed before",
                                   .blocker = d->m->vmi_name,
                                   .deadline_ms = until};
@@ -153,14 +155,14 @@ static bool wait_for_volumes(struct migration_case *d)
                                                        .blocker = v.claim,
                                                        .check_ms = retry_ms(d)});
     }
-    return v.reason != NULL;
+    return v.reason != REASON_NONE;
 }
 
-static const char *reason_of_refusal(const struct migration_case *d)
+static enum wire_reason reason_of_refusal(const struct migration_case *d)
 {
-    return api_condition_true(&d->m->conditions, CONDITION_QUOTA)     ? "Quota"
-           : api_condition_true(&d->m->conditions, CONDITION_REFUSED) ? "TargetPodPending"
-                                                                      : "ClusterLimit";
+    return api_condition_true(&d->m->conditions, CONDITION_QUOTA)     ? REASON_QUOTA
+           : api_condition_true(&d->m->conditions, CONDITION_REFUSED) ? REASON_TARGET_POD_PENDING
+                                                                      : REASON_CLUSTER_LIMIT;
 }
 
 /* Let in at last, and what a node could not do is done. */
@@ -232,7 +234,7 @@ static void wait_for_both_sides(struct migration_case *d)
 
     migration_wait_since(d, since,
                          &(struct migration_wait){
-                             .reason = target ? "SourceBusy" : "TargetPodPending",
+                             .reason = target ? REASON_SOURCE_BUSY : REASON_TARGET_POD_PENDING,
                              .message = target ? "the VM cannot be handed over for now"
                                                : "the target pod is not ready any more",
                              .blocker = target ? d->m->vmi_name : d->target->meta.name,
@@ -245,7 +247,7 @@ static void wait_for_target_node(struct migration_case *d)
 
     migration_wait_for(
         d, &(struct migration_wait){
-               .reason = v->limits.enter_reason ? v->limits.enter_reason : "InboundLimit",
+               .reason = v->limits.enter_reason ? v->limits.enter_reason : REASON_INBOUND_LIMIT,
                .message = "the target node takes no more moves for now",
                .blocker = v->limits.enter_blocker ? v->limits.enter_blocker : d->target->node_name,
                .check_ms = retry_ms(d),
@@ -281,7 +283,7 @@ static bool go_on_with_target(struct migration_case *d)
     }
     if (both_sides_are_ready(d) && ferry_streq(d->target->node_name, d->vmi->node_name)) {
         migration_delete_target_pod(d);
-        migration_fail(d, "Unschedulable", "the target pod is on the VM's own node %s",
+        migration_fail(d, REASON_UNSCHEDULABLE, "the target pod is on the VM's own node %s",
                        d->vmi->node_name);
     } else if (both_sides_are_ready(d) && d->view->limits.enter) {
         hand_off(d);
@@ -310,7 +312,7 @@ static bool phase_pending(struct migration_case *d)
         return go_on_with_target(d);
     }
     if (c && ferry_streq(c->status, "False")) {
-        migration_fail(d, "DeviceNotMigratable", "the VM cannot be moved: %s: %s",
+        migration_fail(d, REASON_DEVICE_NOT_MIGRATABLE, "the VM cannot be moved: %s: %s",
                        c->reason ? c->reason : "", c->message ? c->message : "");
         return true;
     }
@@ -337,7 +339,7 @@ static bool phase_new(struct migration_case *d)
     }
     api_patch_free(p);
     if (state_belongs_to_other(d)) {
-        migration_fail(d, "SourceBusy", "another migration of the VM is in progress");
+        migration_fail(d, REASON_SOURCE_BUSY, "another migration of the VM is in progress");
         return true;
     }
     if (!d->target && !may_start(d)) {
@@ -357,7 +359,7 @@ static bool phase_scheduled(struct migration_case *d)
     if (migration_past(d, migration_phase_since(d->m, PHASE_SCHEDULED),
                        d->view->settings->pending_timeout_s)) {
         migration_delete_target_pod(d);
-        migration_fail(d, "PendingTimeout", "the VM could not be handed over in time");
+        migration_fail(d, REASON_PENDING_TIMEOUT, "the VM could not be handed over in time");
         return true;
     }
     return go_on_with_target(d);
@@ -368,8 +370,8 @@ static bool phase_scheduled(struct migration_case *d)
 static bool change_is_pending(struct migration_case *d)
 {
     const struct api_conditions *c = &d->vmi->conditions;
-    bool pending = api_condition_find(c, "HotVCPUChange") ||
-                   api_condition_true(c, "HotMemoryChange") ||
+    bool pending = api_condition_find(c, CONDITION_VCPU_CHANGE) ||
+                   api_condition_true(c, CONDITION_MEMORY_CHANGE) ||
                    api_condition_true(c, CONDITION_MIGRATION_REQUIRED);
 
     return pending && d->state->end_ms &&
@@ -377,7 +379,7 @@ static bool change_is_pending(struct migration_case *d)
 }
 
 /* How far the nodes have come. */
-static const char *phase_on_nodes(struct migration_case *d)
+static enum wire_phase phase_on_nodes(struct migration_case *d)
 {
     const struct api_migration_state *s = d->state;
 
@@ -409,7 +411,7 @@ static void forget_wait(struct migration_case *d, bool just_moved_on)
     if (!api_map_get(&d->m->meta.annotations, ANNOTATION_QUEUE)) {
         return;
     }
-    int64_t left = migration_phase_since(d->m, d->m->phase) + SHORT_MS - d->now_ms;
+    int64_t left = migration_phase_since(d->m, wire_phase_of(d->m->phase)) + SHORT_MS - d->now_ms;
     if (just_moved_on || (left > 0 && left <= SHORT_MS)) {
         plan_again(d->plan, SHORT_MS);
     } else {
@@ -421,28 +423,23 @@ static void forget_wait(struct migration_case *d, bool just_moved_on)
  * publishes anew does not undo a start. */
 static bool phase_handed_off(struct migration_case *d)
 {
-    static const char *const order[] = {PHASE_PREPARING_TARGET, PHASE_TARGET_READY, PHASE_RUNNING};
-    const char *next = phase_on_nodes(d);
+    enum wire_phase next = phase_on_nodes(d);
     bool waits = d->view->source_silent_ms || d->view->target_silent_ms;
-    size_t from = 0, to = 0;
+    bool goes_on = next > wire_phase_of(d->m->phase);
 
-    if (strcmp(next, PHASE_SUCCEEDED) == 0) {
+    if (next == PHASE_SUCCEEDED) {
         succeed(d);
         return true;
     }
-    for (size_t i = 0; i < FERRY_COUNT(order); i++) {
-        from = migration_in_phase(d, order[i]) ? i + 1 : from;
-        to = strcmp(next, order[i]) == 0 ? i + 1 : to;
-    }
-    if (to > from) {
+    if (goes_on) {
         struct api_patch *p = migration_phase_patch(d, next);
 
         forget_refusal(d, p);
         plan_patch_status(d->plan, d->view->migration, p);
     }
     /* The phase says that it works; what does not work then is said with the next pass. */
-    if (!waits && (to > from || !migration_note_trouble(d, 0))) {
-        forget_wait(d, to > from);
+    if (!waits && (goes_on || !migration_note_trouble(d, 0))) {
+        forget_wait(d, goes_on);
     }
     return true;
 }
@@ -450,10 +447,10 @@ static bool phase_handed_off(struct migration_case *d)
 bool migration_rule_phase(struct migration_case *d)
 {
     static const struct {
-        const char *phase;
+        enum wire_phase phase;
         bool (*decide)(struct migration_case *d);
     } phases[] = {
-        {"", phase_new},
+        {PHASE_NONE, phase_new},
         {PHASE_PENDING, phase_pending},
         {PHASE_SCHEDULING, phase_scheduling},
         {PHASE_SCHEDULED, phase_scheduled},

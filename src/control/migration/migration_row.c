@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "control/migration/migration_decide.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 static char *configuration(const struct migration_view *v)
@@ -54,7 +55,7 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
     const struct api_vmi *vmi = v->vmi ? &v->vmi->u.vmi : NULL;
     const struct api_pod *target = v->target_pod ? &v->target_pod->u.pod : NULL;
     bool ours = vmi && vmi->migration.present && ferry_streq(vmi->migration.uid, m->meta.uid);
-    bool waits = strcmp(m->phase, PHASE_PENDING) == 0 ||
+    bool waits = wire_phase_is(m->phase, PHASE_PENDING) ||
                  (!m->phase[0] && plan_has_finalizer(&m->meta, FINALIZER_MIGRATION));
 
     return (struct limits_move){
@@ -70,7 +71,7 @@ struct limits_move migration_ledger_row(const struct migration_view *v, const ch
         .created_ms = m->meta.created_ms,
         .memory = vmi ? vmi->memory_bytes : 0,
         .bandwidth = bandwidth(v, ours),
-        .active = (target && !pod_is_down(target)) || migration_is_running(m) ||
+        .active = (target && !wire_pod_is_over(target)) || migration_is_running(m) ||
                   (ours && !vmi->migration.completed),
         .handed_off = ours && !vmi->migration.completed,
         /* One that would be refused does not keep others out. */

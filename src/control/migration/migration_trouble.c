@@ -2,55 +2,31 @@
  * migration, where whoever asked for the move looks. The nodes' word is checked, not trusted: it is
  * about this move, and its reason is one of the contract's. */
 #include <stdio.h>
-#include <string.h>
 
-#include "api/json.h"
-#include "base/count.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_reason.h"
+#include "api/wire/wire_trouble.h"
 #include "base/str.h"
 #include "control/migration/migration_case.h"
-#include "control/names.h"
-
-enum { MESSAGE_MAX = 256, WORD_MAX = 4096 };
 
 struct trouble {
-    const char *reason; /* NULL = none */
+    enum wire_reason reason; /* none = there is none */
     const char *node;
     char text[MIGRATION_TEXT];
 };
 
-static const char *known_reason(const char *reason)
-{
-    static const char *const reasons[] = {"RelayTrouble", "LauncherTrouble", "NetworkTrouble",
-                                          "Refused"};
-
-    for (size_t i = 0; i < FERRY_COUNT(reasons); i++) {
-        if (ferry_streq(reason, reasons[i])) {
-            return reasons[i];
-        }
-    }
-    return NULL;
-}
-
 static bool read_side(const struct migration_case *d, const char *key, const char *side,
                       const char *node, struct trouble *ret)
 {
-    const char *word = api_map_get(&d->vmi->meta.annotations, key);
-    api_cleanup_doc yyjson_doc *doc =
-        word && strnlen(word, WORD_MAX) < WORD_MAX ? yyjson_read(word, strlen(word), 0) : NULL;
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-    const char *reason = root && ferry_streq(api_json_str(root, "/uid"), d->m->meta.uid)
-                             ? known_reason(api_json_str(root, "/reason"))
-                             : NULL;
-    const char *message = root ? api_json_str(root, "/message") : NULL;
+    struct wire_trouble told;
 
-    if (!reason) {
+    if (!wire_trouble_of(api_map_get(&d->vmi->meta.annotations, key), d->m->meta.uid, &told)) {
         return false;
     }
-    message = message ? message : "";
-    ret->reason = reason;
+    ret->reason = told.reason;
     ret->node = ferry_str_empty(node) ? side : node;
-    snprintf(ret->text, sizeof(ret->text), "the %s node %.128s: %.*s", side,
-             ferry_str_empty(node) ? "" : node, (int)ferry_utf8_fit(message, MESSAGE_MAX), message);
+    snprintf(ret->text, sizeof(ret->text), "the %s node %.128s: %s", side,
+             ferry_str_empty(node) ? "" : node, told.message);
     return true;
 }
 
@@ -68,8 +44,10 @@ static struct trouble read_trouble(const struct migration_case *d)
 static bool put_condition(const struct migration_case *d, const struct trouble *t,
                           struct api_patch *p)
 {
-    const struct plan_condition c = {
-        .type = CONDITION_NODE_TROUBLE, .status = "True", .reason = t->reason, .message = t->text};
+    const struct plan_condition c = {.type = CONDITION_NODE_TROUBLE,
+                                     .status = "True",
+                                     .reason = wire_reason_text(t->reason),
+                                     .message = t->text};
 
     return plan_set_condition(p, d->view->migration, &d->m->conditions, &c, d->now_ms);
 }
@@ -92,7 +70,7 @@ bool migration_note_trouble(struct migration_case *d, int64_t deadline_ms)
                                                        .blocker = t.node,
                                                        .deadline_ms = deadline_ms});
     }
-    return t.reason != NULL;
+    return t.reason != REASON_NONE;
 }
 
 void migration_keep_trouble(struct migration_case *d, struct api_patch *p)

@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_reason.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 
 enum kind { NOTHING, SHORT, NEVER, VOLUME };
 
@@ -38,7 +39,7 @@ static enum kind judge(const char *clause, size_t len)
     return SHORT;
 }
 
-const char *pending_reason(const char *message)
+enum wire_reason pending_reason(const char *message)
 {
     const char *colon = strchr(message, ':');
     const char *at = colon ? colon + 1 : message;
@@ -55,9 +56,9 @@ const char *pending_reason(const char *message)
         left -= len + (comma ? 1 : 0);
     }
     if (n[SHORT] == 0 && n[VOLUME] > 0) {
-        return "VolumeNotReady";
+        return REASON_VOLUME_NOT_READY;
     }
-    return n[SHORT] == 0 && n[NEVER] > 0 ? "NeverSchedulable" : "Unschedulable";
+    return n[SHORT] == 0 && n[NEVER] > 0 ? REASON_NEVER_SCHEDULABLE : REASON_UNSCHEDULABLE;
 }
 
 static bool is_of_cpu(const struct api_pair *wanted)

@@ -5,11 +5,13 @@
 #include <stddef.h>
 
 #include "api/object.h"
+#include "api/wire/wire_reason.h"
 
-/* "VolumeNotReady": a volume is what is missing; "NeverSchedulable": no node matches what the pod
- * asks of nodes, and waiting for room does not change that; else "Unschedulable": nodes are short
- * for now. Understands "0/3 nodes are available: 2 Insufficient memory, 1 node(s) ...". */
-const char *pending_reason(const char *message);
+/* REASON_VOLUME_NOT_READY: a volume is what is missing; REASON_NEVER_SCHEDULABLE: no node matches
+ * what the pod asks of nodes, and waiting for room does not change that; else REASON_UNSCHEDULABLE:
+ * nodes are short for now. Understands "0/3 nodes are available: 2 Insufficient memory, 1 node(s)
+ * ...". */
+enum wire_reason pending_reason(const char *message);
 
 /* Does the pod ask for a CPU model or features that none of these nodes has, the one named `but`
  * aside? */

@@ -4,8 +4,10 @@
 
 #include "api/guest_nic.h"
 #include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_networks.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 enum { GRACE_MS = 15000, RECHECK_MS = 10000 };
@@ -33,8 +35,8 @@ static bool same_attachment(const char *wanted, const char *ns, const char *repo
 
 /* What the interfaces of the pod are attached to. */
 struct attached {
-    yyjson_val *multus; /* as multus says: [{name, interface}] */
-    yyjson_val *ours;   /* without it, as ferry-pods was told: {"tap0": "NAMESPACE/NAME"} */
+    yyjson_val *multus;        /* as multus says: [{name, interface}] */
+    struct wire_networks ours; /* without it, as ferry-pods was told */
 };
 
 /* Is the network in the pod under another name than the spec wants? */
@@ -43,9 +45,10 @@ static bool is_renamed(const struct api_vmi *vmi, yyjson_val *status,
 {
     const char *interface = yyjson_get_str(yyjson_obj_get(status, "podInterfaceName"));
     yyjson_val *in_pod = interface ? find_named(attached->multus, "interface", interface) : NULL;
-    const char *reported = in_pod      ? yyjson_get_str(yyjson_obj_get(in_pod, "name"))
-                           : interface ? yyjson_get_str(yyjson_obj_get(attached->ours, interface))
-                                       : NULL;
+    const struct wire_network *ours =
+        interface ? wire_networks_of(&attached->ours, interface) : NULL;
+    ferry_cleanup_free char *told = ours ? ferry_asprintf("%s/%s", ours->ns, ours->name) : NULL;
+    const char *reported = in_pod ? yyjson_get_str(yyjson_obj_get(in_pod, "name")) : told;
 
     return reported && !same_attachment(wanted, vmi->meta.namespace_, reported);
 }
@@ -94,20 +97,16 @@ static enum network_answer judge_all(const struct api_vmi *vmi, const struct att
     return most;
 }
 
-/* NULL when there is none, or it is no JSON. */
-static yyjson_doc *annotation(const struct api_pod *pod, const char *key)
-{
-    const char *text = pod ? api_map_get(&pod->meta.annotations, key) : NULL;
-
-    return text ? yyjson_read(text, strlen(text), 0) : NULL;
-}
-
 enum network_answer network_evaluate(const struct api_vmi *vmi, const struct api_pod *pod,
                                      int64_t now_ms)
 {
-    api_cleanup_doc yyjson_doc *multus = annotation(pod, ANNOTATION_NETWORK_STATUS);
-    api_cleanup_doc yyjson_doc *ours = annotation(pod, API_GUEST_NETWORKS);
-    struct attached attached = {yyjson_doc_get_root(multus), yyjson_doc_get_root(ours)};
+    const struct api_map *notes = pod ? &pod->meta.annotations : NULL;
+    const char *status = notes ? api_map_get(notes, ANNOTATION_NETWORK_STATUS) : NULL;
+    api_cleanup_doc yyjson_doc *multus = status ? yyjson_read(status, strlen(status), 0) : NULL;
+    struct attached attached = {.multus = yyjson_doc_get_root(multus)};
+
+    (void)wire_networks_read(notes ? api_map_get(notes, ANNOTATION_NETWORKS) : NULL, &attached.ours,
+                             NULL); /* what cannot be read attaches nothing */
     enum network_answer a = vmi->spec && vmi->status ? judge_all(vmi, &attached) : NETWORK_UNKNOWN;
     const struct api_condition *c =
         api_condition_find(&vmi->conditions, CONDITION_MIGRATION_REQUIRED);

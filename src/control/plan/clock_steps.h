@@ -11,19 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    CLOCK_STEPS_MAX = 8,  /* older ones are forgotten */
-    CLOCK_STEP_MS = 2000, /* less is a clock that is being corrected */
-};
+#include "api/wire/wire_clock.h"
 
-struct clock_step {
-    int64_t before_ms; /* what the wall clock showed when it was set */
-    int64_t by_ms;
+enum {
+    CLOCK_STEPS_MAX = WIRE_CLOCK_STEPS, /* older ones are forgotten */
+    CLOCK_STEP_MS = 2000,               /* less is a clock that is being corrected */
 };
 
 struct clock_steps {
     int64_t wall_ms, mono_ms; /* at the last observation; 0 = there was none */
-    struct clock_step steps[CLOCK_STEPS_MAX];
+    struct wire_clock_step steps[CLOCK_STEPS_MAX];
     size_t n_steps;
 };
 

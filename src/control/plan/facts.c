@@ -1,20 +1,15 @@
 #include "control/plan/facts.h"
 
-#include <string.h>
-
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_move.h"
+#include "api/wire/wire_phase.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "kube/queue.h"
 
-bool phase_is_final(const char *phase)
+bool vmi_has_phase(const struct api_vmi *vmi, enum wire_phase phase)
 {
-    return ferry_streq(phase, PHASE_SUCCEEDED) || ferry_streq(phase, PHASE_FAILED);
-}
-
-bool vmi_has_phase(const struct api_vmi *vmi, const char *phase)
-{
-    return ferry_streq(vmi->phase ? vmi->phase : "", phase);
+    return wire_phase_is(vmi->phase, phase);
 }
 
 bool vmi_is_migrating(const struct api_vmi *vmi)
@@ -28,26 +23,21 @@ bool vmi_awaits_target(const struct api_vmi *vmi)
 {
     const struct api_migration_state *s = &vmi->migration;
 
-    return s->present && s->failed && !ferry_str_empty(s->uid) &&
-           ferry_streq(api_map_get(&vmi->meta.annotations, ANNOTATION_UNCONFIRMED), s->uid) &&
+    return s->present && s->failed && !ferry_str_empty(s->uid) && wire_move_is_unconfirmed(vmi) &&
            ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), s->target_node) &&
            !ferry_streq(vmi->node_name, s->target_node);
 }
 
-bool pod_is_down(const struct api_pod *pod)
-{
-    return phase_is_final(pod->phase);
-}
-
 bool pod_is_ready(const struct api_pod *pod)
 {
-    return !pod_is_down(pod) && !pod->meta.deleted_ms && ferry_streq(pod->phase, "Running") &&
-           pod->container_running && !ferry_str_empty(pod->node_name);
+    return !wire_pod_is_over(pod) && !pod->meta.deleted_ms &&
+           wire_phase_is(pod->phase, PHASE_RUNNING) && pod->container_running &&
+           !ferry_str_empty(pod->node_name);
 }
 
 int64_t node_silent_since(const struct api_node *node)
 {
-    const struct api_condition *ready = api_condition_find(&node->conditions, "Ready");
+    const struct api_condition *ready = api_condition_find(&node->conditions, CONDITION_READY);
 
     return !ready || ferry_streq(ready->status, "True") ? 0
            : ready->last_transition_ms                  ? ready->last_transition_ms
@@ -64,7 +54,7 @@ static int claim_of(const struct api_vmi *vmi, const struct api_pod *pod)
          ferry_streq(s->target_pod, pod->meta.name)) ||
         (ferry_streq(s->source_node, vmi->node_name) && ferry_streq(s->source_pod, pod->meta.name));
 
-    return s->present && named ? 2 : !pod_is_down(pod);
+    return s->present && named ? 2 : !wire_pod_is_over(pod);
 }
 
 const struct api_object *vmi_current_pod(const struct api_vmi *vmi,
@@ -93,19 +83,14 @@ const struct api_object *vmi_current_pod(const struct api_vmi *vmi,
 /* ---- migrations ------------------------------------------------------------------------------
  */
 
-bool migration_is_final(const struct api_migration *m)
-{
-    return phase_is_final(m->phase);
-}
-
 bool migration_target_created(const struct api_migration *m)
 {
-    return m->phase[0] && strcmp(m->phase, PHASE_PENDING) != 0;
+    return m->phase[0] && !wire_phase_is(m->phase, PHASE_PENDING);
 }
 
 bool migration_is_running(const struct api_migration *m)
 {
-    return migration_target_created(m) && !migration_is_final(m);
+    return migration_target_created(m) && !wire_migration_is_over(m);
 }
 
 int migration_priority(const struct api_migration *m)
@@ -125,10 +110,10 @@ int migration_priority(const struct api_migration *m)
     return KUBE_PRIORITY_NONE;
 }
 
-int64_t migration_phase_since(const struct api_migration *m, const char *phase)
+int64_t migration_phase_since(const struct api_migration *m, enum wire_phase phase)
 {
     for (size_t i = 0; i < m->n_phase_times; i++) {
-        if (ferry_streq(m->phase_times[i].phase, phase)) {
+        if (wire_phase_is(m->phase_times[i].phase, phase)) {
             return m->phase_times[i].at_ms;
         }
     }

@@ -5,11 +5,9 @@
 #include <stddef.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 
-/* Succeeded or Failed; for VMIs, migrations and pods alike. */
-bool phase_is_final(const char *phase);
-
-bool vmi_has_phase(const struct api_vmi *vmi, const char *phase);
+bool vmi_has_phase(const struct api_vmi *vmi, enum wire_phase phase);
 /* A move was handed off and its outcome is not settled. */
 bool vmi_is_migrating(const struct api_vmi *vmi);
 
@@ -19,7 +17,6 @@ bool vmi_awaits_target(const struct api_vmi *vmi);
 
 /* Not over, not being deleted, container running. */
 bool pod_is_ready(const struct api_pod *pod);
-bool pod_is_down(const struct api_pod *pod);
 
 /* Since when the node is not known to be ready; 0 = it is. */
 int64_t node_silent_since(const struct api_node *node);
@@ -30,9 +27,8 @@ const struct api_object *vmi_current_pod(const struct api_vmi *vmi,
                                          const struct api_object *const *pods, size_t n);
 
 /* KubeVirt's predicates over the phase of a migration. */
-bool migration_is_final(const struct api_migration *m);
 bool migration_is_running(const struct api_migration *m);     /* counts against the limits */
 bool migration_target_created(const struct api_migration *m); /* Scheduling and later */
 int migration_priority(const struct api_migration *m);        /* KUBE_PRIORITY_* */
 /* When the phase was entered; creation time when that is not written down. */
-int64_t migration_phase_since(const struct api_migration *m, const char *phase);
+int64_t migration_phase_since(const struct api_migration *m, enum wire_phase phase);

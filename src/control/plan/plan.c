@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "json/doc.h"
@@ -244,8 +245,8 @@ void plan_remove_finalizer(struct api_patch *p, const struct api_object *o, cons
     api_patch_add_raw(p, "/metadata/finalizers", left);
 }
 
-void plan_set_phases(struct api_patch *p, const struct api_object *o, const char *const *phases,
-                     size_t n, int64_t now_ms)
+void plan_set_phases(struct api_patch *p, const struct api_object *o, enum wire_phase first,
+                     enum wire_phase phase, int64_t now_ms)
 {
     yyjson_val *times = at(o, "/status/phaseTransitionTimestamps"), *t;
     bool list = yyjson_is_arr(times);
@@ -254,15 +255,16 @@ void plan_set_phases(struct api_patch *p, const struct api_object *o, const char
 
     ferry_rfc3339(now_ms, when);
     plan_ensure_object(p, o, "/status");
-    api_patch_add_str(p, "/status/phase", phases[n - 1]);
-    for (size_t k = 0; k < n; k++) {
-        ferry_cleanup_free char *entry = ferry_asprintf(
-            "{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}", phases[k], when);
+    api_patch_add_str(p, "/status/phase", wire_phase_text(phase));
+    for (int k = first; k <= (int)phase; k++) {
+        const char *text = wire_phase_text((enum wire_phase)k);
+        ferry_cleanup_free char *entry =
+            ferry_asprintf("{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}", text, when);
         bool known = false;
 
         yyjson_arr_foreach(times, i, max, t)
         {
-            known = known || ferry_streq(api_json_str(t, "/phase"), phases[k]);
+            known = known || ferry_streq(api_json_str(t, "/phase"), text);
         }
         if (known) {
             continue; /* the first time counts */
@@ -275,10 +277,10 @@ void plan_set_phases(struct api_patch *p, const struct api_object *o, const char
     }
 }
 
-void plan_set_phase(struct api_patch *p, const struct api_object *o, const char *phase,
+void plan_set_phase(struct api_patch *p, const struct api_object *o, enum wire_phase phase,
                     int64_t now_ms)
 {
-    plan_set_phases(p, o, &phase, 1, now_ms);
+    plan_set_phases(p, o, phase, phase, now_ms);
 }
 
 static char *condition_json(const struct plan_condition *c, int64_t since_ms, int64_t now_ms)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 #include "base/cleanup.h"
 #include "kube/recorder.h"
 
@@ -82,11 +83,11 @@ void plan_add_finalizer(struct api_patch *p, const struct api_object *o, const c
 void plan_remove_finalizer(struct api_patch *p, const struct api_object *o, const char *finalizer);
 bool plan_has_finalizer(const struct api_meta *m, const char *finalizer);
 /* status.phase and an entry in status.phaseTransitionTimestamps; needs plan_guard(). */
-void plan_set_phase(struct api_patch *p, const struct api_object *o, const char *phase,
+void plan_set_phase(struct api_patch *p, const struct api_object *o, enum wire_phase phase,
                     int64_t now_ms);
-/* The same for several that were passed at once: the last is the phase, each gets its entry. */
-void plan_set_phases(struct api_patch *p, const struct api_object *o, const char *const *phases,
-                     size_t n, int64_t now_ms);
+/* The same for all from `first` to `phase`, which were passed at once: each gets its entry. */
+void plan_set_phases(struct api_patch *p, const struct api_object *o, enum wire_phase first,
+                     enum wire_phase phase, int64_t now_ms);
 /* Adds or replaces a condition; an equal one (status, reason, message) is left alone. Needs
  * plan_guard(). True when the patch changes something. */
 struct plan_condition {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/str.h"
 #include "json/doc.h"
 
@@ -177,7 +178,7 @@ static bool class_offers_sharing(const struct storage_view *s, const struct api_
     return false;
 }
 
-static struct storage_verdict say(const char *reason, bool final, const char *claim)
+static struct storage_verdict say(enum wire_reason reason, bool final, const char *claim)
 {
     return (struct storage_verdict){.reason = reason, .final = final, .claim = claim};
 }
@@ -192,7 +193,7 @@ static struct storage_verdict check_copied(const struct storage_view *s,
     bool bound = ferry_streq(c->phase, "Bound");
 
     if (gets > 0 && gets < had) {
-        struct storage_verdict v = say("DestinationTooSmall", true, c->meta.name);
+        struct storage_verdict v = say(REASON_DESTINATION_TOO_SMALL, true, c->meta.name);
 
         snprintf(v.message, sizeof(v.message),
                  "claim %.100s has %" PRId64 " bytes, volume %.100s has %" PRId64, c->meta.name,
@@ -200,7 +201,7 @@ static struct storage_verdict check_copied(const struct storage_view *s,
         return v;
     }
     if (!bound && !storage_claim_waits_for_pod(s, c)) {
-        struct storage_verdict v = say("VolumeNotReady", false, c->meta.name);
+        struct storage_verdict v = say(REASON_VOLUME_NOT_READY, false, c->meta.name);
 
         snprintf(v.message, sizeof(v.message), "claim %.200s is not bound", c->meta.name);
         return v;
@@ -213,7 +214,7 @@ static struct storage_verdict check_shared(const struct storage_view *s, const c
                                            const struct api_claim *c)
 {
     if (!storage_claim_is_shared(c)) {
-        struct storage_verdict v = say("DeviceNotMigratable", true, c->meta.name);
+        struct storage_verdict v = say(REASON_DEVICE_NOT_MIGRATABLE, true, c->meta.name);
 
         snprintf(v.message, sizeof(v.message), "claim %.100s of volume %.100s is not " RWX "%s",
                  c->meta.name, volume,
@@ -221,7 +222,7 @@ static struct storage_verdict check_shared(const struct storage_view *s, const c
         return v;
     }
     if (!ferry_streq(c->phase, "Bound")) {
-        struct storage_verdict v = say("VolumeNotReady", false, c->meta.name);
+        struct storage_verdict v = say(REASON_VOLUME_NOT_READY, false, c->meta.name);
 
         snprintf(v.message, sizeof(v.message), "claim %.200s is not bound", c->meta.name);
         return v;
@@ -244,7 +245,7 @@ struct storage_verdict storage_check(const struct api_vmi *vmi, const struct sto
             continue;
         }
         if (!c) {
-            one = say("VolumeNotReady", false, name);
+            one = say(REASON_VOLUME_NOT_READY, false, name);
             snprintf(one.message, sizeof(one.message), "there is no claim %.200s", name);
         } else {
             one = m ? check_copied(s, m, c) : check_shared(s, v->name, c);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/object.h"
+#include "api/wire/wire_reason.h"
 
 struct storage_view {
     const struct api_object *const *claims; /* those that the VMI names and that exist */
@@ -29,9 +30,9 @@ char *storage_volume_status(const struct api_vmi *vmi, const struct storage_view
 const char *storage_missing_claim(const struct api_vmi *vmi, const struct storage_view *s);
 
 struct storage_verdict {
-    const char *reason; /* code, static; NULL = a move may begin */
-    bool final;         /* waiting would not change it */
-    const char *claim;  /* what it is about */
+    enum wire_reason reason; /* none = a move may begin */
+    bool final;              /* waiting would not change it */
+    const char *claim;       /* what it is about */
     char message[512];
 };
 /* May a move begin, as far as volumes go? */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "api/machine_type.h"
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
-#include "control/names.h"
 
 static bool has(const struct api_map *labels, const char *key)
 {
@@ -20,7 +20,7 @@ static bool counts(const struct api_object *node)
         return false;
     }
     for (size_t i = 0; i < labels->n; i++) {
-        if (ferry_str_starts(labels->items[i].key, API_MACHINE_LABEL)) {
+        if (ferry_str_starts(labels->items[i].key, LABEL_MACHINE_TYPE)) {
             return true;
         }
     }
@@ -54,9 +54,9 @@ char *machine_pick(const char *asked, const struct api_object *const *nodes, siz
     const struct api_map *labels = &nodes[first]->meta->labels;
     for (size_t i = 0; i < labels->n; i++) {
         const char *label = labels->items[i].key;
-        const char *type = label + strlen(API_MACHINE_LABEL);
+        const char *type = label + strlen(LABEL_MACHINE_TYPE);
 
-        if (ferry_str_starts(label, API_MACHINE_LABEL) && api_machine_is_of(type, asked) &&
+        if (ferry_str_starts(label, LABEL_MACHINE_TYPE) && api_machine_is_of(type, asked) &&
             (!best || api_machine_compare(type, best) > 0) && all_have(label, nodes, n)) {
             best = type;
         }

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "api/machine_type.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/pod/pod_parts.h"
 
 #define HOST_MODEL "host-model"
@@ -121,11 +121,11 @@ static void select_machine(struct pod_draft *d, yyjson_mut_val *selector)
 {
     const struct pod_request *r = d->r;
     const char *type = r->machine_type ? r->machine_type : d->vmi->machine_type;
-    ferry_cleanup_free char *key = ferry_asprintf("%s%s", API_MACHINE_LABEL, type ? type : "");
+    ferry_cleanup_free char *key = ferry_asprintf("%s%s", LABEL_MACHINE_TYPE, type ? type : "");
 
     if (api_machine_is_pinned(type) &&
         (!r->migration ||
-         (r->source_node && has_prefixed(&r->source_node->meta.labels, API_MACHINE_LABEL)))) {
+         (r->source_node && has_prefixed(&r->source_node->meta.labels, LABEL_MACHINE_TYPE)))) {
         pod_put_str(d, selector, key, "true");
     }
 }

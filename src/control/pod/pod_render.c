@@ -3,11 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "api/guest_nic.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_networks.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/pod/pod_parts.h"
 #include "json/doc.h"
 
@@ -37,7 +37,7 @@ char *pod_name(const struct api_vmi *vmi, const struct api_migration *migration)
     char suffix[SUFFIX + 1];
 
     make_suffix(migration ? migration->meta.uid : vmi->meta.uid, suffix);
-    return ferry_asprintf("virt-launcher-%s-%s", vmi->meta.name, suffix);
+    return ferry_asprintf(LABEL_APP_LAUNCHER "-%s-%s", vmi->meta.name, suffix);
 }
 
 /* ---- pieces ----------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ static void render_labels(struct pod_draft *d, yyjson_mut_val *meta)
     const struct api_map *own = &d->vmi->meta.labels;
 
     for (size_t i = 0; i < own->n; i++) {
-        if (!ferry_str_starts(own->items[i].key, "kubevirt.io/")) {
+        if (!ferry_str_starts(own->items[i].key, PREFIX_KUBEVIRT)) {
             pod_put_str(d, labels, own->items[i].key, own->items[i].value);
         }
     }
@@ -89,22 +89,10 @@ static void render_labels(struct pod_draft *d, yyjson_mut_val *meta)
 /* What ferry-pods attaches the taps of the guest's interfaces to. */
 static void render_networks(struct pod_draft *d, yyjson_mut_val *annotations)
 {
-    struct api_guest_nic nics[API_GUEST_NICS];
-    size_t n = api_guest_nics(d->vmi, nics);
-    ferry_cleanup_buf struct ferry_buf text = {0};
+    ferry_cleanup_free char *text = wire_networks_text(d->vmi);
 
-    for (size_t i = 0; i < n; i++) {
-        ferry_cleanup_free char *ns = NULL, *name = NULL;
-
-        if (nics[i].network) {
-            api_guest_network(nics[i].network, d->vmi->meta.namespace_, &ns, &name);
-            ferry_buf_printf(&text, "%s\"tap%u\":\"%s/%s\"", text.len ? "," : "{", nics[i].tap, ns,
-                             name);
-        }
-    }
-    if (text.len) {
-        ferry_buf_puts(&text, "}");
-        pod_put_str(d, annotations, API_GUEST_NETWORKS, text.data);
+    if (text) {
+        pod_put_str(d, annotations, ANNOTATION_NETWORKS, text);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 #include "control/plan/facts.h"
 
@@ -147,7 +148,7 @@ static void settle(struct schedule_index *x, struct schedule_entry *e)
 {
     const char *name = node_of(e);
 
-    if (!name || pod_is_down(&e->pod->u.pod)) {
+    if (!name || wire_pod_is_over(&e->pod->u.pod)) {
         return;
     }
     e->home = find_node(x, name);

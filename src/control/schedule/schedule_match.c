@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 
 const char *schedule_node_label(const struct api_node *node, const char *key)
 {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/plan/facts.h"
@@ -204,7 +205,7 @@ static const char *filter(struct choice *c, size_t i, size_t *soft_taints)
     if (node->unschedulable) {
         return "node(s) were unschedulable";
     }
-    if (!api_condition_true(&node->conditions, "Ready")) {
+    if (!api_condition_true(&node->conditions, CONDITION_READY)) {
         return "node(s) were not ready";
     }
     if (!schedule_tolerates(pod, node, soft_taints)) {

@@ -2,9 +2,10 @@
 
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 #include "control/vm/vm_case.h"
 #include "control/vm/vm_render.h"
@@ -33,7 +34,7 @@ static bool names_instance(yyjson_val *r, const struct api_vmi *vmi)
 /* A start is done when there is an instance that goes on, a stop when the one it names is gone. */
 static void skip_done_requests(struct vm_case *d)
 {
-    bool goes_on = d->vmi && !d->vmi->meta.deleted_ms && !phase_is_final(d->vmi->phase);
+    bool goes_on = d->vmi && !d->vmi->meta.deleted_ms && !wire_vmi_is_over(d->vmi);
 
     for (yyjson_val *r; (r = request_at(d, d->requests_done)); d->requests_done++) {
         bool open = is_request(r, "Stop") ? names_instance(r, d->vmi) : !goes_on;
@@ -62,7 +63,7 @@ static enum vm_action always(struct vm_case *d)
     if (!d->vmi) {
         return VM_START;
     }
-    return stop_is_asked(d) || phase_is_final(d->vmi->phase) ? VM_STOP : VM_NOTHING;
+    return stop_is_asked(d) || wire_vmi_is_over(d->vmi) ? VM_STOP : VM_NOTHING;
 }
 
 static enum vm_action rerun_on_failure(struct vm_case *d)
@@ -71,7 +72,7 @@ static enum vm_action rerun_on_failure(struct vm_case *d)
         bool failed = vmi_has_phase(d->vmi, PHASE_FAILED);
 
         d->add_start = failed && !d->vmi->meta.deleted_ms;
-        return stop_is_asked(d) || phase_is_final(d->vmi->phase) ? VM_STOP : VM_NOTHING;
+        return stop_is_asked(d) || wire_vmi_is_over(d->vmi) ? VM_STOP : VM_NOTHING;
     }
     /* It has just been given this strategy, or a start is asked for; else it ended by itself. */
     const char *followed = api_json_str(d->view->vm->root, "/status/runStrategy");
@@ -286,7 +287,7 @@ static bool rule_strategy(struct vm_case *d)
     skip_done_requests(d);
     d->action = follow_strategy(d);
     d->plan = &actions;
-    if (d->vmi && !d->vmi->meta.deleted_ms && !phase_is_final(d->vmi->phase)) {
+    if (d->vmi && !d->vmi->meta.deleted_ms && !wire_vmi_is_over(d->vmi)) {
         const struct volume_view v = {.vm = d->view->vm,
                                       .vmi = d->view->vmi,
                                       .storage = &d->view->storage,

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "json/doc.h"
 
 #define FNV_BASIS UINT64_C(14695981039346656037)

@@ -2,10 +2,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 #include "control/vm/vm_case.h"
 #include "control/vm/vm_render.h"
@@ -25,7 +26,7 @@ bool vm_has_run(const struct api_vmi *vmi)
 
     yyjson_arr_foreach(times, i, max, t)
     {
-        if (ferry_streq(api_json_str(t, "/phase"), PHASE_RUNNING)) {
+        if (wire_phase_is(api_json_str(t, "/phase"), PHASE_RUNNING)) {
             return true;
         }
     }
@@ -50,8 +51,7 @@ static bool is_terminating(const struct vm_case *d)
 
 static bool is_stopping(const struct vm_case *d)
 {
-    return d->vmi && !phase_is_final(d->vmi->phase) &&
-           (d->vmi->meta.deleted_ms || d->action == VM_STOP);
+    return d->vmi && !wire_vmi_is_over(d->vmi) && (d->vmi->meta.deleted_ms || d->action == VM_STOP);
 }
 
 static bool is_migrating(const struct vm_case *d)
@@ -61,7 +61,7 @@ static bool is_migrating(const struct vm_case *d)
 
 static bool is_paused(const struct vm_case *d)
 {
-    return d->vmi && api_condition_true(&d->vmi->conditions, "Paused");
+    return d->vmi && api_condition_true(&d->vmi->conditions, CONDITION_PAUSED);
 }
 
 static bool is_running(const struct vm_case *d)
@@ -79,7 +79,7 @@ static bool is_unschedulable(const struct vm_case *d)
 
 static bool is_starting(const struct vm_case *d)
 {
-    return d->action == VM_START || (d->vmi && !phase_is_final(d->vmi->phase));
+    return d->action == VM_START || (d->vmi && !wire_vmi_is_over(d->vmi));
 }
 
 /* It failed before it ever ran, and is going to be started again. */
@@ -177,17 +177,17 @@ static void set_start_failure(struct vm_case *d, struct api_patch *p)
 static struct plan_condition ready_condition(const struct vm_case *d)
 {
     const struct api_condition *c =
-        d->vmi ? api_condition_find(&d->vmi->conditions, "Ready") : NULL;
+        d->vmi ? api_condition_find(&d->vmi->conditions, CONDITION_READY) : NULL;
 
     if (c) {
-        return (struct plan_condition){"Ready", c->status, c->reason, c->message};
+        return (struct plan_condition){CONDITION_READY, c->status, c->reason, c->message};
     }
     if (d->vmi && vmi_has_phase(d->vmi, PHASE_RUNNING)) {
-        return (struct plan_condition){.type = "Ready", .status = "True"};
+        return (struct plan_condition){.type = CONDITION_READY, .status = "True"};
     }
-    return (struct plan_condition){"Ready", "False", d->vmi ? "GuestNotRunning" : "VMINotExists",
-                                   d->vmi ? "Guest VM is not reported as running"
-                                          : "VMI does not exist"};
+    return (struct plan_condition){
+        CONDITION_READY, "False", d->vmi ? "GuestNotRunning" : "VMINotExists",
+        d->vmi ? "Guest VM is not reported as running" : "VMI does not exist"};
 }
 
 /* As the instance has it. */
@@ -220,7 +220,7 @@ static struct plan_condition restart_condition(const struct vm_case *d)
 /* What was being copied when the instance was last seen, and is not back at its source since. */
 bool vm_needs_recovery(const struct vm_case *d)
 {
-    bool over = !d->vmi || phase_is_final(d->vmi->phase);
+    bool over = !d->vmi || wire_vmi_is_over(d->vmi);
 
     for (size_t i = 0; over && i < d->vm->n_migrated_volumes; i++) {
         const struct api_migrated_volume *m = &d->vm->migrated_volumes[i];
@@ -252,7 +252,7 @@ static void set_volume_update(struct vm_case *d, struct api_patch *p)
 {
     yyjson_val *list =
         d->vmi ? yyjson_obj_get((yyjson_val *)d->vmi->status, "migratedVolumes") : NULL;
-    bool lives = d->vmi && !phase_is_final(d->vmi->phase);
+    bool lives = d->vmi && !wire_vmi_is_over(d->vmi);
 
     if (yyjson_arr_size(list) > 0) {
         ferry_cleanup_free char *text = json_doc_val_text(list, 0, NULL);
@@ -269,11 +269,11 @@ static void set_conditions(struct vm_case *d, struct api_patch *p)
 {
     const struct plan_condition want[] = {
         ready_condition(d),
-        mirrored(d, "Paused"),
+        mirrored(d, CONDITION_PAUSED),
         mirrored(d, CONDITION_LIVE_MIGRATABLE),
         restart_condition(d),
         recovery_condition(d),
-        {"Failure", d->refusal ? "True" : NULL, "FailedCreate", d->refusal},
+        {CONDITION_FAILURE, d->refusal ? "True" : NULL, "FailedCreate", d->refusal},
     };
     /* What kept it from starting stands until it starts. */
     bool stands = !d->refusal && !d->vmi && d->action == VM_START;

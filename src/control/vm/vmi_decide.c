@@ -3,9 +3,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 #include "control/pod/machine_pick.h"
 #include "json/doc.h"
@@ -25,7 +26,7 @@ struct decision {
 };
 
 /* Moves the VMI to a phase; `patch_take` may carry more of the same write. */
-static void move_to(struct decision *d, struct api_patch *patch_take, const char *phase)
+static void move_to(struct decision *d, struct api_patch *patch_take, enum wire_phase phase)
 {
     struct api_patch *p = patch_take ? patch_take : api_patch_new();
 
@@ -34,7 +35,7 @@ static void move_to(struct decision *d, struct api_patch *patch_take, const char
     }
     plan_set_phase(p, d->view->vmi, phase, d->now_ms);
     plan_patch_status(d->plan, d->view->vmi, p);
-    d->plan->phase = phase;
+    d->plan->phase = wire_phase_text(phase);
 }
 
 static void fail_vmi(struct decision *d, const char *reason, const char *message)
@@ -64,7 +65,7 @@ static bool migration_needs_pod(const struct decision *d, const struct api_pod *
         const struct api_migration *m = &d->view->migrations[i]->u.migration;
 
         if (ferry_streq(m->meta.uid, uid)) {
-            return !migration_is_final(m);
+            return !wire_migration_is_over(m);
         }
     }
     /* The cache of pods may be ahead of the cache of migrations. */
@@ -130,13 +131,13 @@ static bool rule_deleted(struct decision *d)
 /* A finished VMI keeps its finished pod for whoever wants to look; nothing may still run. */
 static bool rule_finished(struct decision *d)
 {
-    if (!phase_is_final(d->vmi->phase)) {
+    if (!wire_vmi_is_over(d->vmi)) {
         return false;
     }
     for (size_t i = 0; i < d->view->n_pods; i++) {
         const struct api_object *pod = d->view->pods[i];
 
-        if (!pod_is_down(&pod->u.pod) && !pod->meta->deleted_ms) {
+        if (!wire_pod_is_over(&pod->u.pod) && !pod->meta->deleted_ms) {
             plan_delete(d->plan, pod);
         }
     }
@@ -146,7 +147,7 @@ static bool rule_finished(struct decision *d)
 /* The pod is made when all claims are there: whether one is a device shows only then. */
 static bool rule_wait_for_claim(struct decision *d)
 {
-    bool fresh = vmi_has_phase(d->vmi, ""), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
+    bool fresh = vmi_has_phase(d->vmi, PHASE_NONE), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
     const char *missing = storage_missing_claim(d->vmi, &d->view->storage);
 
     if (d->current || (!fresh && !pending) || !missing) {
@@ -161,7 +162,7 @@ static bool rule_wait_for_claim(struct decision *d)
     plan_add_finalizer(p, d->view->vmi, FINALIZER_VMI);
     if (fresh) {
         plan_set_phase(p, d->view->vmi, PHASE_PENDING, d->now_ms);
-        d->plan->phase = PHASE_PENDING;
+        d->plan->phase = wire_phase_text(PHASE_PENDING);
     }
     if (plan_set_conditions(p, d->view->vmi, &d->vmi->conditions, &c, 1, d->now_ms)) {
         plan_patch_status(d->plan, d->view->vmi, ferry_take_ptr(p));
@@ -189,7 +190,7 @@ static void begin_pending(struct decision *d, bool fresh, const char *machine)
     if (fresh) { /* first: it makes the status */
         plan_add_finalizer(p, d->view->vmi, FINALIZER_VMI);
         plan_set_phase(p, d->view->vmi, PHASE_PENDING, d->now_ms);
-        d->plan->phase = PHASE_PENDING;
+        d->plan->phase = wire_phase_text(PHASE_PENDING);
     }
     if (machine) {
         ferry_cleanup_free char *json = ferry_asprintf("{\"type\":\"%s\"}", machine);
@@ -201,7 +202,7 @@ static void begin_pending(struct decision *d, bool fresh, const char *machine)
 
 static bool rule_create_pod(struct decision *d)
 {
-    bool fresh = vmi_has_phase(d->vmi, ""), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
+    bool fresh = vmi_has_phase(d->vmi, PHASE_NONE), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
 
     if (d->current || (!fresh && !pending)) {
         return false;
@@ -238,7 +239,7 @@ static bool rule_pod_down_early(struct decision *d)
 {
     const struct api_pod *pod = d->current ? &d->current->u.pod : NULL;
 
-    if (!pod || !pod_is_down(pod) || vmi_has_phase(d->vmi, PHASE_SCHEDULED) ||
+    if (!pod || !wire_pod_is_over(pod) || vmi_has_phase(d->vmi, PHASE_SCHEDULED) ||
         vmi_has_phase(d->vmi, PHASE_RUNNING)) {
         return false;
     }
@@ -252,7 +253,8 @@ static bool rule_pod_down_early(struct decision *d)
 /* Pending, or "" when a create was not followed by its phase. */
 static bool rule_scheduling(struct decision *d)
 {
-    if (!d->current || !(vmi_has_phase(d->vmi, "") || vmi_has_phase(d->vmi, PHASE_PENDING))) {
+    if (!d->current ||
+        !(vmi_has_phase(d->vmi, PHASE_NONE) || vmi_has_phase(d->vmi, PHASE_PENDING))) {
         return false;
     }
     struct api_patch *p = api_patch_new();
@@ -337,10 +339,10 @@ static bool rule_pod_over(struct decision *d)
         d->plan->confirm = true;
         return true;
     }
-    if (!pod_is_down(&d->current->u.pod)) {
+    if (!wire_pod_is_over(&d->current->u.pod)) {
         return false;
     }
-    if (ferry_streq(d->current->u.pod.phase, PHASE_SUCCEEDED)) {
+    if (wire_phase_is(d->current->u.pod.phase, PHASE_SUCCEEDED)) {
         move_to(d, NULL, PHASE_SUCCEEDED);
     } else {
         fail_vmi(d, "PodFailed", "The launcher pod of the running VM ended with an error");

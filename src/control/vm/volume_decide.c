@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
-#include "control/names.h"
 #include "control/plan/facts.h"
 
 static struct volume_verdict refuse(const char *fmt, const char *what)

@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "base/channels.h"
 #include "handler/local/node_call.h"
 #include "json/doc.h"
 
@@ -49,7 +50,8 @@ static yyjson_mut_val *new_body(yyjson_mut_doc *doc, const char *move, int64_t g
     return o;
 }
 
-static void add_channel(yyjson_mut_doc *doc, yyjson_mut_val *list, int logical, const char *path)
+static void add_channel(yyjson_mut_doc *doc, yyjson_mut_val *list, enum ferry_channel logical,
+                        const char *path)
 {
     yyjson_mut_val *c = yyjson_mut_arr_add_obj(doc, list);
 
@@ -93,10 +95,10 @@ int relay_put_target(const char *socket, const struct relay_target *t,
     if (t->source_address) {
         yyjson_mut_obj_add_str(doc, o, "sourceAddress", t->source_address);
     }
-    add_channel(doc, channels, 0, t->control_socket);
-    add_channel(doc, channels, 49152, t->memory_socket);
+    add_channel(doc, channels, FERRY_CHANNEL_CONTROL, t->control_socket);
+    add_channel(doc, channels, FERRY_CHANNEL_MEMORY, t->memory_socket);
     if (t->disk_socket) {
-        add_channel(doc, channels, 49153, t->disk_socket);
+        add_channel(doc, channels, FERRY_CHANNEL_DISKS, t->disk_socket);
     }
     int rc = put(socket, "targets", t->key, doc, &answer, err);
     if (rc < 0) {

@@ -1,49 +1,38 @@
 #include "handler/move/move_disks.h"
 
-#include <string.h>
-#include <yyjson.h>
-
 #include "api/json.h"
 #include "api/object.h"
-#include "base/str.h"
-#include "handler/names.h"
-#include "json/doc.h"
+#include "api/wire/wire_disks.h"
+#include "api/wire/wire_keys.h"
 
 char *move_disks_publish(const char *uid, const char *answer, size_t len)
 {
     api_cleanup_doc yyjson_doc *doc = NULL;
+    struct wire_disks disks;
 
-    if (!answer || api_json_parse(answer, len, &doc, NULL) < 0) {
+    if (!answer || api_json_parse(answer, len, &doc, NULL) < 0 ||
+        !wire_disks_read(yyjson_obj_get(yyjson_doc_get_root(doc), "disks"), &disks) ||
+        disks.n == 0) {
         return NULL;
     }
-    yyjson_val *disks = yyjson_obj_get(yyjson_doc_get_root(doc), "disks");
-    if (yyjson_arr_size(disks) == 0) {
-        return NULL;
-    }
-    api_cleanup_mut_doc yyjson_mut_doc *out = json_doc_new();
-    yyjson_mut_val *root = json_doc_object(out);
-    yyjson_mut_obj_add_str(out, root, "uid", uid);
-    yyjson_mut_obj_add_val(out, root, "disks", yyjson_val_mut_copy(out, disks));
-    return json_doc_text(out, 0, NULL);
+    return wire_disks_text(uid, &disks);
+}
+
+static bool told(const struct api_vmi *vmi, const char *annotation, struct wire_disks *ret)
+{
+    return wire_disks_of(api_map_get(&vmi->meta.annotations, annotation), vmi->migration.uid, ret);
 }
 
 bool move_disks_awaited(const struct api_vmi *vmi)
 {
-    ferry_cleanup_free char *said =
-        vmi->n_migrated_volumes ? move_disks_of(vmi, ANNOTATION_SOURCE_DISKS) : NULL;
+    struct wire_disks said;
 
-    return vmi->n_migrated_volumes && !said;
+    return vmi->n_migrated_volumes && !told(vmi, ANNOTATION_SOURCE_DISKS, &said);
 }
 
 char *move_disks_of(const struct api_vmi *vmi, const char *annotation)
 {
-    const char *text = api_map_get(&vmi->meta.annotations, annotation);
-    api_cleanup_doc yyjson_doc *doc = NULL;
+    struct wire_disks said;
 
-    if (!text || api_json_parse(text, strlen(text), &doc, NULL) < 0) {
-        return NULL;
-    }
-    yyjson_val *root = yyjson_doc_get_root(doc), *disks = yyjson_obj_get(root, "disks");
-    bool ours = ferry_streq(api_json_str(root, "/uid"), vmi->migration.uid);
-    return ours && yyjson_is_arr(disks) ? json_doc_val_text(disks, 0, NULL) : NULL;
+    return told(vmi, annotation, &said) ? wire_disks_list(&said) : NULL;
 }

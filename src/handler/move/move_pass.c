@@ -4,6 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_move.h"
+#include "api/wire/wire_phase.h"
+#include "base/channels.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -12,9 +16,7 @@
 #include "handler/local/relay_client.h"
 #include "handler/move/move_disks.h"
 #include "handler/move/pass.h"
-#include "handler/move/recovery.h"
 #include "handler/move/vmi_edit.h"
-#include "handler/names.h"
 #include "handler/node/address.h"
 #include "handler/node/migration_net.h"
 #include "handler/source/source_decide.h"
@@ -52,14 +54,13 @@ static const char *target_state(struct pass *pass)
     if (launcher_status_active(&pass->status) || ferry_str_empty(m->target_pod)) {
         return NULL;
     }
-    if (recovery_never_ran(&pass->vmi->u.vmi)) {
+    if (wire_move_never_ran(&pass->vmi->u.vmi)) {
         return "never-ran";
     }
     int rc = kube_client_get(pass->node->client,
                              kube_ref(API_KIND_POD, pass->vmi->meta->namespace_, m->target_pod),
                              &pod, NULL);
-    bool over = rc == 0 && (ferry_streq(pod->u.pod.phase, "Succeeded") ||
-                            ferry_streq(pod->u.pod.phase, "Failed"));
+    bool over = rc == 0 && wire_pod_is_over(&pod->u.pod);
     return over || rc == -FERRY_NOT_FOUND ? "gone" : NULL;
 }
 
@@ -106,7 +107,7 @@ static void keep_trouble(struct pass *pass, struct move_trouble *t, enum move_pa
     bool news = !t->fresh && !api_map_get(&pass->vmi->meta->annotations, key);
     FERRY_LOG(news ? FERRY_LOG_WARN : FERRY_LOG_DEBUG, "a step of the move does not work",
               F_STR("vmi", pass->vmi->meta->name), F_STR("move", pass->vmi->u.vmi.migration.uid),
-              F_STR("as", node_role_name(pass->role)), F_STR("reason", t->reason),
+              F_STR("as", node_role_name(pass->role)), F_STR("reason", wire_reason_text(t->reason)),
               F_STR("class", ferry_class_name(t->cls)), F_ERR(err));
 }
 
@@ -162,7 +163,7 @@ static int connect_source(struct pass *pass, struct ferry_error *err)
             .ports = m->ports,
             .n_ports = m->n_ports,
             .dir = dir,
-            .generation = 1 + recovery_generation(&pass->vmi->u.vmi, ANNOTATION_PORTS_GENERATION),
+            .generation = 1 + wire_move_generation(&pass->vmi->u.vmi, ANNOTATION_PORTS_GENERATION),
             .rate = m->config.bandwidth_bytes_per_s,
             .resume_window_s = pass->node->resume_window_s,
             .plain = m->config.disable_tls,
@@ -209,7 +210,7 @@ static int cancel_move(struct pass *pass, struct ferry_error *err)
 static int recover_source(struct pass *pass, bool *failed, struct ferry_error *err)
 {
     const struct api_vmi *vmi = &pass->vmi->u.vmi;
-    int64_t generation = recovery_generation(vmi, ANNOTATION_PORTS_GENERATION);
+    int64_t generation = wire_move_generation(vmi, ANNOTATION_PORTS_GENERATION);
     int rc = launcher_recover(pass->socket, vmi->migration.uid, "source", err);
 
     pass->memory->recovered = generation;
@@ -241,9 +242,10 @@ static int finish_source(struct pass *pass, struct source_decision *d, struct fe
         const char *uid = pass->vmi->u.vmi.migration.uid;
 
         ferry_warn("move failed", F_STR("vmi", pass->vmi->meta->name), F_STR("move", uid),
-                   F_STR("reason", d->failed));
+                   F_STR("reason", wire_reason_text(d->failed)));
         kube_record(pass->node->recorder, pass->vmi, KUBE_EVENT_WARNING, "Migrated",
-                    "VirtualMachineInstance migration uid %s failed. reason: %s", uid, d->failed);
+                    "VirtualMachineInstance migration uid %s failed. reason: %s", uid,
+                    wire_reason_text(d->failed));
     }
     return rc;
 }
@@ -451,11 +453,9 @@ static int listen_target(struct pass *pass, char address[RELAY_ADDRESS_SIZE],
     const struct api_migration_state *m = &pass->vmi->u.vmi.migration;
     const char *key = pass->vmi->meta->uid;
     ferry_cleanup_free char *control = ferry_asprintf("%s/libvirt/libvirt-sock", pass->pod_dir);
-    ferry_cleanup_free char *memory =
-        ferry_asprintf("%s/m/%s-49152-source.sock", pass->pod_dir, key);
-    ferry_cleanup_free char *disks =
-        ferry_asprintf("%s/m/%s-49153-source.sock", pass->pod_dir, key);
     ferry_cleanup_free char *dir = ferry_asprintf("%s/m", pass->pod_dir);
+    ferry_cleanup_free char *memory = ferry_channel_path(dir, key, FERRY_CHANNEL_MEMORY);
+    ferry_cleanup_free char *disks = ferry_channel_path(dir, key, FERRY_CHANNEL_DISKS);
     char bind[ADDRESS_SIZE], source[ADDRESS_SIZE];
     uid_t owner = 0;
     int rc = migration_net_address(pass->node->network, bind, err);
@@ -483,7 +483,7 @@ static int listen_target(struct pass *pass, char address[RELAY_ADDRESS_SIZE],
                                .disk_socket = pass->memory->disks ? disks : NULL,
                                .owner = owner,
                                .generation =
-                                   1 + recovery_generation(&pass->vmi->u.vmi, ANNOTATION_RECOVER),
+                                   1 + wire_move_generation(&pass->vmi->u.vmi, ANNOTATION_RECOVER),
                                .source_address = m->config.disable_tls ? source : NULL,
                                .resume_window_s = pass->node->resume_window_s},
         address, ret, err);
@@ -510,7 +510,7 @@ static void tell_target(struct pass *pass, enum target_event event, const struct
     case TARGET_REFUSED:
         kube_record(rec, pass->vmi, KUBE_EVENT_WARNING, "Migrated",
                     "VirtualMachineInstance migration uid %s failed. reason: %s", uid,
-                    in->trouble.reason);
+                    wire_reason_text(in->trouble.reason));
         break;
     case TARGET_FAILED:
         kube_record(rec, pass->vmi, KUBE_EVENT_WARNING, "Migrated",
@@ -546,7 +546,7 @@ int pass_as_target(struct pass *pass, struct ferry_error *err)
     struct target_input in = {
         .vmi = &pass->vmi->u.vmi, .node = pass->node->name, .now_ms = pass->now_ms};
     char address[RELAY_ADDRESS_SIZE];
-    int64_t asked = recovery_generation(in.vmi, ANNOTATION_RECOVER);
+    int64_t asked = wire_move_generation(in.vmi, ANNOTATION_RECOVER);
 
     if (asked != pass->memory->asked) {
         pass->memory->asked = asked;

@@ -2,11 +2,11 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <yyjson.h>
 
+#include "api/wire/wire_reason.h"
+#include "api/wire/wire_trouble.h"
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
-#include "json/doc.h"
 
 enum {
     FRESH_MS = 1000, /* a program that is started anew is away for less */
@@ -40,14 +40,14 @@ static const char *words_of(const struct ferry_error *err)
 struct move_trouble move_trouble_of(enum move_part part, const struct ferry_error *err,
                                     int64_t since_ms)
 {
-    static const char *const reasons[] = {[MOVE_PART_RELAY] = "RelayTrouble",
-                                          [MOVE_PART_LAUNCHER] = "LauncherTrouble",
-                                          [MOVE_PART_NETWORK] = "NetworkTrouble"};
+    static const enum wire_reason reasons[] = {[MOVE_PART_RELAY] = REASON_RELAY_TROUBLE,
+                                               [MOVE_PART_LAUNCHER] = REASON_LAUNCHER_TROUBLE,
+                                               [MOVE_PART_NETWORK] = REASON_NETWORK_TROUBLE};
     struct move_trouble t = {
         .reason = reasons[part], .cls = err->cls, .for_good = is_for_good(part, err)};
 
     if (part == MOVE_PART_LAUNCHER && t.for_good) {
-        t.reason = "Refused";
+        t.reason = REASON_REFUSED;
     }
     t.fresh = !t.for_good && since_ms < FRESH_MS;
     /* Half a character would make the whole of it unreadable. */
@@ -67,15 +67,13 @@ void move_trouble_say(struct vmi_edit *e, const char *key, const struct move_tro
     if (t->fresh) {
         return;
     }
-    yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_val *o = json_doc_object(doc);
+    struct wire_trouble told = {.reason = t->reason, .cls = t->cls};
 
-    yyjson_mut_obj_add_str(doc, o, "uid", e->vmi->migration.uid);
-    yyjson_mut_obj_add_str(doc, o, "reason", t->reason);
-    yyjson_mut_obj_add_str(doc, o, "class", ferry_class_name(t->cls));
-    yyjson_mut_obj_add_str(doc, o, "message", t->message);
-    ferry_cleanup_free char *json = json_doc_take(doc);
-    vmi_edit_annotation(e, key, json);
+    snprintf(told.message, sizeof(told.message), "%s", t->message);
+    ferry_cleanup_free char *json = wire_trouble_text(e->vmi->migration.uid, &told);
+    if (json) { /* what is not text cannot be told */
+        vmi_edit_annotation(e, key, json);
+    }
 }
 
 struct api_patch *move_trouble_forget(const struct api_vmi *vmi, const char *key,

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
+#include "api/wire/wire_reason.h"
+#include "api/wire/wire_trouble.h"
 #include "base/error.h"
 #include "handler/move/vmi_edit.h"
-
-enum { MOVE_TROUBLE_TEXT = 257 };
 
 enum move_part { /* of this node, that did not do what it was asked */
                  MOVE_PART_RELAY,
@@ -16,11 +16,11 @@ enum move_part { /* of this node, that did not do what it was asked */
 };
 
 struct move_trouble {
-    const char *reason; /* code of the contract; NULL = there is no trouble */
+    enum wire_reason reason; /* none = there is no trouble */
     enum ferry_class cls;
     bool for_good; /* waiting would change nothing */
     bool fresh;    /* may pass in a moment: not worth a word yet */
-    char message[MOVE_TROUBLE_TEXT];
+    char message[WIRE_TROUBLE_TEXT];
 };
 
 /* `since_ms` is how long the step has not worked. */

@@ -1,7 +1,7 @@
 #include "handler/move/node_role.h"
 
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
-#include "handler/names.h"
 
 enum node_role node_role_of(const struct api_vmi *vmi, const char *node)
 {

@@ -2,20 +2,16 @@
 
 #include <stdlib.h>
 
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
-#include "handler/names.h"
 
 /* ---- the pod ----------------------------------------------------------------------------------
  */
-
-static bool pod_over(const struct api_pod *pod)
-{
-    return ferry_streq(pod->phase, "Succeeded") || ferry_streq(pod->phase, "Failed");
-}
 
 /* Name of the pod that this node has for the VMI, as far as a move tells it. */
 static const char *named_pod(const struct pass *pass)
@@ -38,7 +34,7 @@ static struct api_object *any_pod(const struct pass *pass)
         const struct api_pod *p = &all.items[i]->u.pod;
 
         if (ferry_streq(api_map_get(&p->meta.labels, LABEL_CREATED_BY), pass->vmi->meta->uid) &&
-            (!best || (pod_over(&best->u.pod) && !pod_over(p)))) {
+            (!best || (wire_pod_is_over(&best->u.pod) && !wire_pod_is_over(p)))) {
             best = all.items[i];
         }
     }
@@ -85,10 +81,10 @@ void pass_begin(struct pass *pass)
     pass->pod_dir = ferry_asprintf("%s/%s", pass->node->pods_dir, pod->meta->uid);
     pass->socket = ferry_asprintf("%s/launcher.sock", pass->pod_dir);
     pass->view.pod_uid = pass->pod_uid;
-    if (pod_over(&pod->u.pod)) {
+    if (wire_pod_is_over(&pod->u.pod)) {
         pass->view.reach = LAUNCHER_ENDED;
-        pass->view.pod_succeeded = ferry_streq(pod->u.pod.phase, "Succeeded");
-    } else if (!ferry_streq(pod->u.pod.phase, "Running")) {
+        pass->view.pod_succeeded = wire_phase_is(pod->u.pod.phase, PHASE_SUCCEEDED);
+    } else if (!wire_phase_is(pod->u.pod.phase, PHASE_RUNNING)) {
         pass->view.reach = LAUNCHER_STARTING;
     } else {
         ferry_cleanup_free char *key =

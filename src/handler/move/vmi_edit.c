@@ -2,6 +2,7 @@
 
 #include <yyjson.h>
 
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "json/doc.h"
@@ -102,24 +103,24 @@ void vmi_edit_annotation(struct vmi_edit *e, const char *key, const char *value)
     edit_map(e, &e->vmi->meta.annotations, "/metadata/annotations", key, value);
 }
 
-void vmi_edit_phase(struct vmi_edit *e, const char *phase)
+void vmi_edit_phase(struct vmi_edit *e, enum wire_phase phase)
 {
     const yyjson_val *old =
         e->vmi->status ? yyjson_obj_get((yyjson_val *)e->vmi->status, "phaseTransitionTimestamps")
                        : NULL;
     char now[FERRY_RFC3339_SIZE];
 
-    if (ferry_streq(e->vmi->phase, phase)) {
+    if (wire_phase_is(e->vmi->phase, phase)) {
         return;
     }
     ferry_cleanup_free char *entry =
-        ferry_asprintf("{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}", phase,
-                       ferry_rfc3339(e->now_ms, now));
+        ferry_asprintf("{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}",
+                       wire_phase_text(phase), ferry_rfc3339(e->now_ms, now));
     if (!old) {
         api_patch_add_raw(e->patch, "/status/phaseTransitionTimestamps", "[]");
     }
     api_patch_add_raw(e->patch, "/status/phaseTransitionTimestamps/-", entry);
-    api_patch_add_str(e->patch, "/status/phase", phase);
+    api_patch_add_str(e->patch, "/status/phase", wire_phase_text(phase));
     e->changed = true;
 }
 

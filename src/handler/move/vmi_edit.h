@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "api/object.h"
+#include "api/wire/wire_phase.h"
 
 struct vmi_edit {
     const struct api_vmi *vmi;
@@ -33,7 +34,7 @@ void vmi_edit_raw(struct vmi_edit *e, const char *path, const char *json);
 void vmi_edit_label(struct vmi_edit *e, const char *key, const char *value); /* NULL removes */
 void vmi_edit_annotation(struct vmi_edit *e, const char *key, const char *value);
 /* Also adds to status.phaseTransitionTimestamps. */
-void vmi_edit_phase(struct vmi_edit *e, const char *phase);
+void vmi_edit_phase(struct vmi_edit *e, enum wire_phase phase);
 /* `reason` and `message` may be NULL. An equal condition is left alone. */
 void vmi_edit_condition(struct vmi_edit *e, const char *type, bool status, const char *reason,
                         const char *message);

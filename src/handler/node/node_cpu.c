@@ -8,19 +8,13 @@
 #include "api/json.h"
 #include "api/machine_type.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
 
-#define MODEL "cpu-model.node.kubevirt.io/"
-#define MIGRATION "cpu-model-migration.node.kubevirt.io/"
-#define FEATURE "cpu-feature.node.kubevirt.io/"
-#define VENDOR "cpu-vendor.node.kubevirt.io/"
-#define HOST_MODEL "host-model-cpu.node.kubevirt.io/"
-#define MACHINE API_MACHINE_LABEL
-#define HOST_FEATURE "host-model-required-features.node.kubevirt.io/"
-
-static const char *const kinds[] = {MODEL,      MIGRATION,    FEATURE, VENDOR,
-                                    HOST_MODEL, HOST_FEATURE, MACHINE};
+static const char *const kinds[] = {LABEL_CPU_MODEL,   LABEL_CPU_MIGRATION, LABEL_CPU_FEATURE,
+                                    LABEL_CPU_VENDOR,  LABEL_HOST_MODEL,    LABEL_HOST_FEATURES,
+                                    LABEL_MACHINE_TYPE};
 
 enum { NAME_MAX_LENGTH = 63, LABELS_MAX = 4096 };
 
@@ -109,20 +103,20 @@ int node_cpu_parse(const char *json, size_t len, struct node_cpu **ret, struct f
     const char *host = api_json_str(root, "/hostModel");
     struct node_cpu *c = ferry_xcalloc(1, sizeof(*c));
 
-    add_each(c, MODEL, models);
-    add_each(c, MIGRATION, models);
-    add_each(c, FEATURE, yyjson_obj_get(root, "features"));
-    add_each(c, MACHINE, yyjson_obj_get(root, "machines"));
-    c->host_model = add(c, HOST_MODEL, host);
+    add_each(c, LABEL_CPU_MODEL, models);
+    add_each(c, LABEL_CPU_MIGRATION, models);
+    add_each(c, LABEL_CPU_FEATURE, yyjson_obj_get(root, "features"));
+    add_each(c, LABEL_MACHINE_TYPE, yyjson_obj_get(root, "machines"));
+    c->host_model = add(c, LABEL_HOST_MODEL, host);
     if (c->host_model) {
         yyjson_val *required = yyjson_obj_get(root, "requiredFeatures");
 
         /* A guest that came from here can come back, though no guest may ask for the model by name:
          * it is usable with the features that libvirt takes away from it. */
-        add(c, MIGRATION, host);
-        add_each(c, HOST_FEATURE, required);
-        add_each(c, FEATURE, required);
-        add(c, VENDOR, api_json_str(root, "/vendor"));
+        add(c, LABEL_CPU_MIGRATION, host);
+        add_each(c, LABEL_HOST_FEATURES, required);
+        add_each(c, LABEL_CPU_FEATURE, required);
+        add(c, LABEL_CPU_VENDOR, api_json_str(root, "/vendor"));
     }
     sort_once(c);
     *ret = c;

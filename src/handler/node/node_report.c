@@ -3,9 +3,9 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "handler/names.h"
 #include "json/doc.h"
 
 #define OUR_KUBELET "ferry-"
@@ -19,10 +19,10 @@ enum { LABELS = 4 };
 static void labels_of(const struct node_facts *f, struct label ret[LABELS])
 {
     ret[0] = (struct label){LABEL_HOSTNAME, f->name};
-    ret[1] = (struct label){"kubernetes.io/os", "linux"};
+    ret[1] = (struct label){LABEL_OS, "linux"};
     ret[2] = (struct label)
     {
-        "kubernetes.io/arch",
+        LABEL_ARCH,
 #if defined(__aarch64__)
             "arm64"
 #else
@@ -200,7 +200,7 @@ static void put_ready(struct api_patch *p, const struct api_node *n, int64_t now
     size_t i = 0;
     char now[FERRY_RFC3339_SIZE], since[FERRY_RFC3339_SIZE];
 
-    while (i < n->conditions.n && !ferry_streq(n->conditions.items[i].type, "Ready")) {
+    while (i < n->conditions.n && !ferry_streq(n->conditions.items[i].type, CONDITION_READY)) {
         i++;
     }
     const struct api_condition *old = i < n->conditions.n ? &n->conditions.items[i] : NULL;

@@ -5,10 +5,9 @@
 #include <yyjson.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
-
-#define ALLOW_POD_BRIDGE "kubevirt.io/allow-pod-bridge-network-live-migration"
 
 static yyjson_val *at(const yyjson_val *v, const char *pointer)
 {
@@ -43,7 +42,7 @@ static bool on_pod_network(const struct api_vmi *vmi, const char *interface)
 /* Only what translates addresses lets a guest keep its own when its pod gets another. */
 static bool keeps_pod_address(const struct api_vmi *vmi, yyjson_val *interface)
 {
-    bool bridge_allowed = api_map_get(&vmi->meta.annotations, ALLOW_POD_BRIDGE) != NULL;
+    bool bridge_allowed = api_map_get(&vmi->meta.annotations, ANNOTATION_ALLOW_POD_BRIDGE) != NULL;
 
     return yyjson_obj_get(interface, "masquerade") || yyjson_obj_get(interface, "passt") ||
            yyjson_obj_get(interface, "passtBinding") ||

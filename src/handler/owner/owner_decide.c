@@ -1,9 +1,12 @@
 #include "handler/owner/owner_decide.h"
 
 #include "api/machine_type.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_move.h"
+#include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 #include "base/str.h"
 #include "handler/move/vmi_edit.h"
-#include "handler/names.h"
 #include "handler/owner/guest_interfaces.h"
 #include "handler/owner/migratable.h"
 
@@ -15,23 +18,18 @@ enum {
     GONE_AFTER_MS = 10000,
 };
 
-static bool is_final(const struct api_vmi *vmi)
-{
-    return ferry_streq(vmi->phase, "Succeeded") || ferry_streq(vmi->phase, "Failed");
-}
-
 static bool launcher_over(const struct launcher_view *l)
 {
     return l->reach == LAUNCHER_NO_POD || l->reach == LAUNCHER_ENDED;
 }
 
-static struct api_patch *final_patch(const struct owner_input *in, const char *phase,
+static struct api_patch *final_patch(const struct owner_input *in, enum wire_phase phase,
                                      const char *why)
 {
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
 
     vmi_edit_phase(&e, phase);
-    vmi_edit_condition(&e, "Ready", false, "GuestNotRunning", why);
+    vmi_edit_condition(&e, CONDITION_READY, false, "GuestNotRunning", why);
     return vmi_edit_end(&e);
 }
 
@@ -39,12 +37,13 @@ static struct api_patch *final_patch(const struct owner_input *in, const char *p
 static bool set_migratable(struct vmi_edit *e, const struct owner_input *in)
 {
     const struct api_vmi *vmi = in->vmi;
-    const struct api_condition *old = api_condition_find(&vmi->conditions, "LiveMigratable");
+    const struct api_condition *old =
+        api_condition_find(&vmi->conditions, CONDITION_LIVE_MIGRATABLE);
     struct migratable m = migratable_of(vmi, in->host_model_known);
 
-    vmi_edit_condition(e, "LiveMigratable", m.yes, m.reason, m.yes ? NULL : m.message);
-    vmi_edit_condition(e, "StorageLiveMigratable", m.storage, m.storage ? NULL : "NotMigratable",
-                       m.storage ? NULL : m.storage_message);
+    vmi_edit_condition(e, CONDITION_LIVE_MIGRATABLE, m.yes, m.reason, m.yes ? NULL : m.message);
+    vmi_edit_condition(e, CONDITION_STORAGE_LIVE_MIGRATABLE, m.storage,
+                       m.storage ? NULL : "NotMigratable", m.storage ? NULL : m.storage_message);
     vmi_edit_str(e, "/status/migrationMethod", vmi->migration_method,
                  m.block ? "BlockMigration" : "LiveMigration");
     vmi_edit_str(e, "/status/migrationTransport", vmi->migration_transport, "Unix");
@@ -82,19 +81,19 @@ static struct owner_decision decide_running(const struct owner_input *in)
     bool io_error =
         s->domain == LAUNCHER_DOMAIN_PAUSED && ferry_streq(s->domain_reason, "io-error");
 
-    vmi_edit_phase(&e, "Running");
-    vmi_edit_condition(&e, "Ready", true, NULL, NULL);
+    vmi_edit_phase(&e, PHASE_RUNNING);
+    vmi_edit_condition(&e, CONDITION_READY, true, NULL, NULL);
     bool stuck = set_migratable(&e, in);
     set_interfaces(&e, in->vmi);
     set_machine(&e, in);
-    if (api_condition_find(&in->vmi->conditions, "Synchronized")) {
-        vmi_edit_condition(&e, "Synchronized", true, NULL, NULL);
+    if (api_condition_find(&in->vmi->conditions, CONDITION_SYNCHRONIZED)) {
+        vmi_edit_condition(&e, CONDITION_SYNCHRONIZED, true, NULL, NULL);
     }
     if (by_user || io_error) {
-        vmi_edit_condition(&e, "Paused", true, by_user ? "PausedByUser" : "PausedIOError",
+        vmi_edit_condition(&e, CONDITION_PAUSED, true, by_user ? "PausedByUser" : "PausedIOError",
                            by_user ? "VMI was paused by user" : "VMI was paused, IO error");
     } else {
-        vmi_edit_drop_condition(&e, "Paused");
+        vmi_edit_drop_condition(&e, CONDITION_PAUSED);
     }
     return (struct owner_decision){
         .patch = vmi_edit_end(&e), .not_evictable = stuck, .again_ms = RECHECK_MS};
@@ -105,8 +104,8 @@ static struct api_patch *sync_failed_patch(const struct owner_input *in)
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
 
     if (in->sync_error) {
-        vmi_edit_condition(&e, "Synchronized", false, "Synchronizing with the Domain failed.",
-                           in->sync_error);
+        vmi_edit_condition(&e, CONDITION_SYNCHRONIZED, false,
+                           "Synchronizing with the Domain failed.", in->sync_error);
     }
     return vmi_edit_end(&e);
 }
@@ -115,8 +114,9 @@ static struct owner_decision decide_deleting(const struct owner_input *in)
 {
     if (launcher_over(&in->launcher)) {
         return (struct owner_decision){
-            .patch =
-                is_final(in->vmi) ? NULL : final_patch(in, "Succeeded", "the VMI was deleted")};
+            .patch = wire_vmi_is_over(in->vmi)
+                         ? NULL
+                         : final_patch(in, PHASE_SUCCEEDED, "the VMI was deleted")};
     }
     if (in->launcher.reach != LAUNCHER_UP) {
         return (struct owner_decision){.again_ms = RECHECK_SOON_MS};
@@ -135,8 +135,7 @@ static bool target_may_have_it(const struct api_vmi *vmi)
     const struct api_migration_state *m = &vmi->migration;
 
     return m->present && m->failed && !ferry_str_empty(m->uid) &&
-           !ferry_streq(m->target_node, vmi->node_name) &&
-           ferry_streq(api_map_get(&vmi->meta.annotations, ANNOTATION_UNCONFIRMED), m->uid) &&
+           !ferry_streq(m->target_node, vmi->node_name) && wire_move_is_unconfirmed(vmi) &&
            ferry_streq(api_map_get(&vmi->meta.labels, LABEL_TARGET_NODE_NAME), m->target_node);
 }
 
@@ -152,22 +151,22 @@ static struct owner_decision decide_guest_gone(const struct owner_input *in)
     }
     if (left) {
         return (struct owner_decision){
-            .patch = final_patch(in, "Failed", "the guest left, and did not arrive")};
+            .patch = final_patch(in, PHASE_FAILED, "the guest left, and did not arrive")};
     }
 
     if (domain == LAUNCHER_DOMAIN_CRASHED) {
-        return (struct owner_decision){.patch = final_patch(in, "Failed", "the guest crashed")};
+        return (struct owner_decision){.patch = final_patch(in, PHASE_FAILED, "the guest crashed")};
     }
     if (domain == LAUNCHER_DOMAIN_SHUTOFF) {
         return (struct owner_decision){
-            .patch = final_patch(in, "Succeeded", "the guest shut itself down")};
+            .patch = final_patch(in, PHASE_SUCCEEDED, "the guest shut itself down")};
     }
     if (!in->gone_since_ms || in->now_ms - in->gone_since_ms < GONE_AFTER_MS) {
         return (struct owner_decision){.guest_missing = true, .again_ms = RECHECK_SOON_MS};
     }
     return (struct owner_decision){
         .guest_missing = true,
-        .patch = final_patch(in, "Failed", "the launcher no longer has the guest")};
+        .patch = final_patch(in, PHASE_FAILED, "the launcher no longer has the guest")};
 }
 
 /* In post-copy both hosts have a part of the guest. What is left here when the other part is gone
@@ -178,7 +177,7 @@ static bool lost_in_post_copy(const struct launcher_status *s)
 
     return s->domain == LAUNCHER_DOMAIN_PAUSED && s->has_migration &&
            m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_FAILED &&
-           ferry_streq(m->reason_code, "TargetLost");
+           wire_reason_of(m->reason_code) == REASON_TARGET_LOST;
 }
 
 /* Not started yet; a start that failed leaves a domain that is shut off for no reason of its own.
@@ -187,7 +186,7 @@ static bool to_be_started(const struct owner_input *in)
 {
     const struct launcher_status *s = in->launcher.status;
 
-    return ferry_streq(in->vmi->phase, "Scheduled") &&
+    return wire_phase_is(in->vmi->phase, PHASE_SCHEDULED) &&
            (s->domain == LAUNCHER_DOMAIN_NONE ||
             (s->domain == LAUNCHER_DOMAIN_SHUTOFF && (ferry_streq(s->domain_reason, "failed") ||
                                                       ferry_streq(s->domain_reason, "unknown"))));
@@ -204,7 +203,7 @@ static struct owner_decision decide_up(const struct owner_input *in)
     }
     if (lost_in_post_copy(s)) {
         return (struct owner_decision){
-            .patch = final_patch(in, "Failed",
+            .patch = final_patch(in, PHASE_FAILED,
                                  "the guest is lost: its target ended while it held part of it")};
     }
     if (s->domain == LAUNCHER_DOMAIN_RUNNING || s->domain == LAUNCHER_DOMAIN_PAUSED) {
@@ -219,18 +218,18 @@ static struct owner_decision decide_up(const struct owner_input *in)
 
 struct owner_decision owner_decide(const struct owner_input *in)
 {
-    bool scheduled = ferry_streq(in->vmi->phase, "Scheduled");
+    bool scheduled = wire_phase_is(in->vmi->phase, PHASE_SCHEDULED);
 
     if (in->vmi->meta.deleted_ms) {
         return decide_deleting(in);
     }
-    if (is_final(in->vmi)) {
+    if (wire_vmi_is_over(in->vmi)) {
         /* The guest is over: the launcher has nothing left to do. */
         return in->launcher.reach == LAUNCHER_UP
                    ? (struct owner_decision){.action = OWNER_STOP, .again_ms = RECHECK_MS}
                    : (struct owner_decision){.action = OWNER_NOTHING};
     }
-    if (!scheduled && !ferry_streq(in->vmi->phase, "Running")) {
+    if (!scheduled && !wire_phase_is(in->vmi->phase, PHASE_RUNNING)) {
         return (struct owner_decision){.action = OWNER_NOTHING};
     }
     switch (in->launcher.reach) {
@@ -238,7 +237,7 @@ struct owner_decision owner_decide(const struct owner_input *in)
         return decide_up(in);
     case LAUNCHER_ENDED:
         return (struct owner_decision){
-            .patch = final_patch(in, in->launcher.pod_succeeded ? "Succeeded" : "Failed",
+            .patch = final_patch(in, in->launcher.pod_succeeded ? PHASE_SUCCEEDED : PHASE_FAILED,
                                  "the launcher pod is over")};
     case LAUNCHER_NO_POD:
     case LAUNCHER_STARTING:

@@ -1,13 +1,13 @@
 /* Ordinary life of a VM, as decided, carried out. */
 #include <unistd.h>
 
-#include "base/count.h"
+#include "api/wire/wire_keys.h"
+#include "base/channels.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
 #include "handler/local/relay_client.h"
 #include "handler/move/pass.h"
-#include "handler/names.h"
 #include "handler/owner/migratable.h"
 #include "handler/owner/owner_decide.h"
 
@@ -56,7 +56,6 @@ static int act_as_owner(struct pass *pass, const struct owner_decision *d, struc
  * that it left. A relay that is away holds up nothing else. */
 static void clean_source(struct pass *pass)
 {
-    static const char *const channels[] = {"", "-49152", "-49153"};
     const char *key = pass->vmi->meta->uid;
     struct ferry_error err;
 
@@ -65,9 +64,9 @@ static void clean_source(struct pass *pass)
         pass->again_ms = pass->again_ms ? pass->again_ms : CLEAN_AGAIN_MS;
         return;
     }
-    for (size_t i = 0; pass->pod_dir && i < FERRY_COUNT(channels); i++) {
-        ferry_cleanup_free char *path =
-            ferry_asprintf("%s/m/%s%s-source.sock", pass->pod_dir, key, channels[i]);
+    ferry_cleanup_free char *dir = pass->pod_dir ? ferry_asprintf("%s/m", pass->pod_dir) : NULL;
+    for (size_t i = 0; dir && i < FERRY_CHANNELS; i++) {
+        ferry_cleanup_free char *path = ferry_channel_path(dir, key, ferry_channels[i]);
 
         unlink(path);
     }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "api/json.h"
+#include "base/channels.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "handler/local/node_call.h"
@@ -93,16 +94,15 @@ static void look_for_sockets(struct sight *s, const struct pass *pass)
     const char *key = pass->vmi->meta->uid;
 
     if (pass->role == NODE_ROLE_TARGET) { /* those of QEMU come when the move begins */
-        look_for_socket(s, 0, ferry_asprintf("%s/libvirt/libvirt-sock", pass->pod_dir));
+        look_for_socket(s, FERRY_CHANNEL_CONTROL,
+                        ferry_asprintf("%s/libvirt/libvirt-sock", pass->pod_dir));
         return;
     }
+    ferry_cleanup_free char *dir = ferry_asprintf("%s/m", pass->pod_dir);
     for (size_t i = 0; i < m->n_ports && i < CHECK_CHANNELS; i++) {
         int logical = m->ports[i].logical;
 
-        look_for_socket(
-            s, logical,
-            logical == 0 ? ferry_asprintf("%s/m/%s-source.sock", pass->pod_dir, key)
-                         : ferry_asprintf("%s/m/%s-%d-source.sock", pass->pod_dir, key, logical));
+        look_for_socket(s, logical, ferry_channel_path(dir, key, (enum ferry_channel)logical));
     }
 }
 

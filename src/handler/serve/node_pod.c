@@ -2,11 +2,12 @@
 
 #include <string.h>
 
+#include "api/wire/wire_phase.h"
 #include "base/str.h"
 
 bool node_pod_runs(const struct api_object *pod)
 {
-    return ferry_streq(pod->u.pod.phase, "Running");
+    return wire_phase_is(pod->u.pod.phase, PHASE_RUNNING);
 }
 
 char *node_pod_socket(const struct node_api_config *cfg, const struct api_object *pod)

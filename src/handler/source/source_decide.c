@@ -1,12 +1,17 @@
 #include "handler/source/source_decide.h"
 
+#include <stdio.h>
 #include <yyjson.h>
 
+#include "api/wire/wire_abort.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_mode.h"
+#include "api/wire/wire_move.h"
+#include "api/wire/wire_progress.h"
+#include "api/wire/wire_reason.h"
 #include "base/count.h"
 #include "base/str.h"
-#include "handler/move/recovery.h"
 #include "handler/move/vmi_edit.h"
-#include "handler/names.h"
 #include "json/doc.h"
 
 enum {
@@ -21,9 +26,11 @@ enum {
     ZSTD_CONNECTIONS = 4,
 };
 
-static const char *failure_code(const struct launcher_migration *m)
+static enum wire_reason failure_code(const struct launcher_migration *m)
 {
-    return m->reason_code[0] ? m->reason_code : "LibvirtError";
+    enum wire_reason code = wire_reason_of(m->reason_code);
+
+    return code ? code : REASON_LIBVIRT_ERROR;
 }
 
 /* What the launcher knows about the run, into the VMI. */
@@ -41,43 +48,40 @@ static void copy_run(struct vmi_edit *e, const struct launcher_migration *m)
 }
 
 /* {sample..., "mode", "uid", "phase", "path", "downtimeMs"} */
-static char *progress_json(const struct launcher_migration *m, bool path_away)
+static char *progress_text(const struct launcher_migration *m, bool path_away)
 {
-    yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_val *o = m->sample ? yyjson_val_mut_copy(doc, (yyjson_val *)m->sample) : NULL;
+    struct wire_progress p = {.done = m->phase == LAUNCHER_SUCCEEDED,
+                              .path_away = path_away,
+                              .downtime_ms = m->downtime_ms};
 
-    if (!o || !yyjson_mut_is_obj(o)) {
-        o = yyjson_mut_obj(doc);
-    }
-    yyjson_mut_doc_set_root(doc, o);
-    yyjson_mut_obj_add_str(doc, o, "uid", m->uid);
-    yyjson_mut_obj_add_str(doc, o, "mode", m->mode);
-    yyjson_mut_obj_add_str(doc, o, "phase",
-                           m->phase == LAUNCHER_SUCCEEDED ? "succeeded" : "running");
-    yyjson_mut_obj_add_str(doc, o, "path", path_away ? "away" : "up");
-    if (m->downtime_ms >= 0) {
-        yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
-    }
-    return json_doc_take(doc);
+    wire_progress_figures(m->sample, &p);
+    snprintf(p.uid, sizeof(p.uid), "%s", m->uid);
+    snprintf(p.mode, sizeof(p.mode), "%.*s", (int)ferry_utf8_fit(m->mode, sizeof(p.mode) - 1),
+             m->mode);
+    return wire_progress_text(&p);
 }
 
 /* Before the first bytes a sample says nothing. */
 static bool has_figures(const struct launcher_migration *m)
 {
-    return yyjson_get_sint(yyjson_obj_get((yyjson_val *)m->sample, "totalBytes")) > 0;
+    struct wire_progress p = {0};
+
+    wire_progress_figures(m->sample, &p);
+    return p.total_bytes > 0;
 }
 
-static struct source_decision fail_move(const struct source_input *in, const char *code,
+static struct source_decision fail_move(const struct source_input *in, enum wire_reason code,
                                         const char *reason, const struct launcher_migration *m)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
-    ferry_cleanup_free char *text = ferry_asprintf("%s: %s", code, reason);
+    ferry_cleanup_free char *text = wire_reason_failure(code, reason);
 
     if (m) {
         copy_run(&e, m);
     } else if (ms->abort_requested) {
-        vmi_edit_str(&e, VMI_MOVE "abortStatus", ms->abort_status, "Succeeded");
+        vmi_edit_str(&e, VMI_MOVE "abortStatus", ms->abort_status,
+                     wire_abort_text(ABORT_SUCCEEDED));
     }
     vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
@@ -99,7 +103,7 @@ static struct source_decision undecided(const struct source_input *in, const cha
     if (arrived || !in->undecided_since_ms || in->now_ms - in->undecided_since_ms < UNDECIDED_MS) {
         return (struct source_decision){.undecided = true, .again_ms = RECHECK_MS};
     }
-    struct source_decision d = fail_move(in, "SourceLost", reason, NULL);
+    struct source_decision d = fail_move(in, REASON_SOURCE_LOST, reason, NULL);
     d.undecided = true;
     return d;
 }
@@ -129,10 +133,10 @@ static struct source_decision decide_before_start(const struct source_input *in)
     const struct api_migration_state *ms = &in->vmi->migration;
 
     if (ms->abort_requested) {
-        return fail_move(in, "Aborted", "the migration was cancelled before it began", NULL);
+        return fail_move(in, REASON_ABORTED, "the migration was cancelled before it began", NULL);
     }
     if (in->vmi->meta.deleted_ms) {
-        return fail_move(in, "Aborted", "the VMI is being deleted", NULL);
+        return fail_move(in, REASON_ABORTED, "the VMI is being deleted", NULL);
     }
     if (!launcher_status_active(in->launcher.status)) {
         return undecided(in, "the guest is not running");
@@ -150,8 +154,8 @@ static bool cancel_wanted(const struct source_input *in, const struct launcher_m
 {
     bool wanted = in->vmi->migration.abort_requested || in->vmi->meta.deleted_ms;
 
-    return wanted && !in->cancelled && !ferry_streq(m->abort_status, "Aborting") &&
-           !ferry_streq(m->abort_status, "Succeeded");
+    return wanted && !in->cancelled && !wire_abort_is(m->abort_status, ABORT_UNDER_WAY) &&
+           !wire_abort_is(m->abort_status, ABORT_SUCCEEDED);
 }
 
 /* Post-copy without streams: the guest is on the target and waits for its memory. */
@@ -159,7 +163,7 @@ static bool broken(const struct source_input *in, const struct launcher_migratio
 {
     const struct launcher_status *s = in->launcher.status;
 
-    return ferry_streq(m->mode, "PostCopy") && s->domain == LAUNCHER_DOMAIN_PAUSED &&
+    return wire_mode_is(m->mode, MODE_POST_COPY) && s->domain == LAUNCHER_DOMAIN_PAUSED &&
            ferry_streq(s->domain_reason, "postcopy-failed") &&
            in->now_ms - in->recovered_ms >= RECOVERED_MS;
 }
@@ -169,8 +173,8 @@ static bool broken(const struct source_input *in, const struct launcher_migratio
 static struct source_decision decide_broken(const struct source_input *in,
                                             const struct launcher_migration *m)
 {
-    int64_t asked = recovery_generation(in->vmi, ANNOTATION_RECOVER);
-    int64_t ready = recovery_generation(in->vmi, ANNOTATION_PORTS_GENERATION);
+    int64_t asked = wire_move_generation(in->vmi, ANNOTATION_RECOVER);
+    int64_t ready = wire_move_generation(in->vmi, ANNOTATION_PORTS_GENERATION);
 
     if (asked > in->recovered && !in->recover_failed) {
         if (ready != asked) {
@@ -180,7 +184,7 @@ static struct source_decision decide_broken(const struct source_input *in,
                                             in->relay_ready ? SOURCE_RECOVER : SOURCE_CONNECT};
     }
     struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
-    ferry_cleanup_free char *value = recovery_value(in->vmi, asked + 1);
+    ferry_cleanup_free char *value = wire_move_generation_text(in->vmi, asked + 1);
     copy_run(&e, m);
     vmi_edit_annotation(&e, ANNOTATION_RECOVER, value);
     return (struct source_decision){.patch = vmi_edit_end(&e), .again_ms = RECHECK_MS};
@@ -191,9 +195,9 @@ static struct source_decision decide_broken(const struct source_input *in,
  * stopped before. */
 static bool halted(const struct source_input *in, const struct launcher_migration *m)
 {
-    return ferry_streq(m->mode, "Paused") &&
+    return wire_mode_is(m->mode, MODE_PAUSED) &&
            in->launcher.status->domain == LAUNCHER_DOMAIN_PAUSED &&
-           !api_condition_find(&in->vmi->conditions, "Paused");
+           !api_condition_find(&in->vmi->conditions, CONDITION_PAUSED);
 }
 
 static struct source_decision decide_running(const struct source_input *in,
@@ -218,11 +222,11 @@ static struct source_decision decide_running(const struct source_input *in,
         stopped ? vmi_edit_begin(in->vmi, in->now_ms) : vmi_edit_begin_move(in->vmi, in->now_ms);
     copy_run(&e, m);
     if (stopped) {
-        vmi_edit_condition(&e, "Paused", true, "PausedByMigrationMonitor",
+        vmi_edit_condition(&e, CONDITION_PAUSED, true, "PausedByMigrationMonitor",
                            "VMI was paused by the migration monitor");
     }
     if (has_figures(m) && in->now_ms - in->progress_ms >= PROGRESS_MS) {
-        ferry_cleanup_free char *json = progress_json(m, in->path_away);
+        ferry_cleanup_free char *json = progress_text(m, in->path_away);
 
         vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);
         d.progress = true;
@@ -243,19 +247,20 @@ static struct source_decision decide_failed(const struct source_input *in,
         ms->target_domain_ready_ms ? OUTCOME_TARGET_ACTIVE : OUTCOME_TARGET_UNKNOWN;
 
     /* The launcher was told so, with evidence: nothing is left that could speak up. */
-    if (ferry_streq(m->mode, "PostCopy") && ferry_streq(m->reason_code, "TargetLost")) {
+    if (wire_mode_is(m->mode, MODE_POST_COPY) &&
+        wire_reason_of(m->reason_code) == REASON_TARGET_LOST) {
         return fail_move(in, failure_code(m), m->failure_reason, m);
     }
     enum outcome_source source = launcher_status_as_source(in->launcher.status);
 
     /* A guest that runs here was not let go by post-copy, or was taken back from it. */
-    switch (api_outcome_of(source, target,
-                           ferry_streq(m->mode, "PostCopy") && source != OUTCOME_SOURCE_ACTIVE)) {
+    switch (api_outcome_of(
+        source, target, wire_mode_is(m->mode, MODE_POST_COPY) && source != OUTCOME_SOURCE_ACTIVE)) {
     case OUTCOME_ON_SOURCE:
         return fail_move(in, failure_code(m),
                          m->failure_reason[0] ? m->failure_reason : "the migration failed", m);
     case OUTCOME_LOST:
-        return fail_move(in, "SourceLost", "the guest is lost", m);
+        return fail_move(in, REASON_SOURCE_LOST, "the guest is lost", m);
     case OUTCOME_ON_TARGET: /* the target takes it from here */
     case OUTCOME_RESUME_SOURCE:
     case OUTCOME_WAIT:
@@ -270,7 +275,7 @@ static struct source_decision decide_succeeded(const struct source_input *in,
                                                const struct launcher_migration *m)
 {
     struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
-    ferry_cleanup_free char *json = progress_json(m, in->path_away);
+    ferry_cleanup_free char *json = progress_text(m, in->path_away);
 
     copy_run(&e, m);
     vmi_edit_annotation(&e, ANNOTATION_PROGRESS, json);

@@ -39,7 +39,7 @@ struct source_decision {
     struct api_patch *patch; /* or NULL; the caller's */
     bool progress;           /* the patch carries progress */
     bool undecided;          /* undecided_since_ms is to be kept or set */
-    const char *failed;      /* reason code when the patch ends the move in failure */
+    enum wire_reason failed; /* when the patch ends the move in failure */
     int64_t again_ms;
 };
 

@@ -1,14 +1,12 @@
 #include "handler/target/target_decide.h"
 
-#include <string.h>
-#include <yyjson.h>
-
-#include "api/json.h"
+#include "api/wire/wire_keys.h"
+#include "api/wire/wire_move.h"
+#include "api/wire/wire_progress.h"
+#include "api/wire/wire_reason.h"
 #include "base/str.h"
 #include "handler/move/move_disks.h"
-#include "handler/move/recovery.h"
 #include "handler/move/vmi_edit.h"
-#include "handler/names.h"
 
 enum {
     RECHECK_MS = 500,
@@ -38,7 +36,7 @@ static struct target_decision decide_clean_up(const struct target_input *in)
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
     if (in->withdrawn == TARGET_WITHDRAWN) { /* the source may stand still and wait for just this */
-        ferry_cleanup_free char *value = recovery_never_ran_value(in->vmi);
+        ferry_cleanup_free char *value = wire_move_never_ran_text(in->vmi);
 
         vmi_edit_annotation(&e, ANNOTATION_TARGET_STATE, value);
     }
@@ -70,9 +68,9 @@ static struct target_decision take_ownership(const struct target_input *in,
 
         vmi_edit_raw(&e, "/status/activePods", pods);
     }
-    const struct api_condition *paused = api_condition_find(&vmi->conditions, "Paused");
+    const struct api_condition *paused = api_condition_find(&vmi->conditions, CONDITION_PAUSED);
     if (paused && ferry_streq(paused->reason, "PausedByMigrationMonitor")) {
-        vmi_edit_drop_condition(&e, "Paused"); /* the source stopped it, and it runs here */
+        vmi_edit_drop_condition(&e, CONDITION_PAUSED); /* the source stopped it, and it runs here */
     }
     return (struct target_decision){
         .patch = vmi_edit_end(&e), .event = TARGET_OWNED, .again_ms = LOOK_RUNNING_MS};
@@ -84,17 +82,10 @@ static bool source_done(const struct target_input *in)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
     const char *text = api_map_get(&in->vmi->meta.annotations, ANNOTATION_PROGRESS);
-    api_cleanup_doc yyjson_doc *doc = NULL;
+    struct wire_progress told;
 
-    if (in->now_ms - ms->end_ms >= SOURCE_WORD_MS) {
-        return true;
-    }
-    if (!text || api_json_parse(text, strlen(text), &doc, NULL) < 0) {
-        return false;
-    }
-    const yyjson_val *root = yyjson_doc_get_root(doc);
-    return ferry_streq(api_json_str(root, "/uid"), ms->uid) &&
-           ferry_streq(api_json_str(root, "/phase"), "succeeded");
+    return in->now_ms - ms->end_ms >= SOURCE_WORD_MS ||
+           (wire_progress_of(text, ms->uid, &told) && told.done);
 }
 
 /* The move was given up, perhaps by a controller that could not see the source. The streams end
@@ -141,7 +132,8 @@ static struct target_decision decide_trouble(const struct target_input *in, bool
                                         .again_ms = move_trouble_again_ms(t)};
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
-    ferry_cleanup_free char *text = ferry_asprintf("%s: by the target: %s", t->reason, t->message);
+    ferry_cleanup_free char *what = ferry_asprintf("by the target: %s", t->message);
+    ferry_cleanup_free char *text = wire_reason_failure(t->reason, what);
 
     vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
@@ -177,9 +169,9 @@ static struct target_decision decide_failed(const struct target_input *in,
     const struct api_migration_state *ms = &in->vmi->migration;
 
     /* The source may stand still and wait for just this. */
-    if (m->never_ran && !recovery_never_ran(in->vmi)) {
+    if (m->never_ran && !wire_move_never_ran(in->vmi)) {
         struct vmi_edit e = vmi_edit_begin_move(in->vmi, in->now_ms);
-        ferry_cleanup_free char *value = recovery_never_ran_value(in->vmi);
+        ferry_cleanup_free char *value = wire_move_never_ran_text(in->vmi);
 
         vmi_edit_annotation(&e, ANNOTATION_TARGET_STATE, value);
         return (struct target_decision){.patch = vmi_edit_end(&e), .again_ms = RECHECK_MS};
@@ -188,9 +180,10 @@ static struct target_decision decide_failed(const struct target_input *in,
         return (struct target_decision){.again_ms = RECHECK_MS};
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    enum wire_reason code = wire_reason_of(m->reason_code);
     ferry_cleanup_free char *text =
-        ferry_asprintf("%s: %s", m->reason_code[0] ? m->reason_code : "SourceLost",
-                       m->failure_reason[0] ? m->failure_reason : "the source is silent");
+        wire_reason_failure(code ? code : REASON_SOURCE_LOST,
+                            m->failure_reason[0] ? m->failure_reason : "the source is silent");
     vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
     vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
@@ -234,8 +227,8 @@ static char *ports_json(const struct target_relay *r)
 /* The source waits for fresh streams. */
 static bool recovery_asked(const struct target_input *in)
 {
-    return recovery_generation(in->vmi, ANNOTATION_RECOVER) >
-           recovery_generation(in->vmi, ANNOTATION_PORTS_GENERATION);
+    return wire_move_generation(in->vmi, ANNOTATION_RECOVER) >
+           wire_move_generation(in->vmi, ANNOTATION_PORTS_GENERATION);
 }
 
 /* QEMU is to see by itself that its streams are dead: made to drop them, it may crash. */
@@ -269,7 +262,7 @@ static struct target_decision report(const struct target_input *in)
     }
     if (recovery_asked(in)) {
         ferry_cleanup_free char *value =
-            recovery_value(in->vmi, recovery_generation(in->vmi, ANNOTATION_RECOVER));
+            wire_move_generation_text(in->vmi, wire_move_generation(in->vmi, ANNOTATION_RECOVER));
 
         vmi_edit_annotation(&e, ANNOTATION_PORTS_GENERATION, value);
     }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "api/object.h"
+#include "base/channels.h"
 #include "base/count.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -202,9 +203,9 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
                        struct ferry_error *err)
 {
     ferry_cleanup_free char *memory =
-        migrate_socket_path(ctx->migration_dir, ctx->uid, MIGRATE_CHANNEL_MEMORY);
+        ferry_channel_path(ctx->migration_dir, ctx->uid, FERRY_CHANNEL_MEMORY);
     ferry_cleanup_free char *socket =
-        migrate_socket_path(ctx->migration_dir, ctx->uid, MIGRATE_CHANNEL_DISKS);
+        ferry_channel_path(ctx->migration_dir, ctx->uid, FERRY_CHANNEL_DISKS);
     struct disks disks;
     struct disks_sizes sizes;
     int rc = disk_image_find(vmi, ctx->domain.disk_dir, &disks, err);

@@ -7,10 +7,9 @@
 #include <string.h>
 
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
 #include "launcher/domain/xml_read.h"
-
-#define QCOW2_ANNOTATION "ferry.io/qcow2"
 
 static yyjson_val *at(const yyjson_val *v, const char *pointer)
 {
@@ -180,7 +179,7 @@ static int decode_disk(const struct api_vmi *vmi, yyjson_val *json, int used[2],
         .io = io > 0 ? ios[io] : NULL,
         .cdrom = cdrom,
         .format =
-            listed(api_map_get(&vmi->meta.annotations, QCOW2_ANNOTATION), name) ? "qcow2" : "raw",
+            listed(api_map_get(&vmi->meta.annotations, ANNOTATION_QCOW2), name) ? "qcow2" : "raw",
         .boot_order = api_json_int(json, "/bootOrder", 0),
         .readonly = cdrom || yyjson_is_true(at(json, "/disk/readonly"))};
     snprintf(ret->name, sizeof(ret->name), "%s", name);

@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "api/machine_type.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "launcher/domain/disks.h"
 #include "launcher/domain/domain_devices.h"
 #include "launcher/domain/xml_write.h"
 
-#define BUILTIN_IMAGE "ferry.io/builtin"
 #define MACHINE_DEFAULT "pc"
 #define CPU_EMULATED "qemu64"
 #define CPU_NATIVE "host-model"
@@ -270,9 +270,9 @@ static int write_os(struct xml_write *x, const struct api_vmi *vmi,
             "container.image and container.kernelPath are needed: without disks there "
             "is nothing else to boot from");
     }
-    if (kernel && !ferry_streq(image, BUILTIN_IMAGE)) {
+    if (kernel && !ferry_streq(image, IMAGE_BUILTIN)) {
         return fail_field(err, "/domain/firmware/kernelBoot/container/image",
-                          "must be " BUILTIN_IMAGE ": other images are not supported yet");
+                          "must be " IMAGE_BUILTIN ": other images are not supported yet");
     }
     xml_write_start(x, "os");
     xml_write_start(x, "type");

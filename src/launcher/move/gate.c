@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/fd.h"
 #include "base/str.h"
 
@@ -71,7 +72,8 @@ bool gate_must_be_closed(const struct state_values *v)
 
     switch (m->role) {
     case STATE_ROLE_SOURCE: /* only a move that failed leaves a guest here that may run */
-        return m->phase != STATE_PHASE_FAILED || ferry_streq(m->reason_code, "TargetLost");
+        return m->phase != STATE_PHASE_FAILED ||
+               wire_reason_of(m->reason_code) == REASON_TARGET_LOST;
     case STATE_ROLE_TARGET:
         return m->phase == STATE_PHASE_FAILED;
     default:

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -347,13 +348,13 @@ static void keep_monitor(struct migrate *m)
 }
 
 /* What the guest gives back for the move, if the move can be. */
-static int give_devices_back(struct migrate *m, const char **ret_code, struct ferry_error *err)
+static int give_devices_back(struct migrate *m, enum wire_reason *ret_code, struct ferry_error *err)
 {
     int rc = 0;
 
     if (unplug_needed(m->c) && (rc = preflight_run(m->c, ret_code, err)) == 0 &&
         (rc = unplug_all(m->c, m->record, err)) < 0) {
-        *ret_code = err->cls == FERRY_INVALID ? "DeviceNotMigratable" : "LibvirtError";
+        *ret_code = err->cls == FERRY_INVALID ? REASON_DEVICE_NOT_MIGRATABLE : REASON_LIBVIRT_ERROR;
     }
     return rc;
 }

@@ -3,21 +3,14 @@
 #include <libvirt/libvirt.h>
 #include <stdlib.h>
 
+#include "base/channels.h"
 #include "base/str.h"
 
 enum { MIB = 1 << 20, MULTIFD_WITH_POSTCOPY = 10001000 /* QEMU 10.1 */ };
 
-char *migrate_socket_path(const char *dir, const char *key, enum migrate_channel channel)
-{
-    if (channel == MIGRATE_CHANNEL_CONTROL) {
-        return ferry_asprintf("%s/%s-source.sock", dir, key);
-    }
-    return ferry_asprintf("%s/%s-%d-source.sock", dir, key, (int)channel);
-}
-
 char *migrate_destination_uri(const char *dir, const char *key, bool system)
 {
-    ferry_cleanup_free char *control = migrate_socket_path(dir, key, MIGRATE_CHANNEL_CONTROL);
+    ferry_cleanup_free char *control = ferry_channel_path(dir, key, FERRY_CHANNEL_CONTROL);
 
     return ferry_asprintf("qemu+unix:///%s?socket=%s", system ? "system" : "session", control);
 }
@@ -45,7 +38,7 @@ static unsigned flags_of(const struct migrate_options *o, const struct migrate_c
 void migrate_call_make(const struct migrate_options *o, const struct migrate_call_input *in,
                        struct migrate_call *ret)
 {
-    ferry_cleanup_free char *memory = migrate_socket_path(in->dir, in->key, MIGRATE_CHANNEL_MEMORY);
+    ferry_cleanup_free char *memory = ferry_channel_path(in->dir, in->key, FERRY_CHANNEL_MEMORY);
 
     *ret = (struct migrate_call){
         .flags = flags_of(o, in),
@@ -58,8 +51,7 @@ void migrate_call_make(const struct migrate_options *o, const struct migrate_cal
         ret->note = "post-copy is left out: a device of the host is attached to the guest";
     }
     if (in->copies_disks) {
-        ferry_cleanup_free char *disks =
-            migrate_socket_path(in->dir, in->key, MIGRATE_CHANNEL_DISKS);
+        ferry_cleanup_free char *disks = ferry_channel_path(in->dir, in->key, FERRY_CHANNEL_DISKS);
 
         ret->flags |= VIR_MIGRATE_NON_SHARED_INC;
         ret->disks_uri = ferry_asprintf("unix://%s", disks);

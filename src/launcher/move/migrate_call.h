@@ -12,16 +12,6 @@
 
 #include "launcher/strategy/migrate_options.h"
 
-enum migrate_channel {
-    MIGRATE_CHANNEL_CONTROL = 0,
-    MIGRATE_CHANNEL_MEMORY = 49152,
-    MIGRATE_CHANNEL_DISKS = 49153,
-};
-
-/* KubeVirt's name of the socket of a channel: DIR/KEY[-49152|-49153]-source.sock. Owned by the
- * caller. */
-char *migrate_socket_path(const char *dir, const char *key, enum migrate_channel channel);
-
 /* The target's libvirt as the source reaches it, through the relay. Owned by the caller. */
 char *migrate_destination_uri(const char *dir, const char *key, bool system);
 

@@ -3,6 +3,7 @@
 #include <libvirt/virterror.h>
 #include <stdlib.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/str.h"
 #include "launcher/domain/xml_read.h"
 #include "launcher/move/migrate_call.h"
@@ -83,12 +84,12 @@ static int check_cpu(const struct context *c, virConnectPtr here, virConnectPtr 
     return cpu && lacks(c, there, cpu, err) && !lacks(c, here, cpu, NULL) ? -FERRY_INVALID : 0;
 }
 
-int preflight_run(const struct context *c, const char **ret_code, struct ferry_error *err)
+int preflight_run(const struct context *c, enum wire_reason *ret_code, struct ferry_error *err)
 {
     ferry_cleanup_free char *uri = migrate_destination_uri(c->migration_dir, c->uid, c->system);
     cleanup_connection virConnectPtr here = virt_connection(c->virt, err);
 
-    *ret_code = "LibvirtError";
+    *ret_code = REASON_LIBVIRT_ERROR;
     if (!here) {
         return -(int)err->cls;
     }
@@ -98,7 +99,7 @@ int preflight_run(const struct context *c, const char **ret_code, struct ferry_e
     }
     int rc = check_host(here, there, err);
     if (rc == 0 && (rc = check_cpu(c, here, there, err)) < 0) {
-        *ret_code = "CPUIncompatible";
+        *ret_code = REASON_CPU_INCOMPATIBLE;
     }
     return rc;
 }

@@ -7,11 +7,12 @@
 
 #include <stdbool.h>
 
+#include "api/wire/wire_reason.h"
 #include "launcher/report/context.h"
 
 /* Asks the target's libvirt, over the socket of the move. `*ret_code` is the reason code when it
  * refuses. */
-int preflight_run(const struct context *c, const char **ret_code, struct ferry_error *err);
+int preflight_run(const struct context *c, enum wire_reason *ret_code, struct ferry_error *err);
 
 /* Pure. The host's UUID in libvirt's capabilities; NULL when there is none. Owned by the caller. */
 char *preflight_host(const char *capabilities_xml);

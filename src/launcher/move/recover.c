@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/channels.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -182,7 +183,7 @@ int recover_run(const struct context *c, const char *uid, enum state_role role,
                 const char *unix_path, struct ferry_error *err)
 {
     ferry_cleanup_free char *usual =
-        migrate_socket_path(c->migration_dir, c->uid, MIGRATE_CHANNEL_MEMORY);
+        ferry_channel_path(c->migration_dir, c->uid, FERRY_CHANNEL_MEMORY);
     const char *path = unix_path ? unix_path : usual;
     ferry_cleanup_free char *uri = ferry_asprintf("unix:%s", path);
     int rc = check(c, uid, role, err);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/move/migrate_call.h"
@@ -35,7 +36,7 @@ static int check_images(const struct request *r, virDomainPtr d, struct request_
         }
         int64_t need = (int64_t)here.capacity;
         if (there->bytes < need) {
-            call->refused = "DestinationTooSmall";
+            call->refused = REASON_DESTINATION_TOO_SMALL;
             snprintf(call->text, sizeof(call->text),
                      "volume %s has %lld bytes, its destination %lld", disk->name, (long long)need,
                      (long long)there->bytes);
@@ -43,7 +44,7 @@ static int check_images(const struct request *r, virDomainPtr d, struct request_
         }
         /* A slice is of the file, and what the guest sees of a qcow2 is not a part of it. */
         if (there->bytes > need && !ferry_streq(disk->format, "raw")) {
-            call->refused = "Refused";
+            call->refused = REASON_REFUSED;
             snprintf(call->text, sizeof(call->text),
                      "volume %s has %lld bytes, its destination %lld, and an image in %s cannot be "
                      "used in part: it must have the same size",

@@ -1,6 +1,7 @@
 /* The request to libvirt that moves a guest: made once per migration, blocks until it is over. */
 #pragma once
 
+#include "api/wire/wire_reason.h"
 #include "launcher/domain/disks.h"
 #include "launcher/report/context.h"
 #include "launcher/report/record.h"
@@ -20,8 +21,8 @@ struct request {
 struct request_result {
     bool known; /* it was seen: false when the launcher was restarted meanwhile */
     bool ok;
-    const char *refused; /* reason code: libvirt was not asked, `text` says why; or NULL */
-    int code;            /* virErrorNumber */
+    enum wire_reason refused; /* libvirt was not asked, `text` says why; or none */
+    int code;                 /* virErrorNumber */
     char text[512];
 };
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/str.h"
 
 /* KubeVirt's words for two of them. */
@@ -41,11 +42,11 @@ static bool says_too_small(const char *normalised)
                   "has to be smaller or equal to the actual size of the containing file");
 }
 
-static void fail(struct result *r, const char *code, const char *text)
+static void fail(struct result *r, enum wire_reason code, const char *text)
 {
     r->decided = true;
     r->phase = STATE_PHASE_FAILED;
-    r->reason_code = code;
+    r->reason_code = wire_reason_text(code);
     snprintf(r->failure_reason, sizeof(r->failure_reason), "%s", text);
 }
 
@@ -54,24 +55,24 @@ static void fail_by_libvirt(struct result *r, const struct result_input *in)
     char text[400];
 
     if (!in->call_known) {
-        fail(r, "LibvirtError",
+        fail(r, REASON_LIBVIRT_ERROR,
              "the migration ended without moving the guest; the launcher was restarted meanwhile, "
              "so libvirt's own reason is not known");
         return;
     }
     normalise(in->text ? in->text : "", text, sizeof(text));
     if (in->call_ok) {
-        fail(r, "LibvirtError", "libvirt reported success, but the guest still runs here");
-    } else if (ferry_streq(in->refused, "DestinationTooSmall") || says_too_small(text)) {
-        fail(r, "DestinationTooSmall", TOO_SMALL_TEXT);
+        fail(r, REASON_LIBVIRT_ERROR, "libvirt reported success, but the guest still runs here");
+    } else if (in->refused == REASON_DESTINATION_TOO_SMALL || says_too_small(text)) {
+        fail(r, REASON_DESTINATION_TOO_SMALL, TOO_SMALL_TEXT);
         size_t used = strlen(r->failure_reason);
         snprintf(r->failure_reason + used, sizeof(r->failure_reason) - used, "%s", text);
     } else if (in->refused) {
         fail(r, in->refused, text);
     } else if (in->libvirt_code == VIR_ERR_CPU_INCOMPATIBLE) {
-        fail(r, "CPUIncompatible", text);
+        fail(r, REASON_CPU_INCOMPATIBLE, text);
     } else {
-        fail(r, "LibvirtError", text[0] ? text : "libvirt gave no reason");
+        fail(r, REASON_LIBVIRT_ERROR, text[0] ? text : "libvirt gave no reason");
     }
 }
 
@@ -79,10 +80,10 @@ static void fail_by_libvirt(struct result *r, const struct result_input *in)
  * ("canceled by client", "Channel error", "Broken pipe"). */
 static void stayed(struct result *r, const struct result_input *in)
 {
-    static const char *const codes[] = {
-        [STATE_ABORT_ASKED] = "Aborted",
-        [STATE_ABORT_STUCK] = "Stuck",
-        [STATE_ABORT_NOT_CONVERGING] = "NotConverging",
+    static const enum wire_reason codes[] = {
+        [STATE_ABORT_ASKED] = REASON_ABORTED,
+        [STATE_ABORT_STUCK] = REASON_STUCK,
+        [STATE_ABORT_NOT_CONVERGING] = REASON_NOT_CONVERGING,
     };
 
     if (in->abort == STATE_ABORT_NONE || !in->abort_accepted) {
@@ -135,14 +136,14 @@ static void ended(struct result *r, const struct result_input *in)
     snprintf(text, sizeof(text), "the guest ended on the source during the migration (%s%s%s)",
              view_state_name(in->domain.state), in->domain.reason[0] ? ", " : "",
              in->domain.reason);
-    fail(r, "SourceLost", text);
+    fail(r, REASON_SOURCE_LOST, text);
     r->abort_status =
         in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
 }
 
 static void rescued(struct result *r, const struct result_input *in)
 {
-    fail(r, "LibvirtError",
+    fail(r, REASON_LIBVIRT_ERROR,
          "a post-copy broke before the guest ran on its target; it was taken back and runs on, but "
          "it cannot be moved before it is stopped and started");
     r->abort_status =
@@ -151,7 +152,7 @@ static void rescued(struct result *r, const struct result_input *in)
 
 static void lost(struct result *r, const struct result_input *in)
 {
-    fail(r, "TargetLost",
+    fail(r, REASON_TARGET_LOST,
          "the guest is lost: its target died in post-copy, when part of its memory was there only; "
          "what is left here is stale and must not run");
     r->abort_status =

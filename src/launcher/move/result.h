@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "api/outcome.h"
+#include "api/wire/wire_reason.h"
 #include "launcher/libvirt/view.h"
 #include "launcher/report/state.h"
 
@@ -17,9 +18,9 @@ struct result_input {
     bool rescued;    /* the guest was taken back from post-copy; libvirt's job never ends then */
     bool call_known; /* the call's return was seen; false after a restart of the launcher */
     bool call_ok;
-    int libvirt_code;    /* virErrorNumber when it failed */
-    const char *refused; /* reason code: it was not made, `text` says why; or NULL */
-    const char *text;    /* its message, or NULL */
+    int libvirt_code;         /* virErrorNumber when it failed */
+    enum wire_reason refused; /* it was not made, `text` says why; or none */
+    const char *text;         /* its message, or NULL */
     enum state_abort abort;
     const char *abort_detail;
     bool abort_accepted;

@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/wire/wire_reason.h"
+#include "base/channels.h"
 #include "base/clock.h"
-#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
@@ -59,12 +60,9 @@ struct target *target_new(const struct context *c)
  * pod was a source. */
 static void remove_sockets(struct target *t)
 {
-    static const enum migrate_channel channels[] = {MIGRATE_CHANNEL_CONTROL, MIGRATE_CHANNEL_MEMORY,
-                                                    MIGRATE_CHANNEL_DISKS};
-
-    for (size_t i = 0; i < FERRY_COUNT(channels); i++) {
+    for (size_t i = 0; i < FERRY_CHANNELS; i++) {
         ferry_cleanup_free char *path =
-            migrate_socket_path(t->c->migration_dir, t->c->uid, channels[i]);
+            ferry_channel_path(t->c->migration_dir, t->c->uid, ferry_channels[i]);
 
         if (unlink(path) < 0 && errno != ENOENT) {
             struct ferry_error err;
@@ -147,7 +145,8 @@ static bool apply(struct target *t, const struct incoming *in)
         v->vm = STATE_VM_STARTED;
     } else if (in->phase == STATE_PHASE_FAILED) {
         snprintf(m->failure_reason, sizeof(m->failure_reason), "%s", in->failure_reason);
-        snprintf(m->reason_code, sizeof(m->reason_code), "TargetLost");
+        snprintf(m->reason_code, sizeof(m->reason_code), "%s",
+                 wire_reason_text(REASON_TARGET_LOST));
         m->never_ran = never_ran;
     }
     if (state_commit(t->c->state, &err) < 0) {
@@ -448,7 +447,7 @@ int target_withdraw(struct target *t, const char *uid, struct ferry_error *err)
     m->phase = STATE_PHASE_FAILED;
     m->never_ran = true;
     m->end_ms = ferry_now_unix_ms();
-    snprintf(m->reason_code, sizeof(m->reason_code), "Aborted");
+    snprintf(m->reason_code, sizeof(m->reason_code), "%s", wire_reason_text(REASON_ABORTED));
     snprintf(m->failure_reason, sizeof(m->failure_reason),
              "the move was given up before the guest ran here");
     rc = state_commit(t->c->state, err);

@@ -4,15 +4,16 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "api/wire/wire_mode.h"
 #include "base/count.h"
 #include "launcher/strategy/strategy_priv.h"
 
 static const char *const action_names[] = {
     "keep",  "set-downtime", "set-switchover-bandwidth", "post-copy", "pause",
     "force", "abort-stuck",  "abort-not-converging"};
-static const char *const mode_names[] = {"PreCopy", "Paused", "PostCopy"};
+static const enum wire_mode modes[] = {MODE_PRE_COPY, MODE_PAUSED, MODE_POST_COPY};
 static_assert(FERRY_COUNT(action_names) == STRATEGY_ACTION_COUNT, "names");
-static_assert(FERRY_COUNT(mode_names) == STRATEGY_MODE_COUNT, "names");
+static_assert(FERRY_COUNT(modes) == STRATEGY_MODE_COUNT, "names");
 
 const char *strategy_action_name(enum strategy_action action)
 {
@@ -21,7 +22,7 @@ const char *strategy_action_name(enum strategy_action action)
 
 const char *strategy_mode_name(enum strategy_mode mode)
 {
-    return mode_names[mode];
+    return wire_mode_text(modes[mode]);
 }
 
 void strategy_act(struct strategy_decision *d, enum strategy_action action, const char *fmt, ...)

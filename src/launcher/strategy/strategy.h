@@ -115,5 +115,5 @@ void strategy_decide(const struct strategy_input *in, struct strategy_memory *me
                      struct strategy_decision *ret);
 /* "set-downtime", ... */
 const char *strategy_action_name(enum strategy_action action);
-/* KubeVirt's words: "PreCopy", "Paused", "PostCopy". */
+/* KubeVirt's word (wire_mode.h). */
 const char *strategy_mode_name(enum strategy_mode mode);

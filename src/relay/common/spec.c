@@ -1,7 +1,6 @@
 #include "relay/common/spec.h"
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <yyjson.h>
@@ -97,11 +96,6 @@ static bool absolute_path(const char *s)
     size_t n = strlen(s);
 
     return s[0] == '/' && n <= PATH_MAX_BYTES && !strstr(s, "/../") && !ferry_str_ends(s, "/..");
-}
-
-static bool known_channel(int64_t logical)
-{
-    return logical == RELAY_CONTROL || logical == RELAY_MEMORY || logical == RELAY_DISKS;
 }
 
 /* ---- fields -----------------------------------------------------------------------------------
@@ -253,8 +247,9 @@ static int add_channel(struct relay_spec *s, const struct relay_channel *c, cons
 
 static int get_logical(yyjson_val *v, const char *field, int *ret, struct ferry_error *err)
 {
-    if (!yyjson_is_uint(v) || !known_channel((int64_t)yyjson_get_uint(v))) {
-        return ferry_fail(err, FERRY_INVALID, "%s: must be 0, 49152 or 49153", field);
+    if (!yyjson_is_uint(v) || !ferry_channel_is_known((int64_t)yyjson_get_uint(v))) {
+        return ferry_fail(err, FERRY_INVALID, "%s: must be %d, %d or %d", field,
+                          FERRY_CHANNEL_CONTROL, FERRY_CHANNEL_MEMORY, FERRY_CHANNEL_DISKS);
     }
     *ret = (int)yyjson_get_uint(v);
     return 0;
@@ -456,13 +451,4 @@ enum relay_change relay_spec_decide(const struct relay_spec *old, const struct r
         return RELAY_REPLACE;
     }
     return old->rate == wanted->rate ? RELAY_KEEP : RELAY_ADJUST;
-}
-
-void relay_spec_socket_name(const char *key, int logical, char ret[RELAY_SOCKET_NAME])
-{
-    if (logical == RELAY_CONTROL) {
-        snprintf(ret, RELAY_SOCKET_NAME, "%.*s-source.sock", RELAY_KEY_MAX, key);
-    } else {
-        snprintf(ret, RELAY_SOCKET_NAME, "%.*s-%d-source.sock", RELAY_KEY_MAX, key, logical);
-    }
 }

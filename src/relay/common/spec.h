@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/channels.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
@@ -23,13 +24,9 @@ enum relay_mode {
 
 enum relay_role { RELAY_TARGET, RELAY_SOURCE };
 
-/* KubeVirt's numbers of the logical channels. */
-enum { RELAY_CONTROL = 0, RELAY_MEMORY = 49152, RELAY_DISKS = 49153 };
-
 enum {
-    RELAY_CHANNELS_MAX = 3,
-    RELAY_KEY_MAX = 56, /* so that a socket's name keeps below 80 bytes */
-    RELAY_SOCKET_NAME = 80,
+    RELAY_CHANNELS_MAX = FERRY_CHANNELS,
+    RELAY_KEY_MAX = FERRY_CHANNEL_KEY_MAX,
 };
 
 struct relay_channel {
@@ -76,9 +73,6 @@ int relay_spec_parse_rate(const char *json, size_t len, uint64_t *ret, struct fe
 
 /* 1 to RELAY_KEY_MAX letters, digits, '-', '_' or '.', not beginning with '.'. */
 bool relay_spec_key_valid(const char *key);
-
-/* KEY[-49152|-49153]-source.sock */
-void relay_spec_socket_name(const char *key, int logical, char ret[RELAY_SOCKET_NAME]);
 
 /* Who is at the other end, for messages. */
 const char *relay_spec_peer(const struct relay_spec *s);

@@ -139,12 +139,12 @@ void group_drop_entry(struct relay_group *g, struct group_entry *e)
 static void name_local(const struct relay_group *g, const struct relay_channel *channel,
                        char ret[RELAY_LOCAL_NAME])
 {
-    char name[RELAY_SOCKET_NAME];
+    char name[FERRY_CHANNEL_NAME];
 
     if (channel->unix_path) {
         snprintf(ret, RELAY_LOCAL_NAME, "%s", channel->unix_path);
     } else {
-        relay_spec_socket_name(g->spec->key, channel->logical, name);
+        ferry_channel_socket(g->spec->key, channel->logical, name);
         snprintf(ret, RELAY_LOCAL_NAME, "%s/%s", g->spec->dir, name);
     }
 }
@@ -177,7 +177,7 @@ struct group_entry *group_add_entry(struct relay_group *g, size_t index, int fd)
         .rate = g->spec->role == RELAY_SOURCE ? g->rate : NULL,
         .stop_fd = g->stop_fd,
         .pausing = &g->pausing,
-        .slot = channel->logical == RELAY_CONTROL ? &g->control_busy : NULL,
+        .slot = channel->logical == FERRY_CHANNEL_CONTROL ? &g->control_busy : NULL,
         .stats = &e->stats,
     };
     list_add(g, e);
@@ -277,9 +277,9 @@ static void *accept_thread(void *arg)
 static int listen_unix(struct relay_group *g, const struct relay_channel *channel,
                        struct ferry_error *err)
 {
-    char name[RELAY_SOCKET_NAME], shown[RELAY_LOCAL_NAME];
+    char name[FERRY_CHANNEL_NAME], shown[RELAY_LOCAL_NAME];
 
-    relay_spec_socket_name(g->spec->key, channel->logical, name);
+    ferry_channel_socket(g->spec->key, channel->logical, name);
     name_local(g, channel, shown);
     /* By way of the descriptor: what the directory is was settled when it was opened. */
     ferry_cleanup_free char *path = channel->unix_path
@@ -349,11 +349,11 @@ void group_close_listeners(struct relay_group *g)
             continue;
         }
         if (g->spec->role == RELAY_SOURCE && !g->handed_over) {
-            char name[RELAY_SOCKET_NAME];
+            char name[FERRY_CHANNEL_NAME];
 
             const struct relay_channel *c = &g->spec->channels[i];
 
-            relay_spec_socket_name(g->spec->key, c->logical, name);
+            ferry_channel_socket(g->spec->key, c->logical, name);
             /* The pod's directory may be gone already. */
             (void)unlinkat(c->unix_path ? AT_FDCWD : g->dirfd, c->unix_path ? c->unix_path : name,
                            0);
@@ -539,9 +539,9 @@ void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut
         yyjson_mut_val *files = yyjson_mut_obj_add_arr(doc, obj, "files");
 
         for (size_t i = 0; i < s->n_channels; i++) {
-            char name[RELAY_SOCKET_NAME];
+            char name[FERRY_CHANNEL_NAME];
 
-            relay_spec_socket_name(s->key, s->channels[i].logical, name);
+            ferry_channel_socket(s->key, s->channels[i].logical, name);
             ferry_cleanup_free char *path = ferry_asprintf("%s/%s", s->dir, name);
             yyjson_mut_arr_add_strcpy(doc, files, path);
         }
