@@ -7,6 +7,7 @@
 #include "apiserver/kinds/core_schema.h"
 #include "apiserver/kinds/core_types.h"
 #include "apiserver/kinds/schema.h"
+#include "apiserver/kinds/schema_pattern.h"
 
 /* "PodSpec" or "PodSpec.nodeName" is something that the tables have. */
 static bool exists(const char *what)
@@ -138,12 +139,33 @@ static void objects(void **state)
     }
 }
 
+static void patterns(void **state)
+{
+    static const char quantity[] = "^[0-9]+(\\.[0-9]+)?([EPTGMK]i|[EPTGMkmun]|[eE][+-]?[0-9]+)?$";
+    static const struct {
+        const char *pattern, *text;
+        bool matches;
+    } cases[] = {
+        {quantity, "64Mi", true}, {quantity, "1.5", true}, {quantity, "much", false},
+        {"^a+$", "aaa", true},    {"^a+$", "ab", false},   {quantity, "64Mi ", false},
+        {"a(", "anything", true}, {"a(", "", true},        {quantity, "64Mi", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (schema_pattern_matches(cases[i].pattern, cases[i].text) != cases[i].matches) {
+            fail_msg("%s: %s", cases[i].pattern, cases[i].text);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables),
         cmocka_unit_test(components),
         cmocka_unit_test(objects),
+        cmocka_unit_test(patterns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
