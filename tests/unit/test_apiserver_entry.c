@@ -99,14 +99,10 @@ static void metadata(void **state)
 
 static void no_objects(void **state)
 {
-    static const char *const texts[] = {"",
-                                        "{",
-                                        "[]",
-                                        "7",
-                                        "\"uid\"",
-                                        "{\"metadata\":[]}",
-                                        "{\"metadata\":{\"labels\":[],\"ownerReferences\":{},"
-                                        "\"finalizers\":\"orphan\"}}"};
+    static const char wrong_types[] =
+        "{\"metadata\":{\"labels\":[],\"ownerReferences\":{},\"finalizers\":\"orphan\"}}";
+    static const char *const texts[] = {"",         "{", "[]", "7", "\"uid\"", "{\"metadata\":[]}",
+                                        wrong_types};
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
