@@ -40,7 +40,10 @@ bool api_base64_decode(const char *text, size_t len, char **ret, size_t *ret_n)
             plain[n++] = text[i];
         }
     }
-    size_t padding = n ? (plain[n - 1] == '=') + (plain[n - 2] == '=') : 0;
+    size_t padding = 0;
+    while (padding < n && plain[n - 1 - padding] == '=') {
+        padding++;
+    }
     unsigned char *out = ferry_xcalloc(1, n / 4 * 3 + 1);
     int got = EVP_DecodeBlock(out, (const unsigned char *)plain, (int)n);
     explicit_bzero(plain, n); /* it may be a key */

@@ -78,7 +78,7 @@ static unsigned char host_bits(int prefix, int i)
 {
     int fixed = prefix - i * 8;
 
-    return fixed >= 8 ? 0 : fixed <= 0 ? 0xff : (unsigned char)(0xff >> fixed);
+    return (unsigned char)(fixed >= 8 ? 0 : fixed <= 0 ? 0xff : 0xff >> fixed);
 }
 
 struct api_ip api_ip_first(const struct api_ip_net *net)

@@ -208,7 +208,7 @@ size_t ferry_utf8_len(const char *text)
                : (*s & 0xf0) == 0xe0 ? 3
                : (*s & 0xf8) == 0xf0 ? 4
                                      : 0;
-    unsigned code = n == 1 ? *s : *s & (0x7f >> n);
+    unsigned code = n == 1 ? *s : *s & (0x7fU >> n);
 
     for (size_t i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80) {

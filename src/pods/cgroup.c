@@ -19,15 +19,15 @@
 
 enum { TEXT_MAX = 1 << 20, BUSY_TRIES = 50, BUSY_MS = 10 };
 
-static char *group_of(const struct cgroup_layout *l, int c, const char *uid)
+static char *group_of(const struct cgroup_layout *l, enum cgroup_controller c, const char *uid)
 {
     return ferry_asprintf("%s/" PARENT "/%s/%s", l->of[c].mount, l->node, uid);
 }
 
 /* True for the first of the controllers that share a mount: a group is made and left once. */
-static bool is_first(const struct cgroup_layout *l, int c)
+static bool is_first(const struct cgroup_layout *l, enum cgroup_controller c)
 {
-    for (int i = 0; i < c; i++) {
+    for (enum cgroup_controller i = 0; i < c; i++) {
         if (ferry_streq(l->of[i].mount, l->of[c].mount)) {
             return false;
         }
@@ -59,7 +59,8 @@ static int make_group(const char *path, struct ferry_error *err)
  */
 
 /* In the unified hierarchy a group has the controllers that its parent hands down. */
-static int hand_down(const struct cgroup_layout *l, int c, struct ferry_error *err)
+static int hand_down(const struct cgroup_layout *l, enum cgroup_controller c,
+                     struct ferry_error *err)
 {
     const char *mount = l->of[c].mount;
     ferry_cleanup_free char *word = ferry_asprintf("+%s", cgroup_controller_name(c));
@@ -148,7 +149,8 @@ static void remove_without_pod(const char *path, const char *name, void *pods_di
     }
 }
 
-static int open_place(const char *pods_dir, struct cgroup_layout *l, int c, struct ferry_error *err)
+static int open_place(const char *pods_dir, struct cgroup_layout *l, enum cgroup_controller c,
+                      struct ferry_error *err)
 {
     ferry_cleanup_free char *parent = ferry_asprintf("%s/" PARENT, l->of[c].mount);
     ferry_cleanup_free char *node = ferry_asprintf("%s/%s", parent, l->node);
@@ -193,7 +195,7 @@ void cgroup_detect(const char *pods_dir, struct cgroup_layout *ret)
     bool known = unified && ferry_read_file(list, TEXT_MAX, &controllers, NULL) == 0;
     cgroup_layout_read(mounts.data, known && controllers.data ? controllers.data : "", ret);
     ret->node = node_name(pods_dir);
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+    for (enum cgroup_controller c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (!ret->of[c].mount) {
             ferry_info("this host has no such control groups",
                        F_STR("controller", cgroup_controller_name(c)));
@@ -224,7 +226,7 @@ static int write_plan(const struct cgroup_layout *l, const char *uid,
     size_t n = cgroup_plan(limits, l, writes);
 
     for (size_t i = 0; i < n; i++) {
-        ferry_cleanup_free char *group = group_of(l, (int)writes[i].controller, uid);
+        ferry_cleanup_free char *group = group_of(l, writes[i].controller, uid);
         int rc = write_value(group, writes[i].file, writes[i].value, err);
 
         if (rc < 0 && !writes[i].may_miss) {
@@ -244,7 +246,7 @@ static int make_again(const struct cgroup_layout *l, const char *mount, const ch
     int rc = make_group(parent, err);
 
     rc = rc < 0 ? rc : make_group(node, err);
-    for (int c = 0; c < CGROUP_CONTROLLERS && rc == 0; c++) {
+    for (enum cgroup_controller c = 0; c < CGROUP_CONTROLLERS && rc == 0; c++) {
         if (l->of[c].unified && ferry_streq(l->of[c].mount, mount)) {
             rc = hand_down(l, c, err);
         }
@@ -257,7 +259,7 @@ int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgr
 {
     size_t n = 0;
 
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+    for (enum cgroup_controller c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (!is_first(l, c)) {
             continue;
         }
@@ -277,7 +279,7 @@ int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgr
 
 int cgroup_remove(const struct cgroup_layout *l, const char *uid, struct ferry_error *err)
 {
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+    for (enum cgroup_controller c = 0; c < CGROUP_CONTROLLERS; c++) {
         ferry_cleanup_free char *group = is_first(l, c) ? group_of(l, c, uid) : NULL;
         int rc = group ? rmdir(group) : 0;
 

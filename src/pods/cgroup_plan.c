@@ -146,7 +146,8 @@ static bool take_own(const struct mount_line *m, void *ctx)
 {
     struct cgroup_layout *l = ctx;
 
-    for (int c = 0; is_word(m->type, m->type_n, "cgroup") && c < CGROUP_CONTROLLERS; c++) {
+    for (enum cgroup_controller c = 0;
+         is_word(m->type, m->type_n, "cgroup") && c < CGROUP_CONTROLLERS; c++) {
         if (!l->of[c].mount && has_word(m->options, m->options_n, ",", cgroup_controller_name(c))) {
             l->of[c] = (struct cgroup_place){.mount = unescape(m->point, m->point_n)};
         }
@@ -161,7 +162,7 @@ void cgroup_layout_read(const char *mountinfo, const char *unified_controllers,
 
     *ret = (struct cgroup_layout){0};
     each_mount(mountinfo, take_own, ret);
-    for (int c = 0; unified && c < CGROUP_CONTROLLERS; c++) {
+    for (enum cgroup_controller c = 0; unified && c < CGROUP_CONTROLLERS; c++) {
         if (!ret->of[c].mount && has_word(unified_controllers, strlen(unified_controllers), " \n",
                                           cgroup_controller_name(c))) {
             ret->of[c] = (struct cgroup_place){.mount = ferry_strdup(unified), .unified = true};
@@ -171,7 +172,7 @@ void cgroup_layout_read(const char *mountinfo, const char *unified_controllers,
 
 void cgroup_layout_done(struct cgroup_layout *l)
 {
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+    for (enum cgroup_controller c = 0; c < CGROUP_CONTROLLERS; c++) {
         free(l->of[c].mount);
     }
     for (size_t i = 0; i < l->n_locks; i++) {

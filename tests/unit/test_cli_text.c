@@ -347,10 +347,11 @@ static void exit_codes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_and_times),  cmocka_unit_test(time_left),
-        cmocka_unit_test(reports_are_read), cmocka_unit_test(progress_lines),
-        cmocka_unit_test(tables_line_up),   cmocka_unit_test(nearest_words),
-        cmocka_unit_test(built_in_guest),   cmocka_unit_test(migration_objects),
+        cmocka_unit_test(sizes_and_times),      cmocka_unit_test(time_left),
+        cmocka_unit_test(reports_are_read),     cmocka_unit_test(progress_lines),
+        cmocka_unit_test(tables_line_up),       cmocka_unit_test(tables_count_places_not_bytes),
+        cmocka_unit_test(tables_are_never_cut), cmocka_unit_test(nearest_words),
+        cmocka_unit_test(built_in_guest),       cmocka_unit_test(migration_objects),
         cmocka_unit_test(exit_codes),
     };
 

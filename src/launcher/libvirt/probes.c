@@ -60,10 +60,12 @@ static void end_one(const char *pid, const char *const *dirs)
 {
     ferry_cleanup_free char *path = ferry_asprintf("/proc/%s/cmdline", pid);
     ferry_cleanup_buf struct ferry_buf cmdline = {0};
+    long long number = 0;
 
-    if (ferry_read_file(path, CMDLINE_MAX, &cmdline, NULL) == 0 && cmdline.len &&
+    if (ferry_parse_int(pid, 2, INT32_MAX, &number, NULL) == 0 &&
+        ferry_read_file(path, CMDLINE_MAX, &cmdline, NULL) == 0 && cmdline.len &&
         probes_is_one(cmdline.data, cmdline.len, dirs) && same_mounts(pid) &&
-        kill((pid_t)atol(pid), SIGKILL) == 0) {
+        kill((pid_t)number, SIGKILL) == 0) {
         ferry_info("a QEMU that libvirtd only asked for what it can do is ended",
                    F_STR("pid", pid));
     }

@@ -25,11 +25,17 @@ static int64_t resident_of_guest(virDomainPtr d, int64_t guest_bytes)
     ferry_cleanup_free char *pid_file =
         ferry_asprintf("%s/libvirt/qemu/run/%s.pid", run_dir ? run_dir : "", virDomainGetName(d));
 
+    long long number = 0;
+
     if (ferry_read_file(pid_file, 32, &pid, NULL) < 0) {
         return -1;
     }
     ferry_buf_append(&pid, "", 1);
-    ferry_cleanup_free char *path = ferry_asprintf("/proc/%ld/smaps", atol(pid.data));
+    pid.data[strcspn(pid.data, "\n")] = '\0';
+    if (ferry_parse_int(pid.data, 2, INT32_MAX, &number, NULL) < 0) {
+        return -1;
+    }
+    ferry_cleanup_free char *path = ferry_asprintf("/proc/%lld/smaps", number);
     if (ferry_read_file(path, SMAPS_MAX, &maps, NULL) < 0) {
         return -1;
     }
