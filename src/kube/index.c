@@ -1,37 +1,42 @@
 #include "kube/index.h"
 
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
 
 struct bucket {
+    struct ferry_link link;
     char *key;
     struct api_object **items;
     size_t n;
 };
 
-static int by_key(const void *a, const void *b)
+static void bucket_free(struct ferry_link *l)
 {
-    return strcmp(((const struct bucket *)a)->key, ((const struct bucket *)b)->key);
-}
-
-static void bucket_free(void *p)
-{
-    struct bucket *b = p;
+    struct bucket *b = (struct bucket *)l;
 
     free(b->key);
     free(b->items);
     free(b);
 }
 
+static uint64_t hash_of(const char *key)
+{
+    return ferry_hash_text(ferry_map_seed(), key);
+}
+
 static struct bucket *find(const struct kube_index *x, const char *key)
 {
-    struct bucket probe = {.key = (char *)(uintptr_t)key};
-    struct bucket **slot = tfind(&probe, &x->buckets, by_key);
+    for (struct ferry_link *l = ferry_map_first(&x->buckets, hash_of(key)); l;
+         l = ferry_map_next(l)) {
+        struct bucket *b = (struct bucket *)l;
 
-    return slot ? *slot : NULL;
+        if (strcmp(b->key, key) == 0) {
+            return b;
+        }
+    }
+    return NULL;
 }
 
 void kube_index_add(struct kube_index *x, const char *key, struct api_object *o)
@@ -41,9 +46,7 @@ void kube_index_add(struct kube_index *x, const char *key, struct api_object *o)
     if (!b) {
         b = ferry_xcalloc(1, sizeof(*b));
         b->key = ferry_strdup(key);
-        if (!tsearch(b, &x->buckets, by_key)) {
-            abort(); /* out of memory */
-        }
+        ferry_map_add(&x->buckets, &b->link, hash_of(key));
     }
     b->items = ferry_xrealloc(b->items, b->n + 1, sizeof(struct api_object *));
     b->items[b->n++] = o;
@@ -61,8 +64,8 @@ void kube_index_remove(struct kube_index *x, const char *key, const struct api_o
         }
     }
     if (b && b->n == 0) {
-        tdelete(b, &x->buckets, by_key);
-        bucket_free(b);
+        ferry_map_remove(&x->buckets, &b->link);
+        bucket_free(&b->link);
     }
 }
 
@@ -77,6 +80,5 @@ struct api_object *const *kube_index_find(const struct kube_index *x, const char
 
 void kube_index_done(struct kube_index *x)
 {
-    tdestroy(x->buckets, bucket_free);
-    x->buckets = NULL;
+    ferry_map_done(&x->buckets, bucket_free);
 }

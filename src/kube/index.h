@@ -5,9 +5,10 @@
 #include <stddef.h>
 
 #include "api/object.h"
+#include "base/hash.h"
 
 struct kube_index {
-    void *buckets; /* tsearch tree */
+    struct ferry_map buckets;
 };
 
 void kube_index_add(struct kube_index *x, const char *key, struct api_object *o);

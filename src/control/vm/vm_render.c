@@ -5,26 +5,14 @@
 #include <string.h>
 
 #include "api/wire/wire_keys.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "json/doc.h"
-
-#define FNV_BASIS UINT64_C(14695981039346656037)
-#define FNV_PRIME UINT64_C(1099511628211)
-
-static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
-{
-    const unsigned char *c = data;
-
-    for (size_t i = 0; i < n; i++) {
-        h = (h ^ c[i]) * FNV_PRIME;
-    }
-    return h;
-}
 
 /* Members of an object are added up, so that their order is all one. */
 static uint64_t hash_val(yyjson_val *v, bool top)
 {
-    uint64_t h = hash_bytes(FNV_BASIS, (const uint8_t[]){yyjson_get_tag(v)}, 1);
+    uint64_t h = ferry_hash(FERRY_HASH_BASIS, (const uint8_t[]){yyjson_get_tag(v)}, 1);
     yyjson_val *key, *item;
     size_t i, max;
 
@@ -36,7 +24,8 @@ static uint64_t hash_val(yyjson_val *v, bool top)
 
             /* What an instance can follow by a move needs no restart. */
             if (!(top && strcmp(name, "volumes") == 0) && strcmp(name, "networkName") != 0) {
-                h += hash_bytes(hash_bytes(FNV_BASIS, name, strlen(name)), &value, sizeof(value));
+                h += ferry_hash(ferry_hash(FERRY_HASH_BASIS, name, strlen(name)), &value,
+                                sizeof(value));
             }
         }
         return h;
@@ -46,12 +35,12 @@ static uint64_t hash_val(yyjson_val *v, bool top)
         {
             uint64_t value = hash_val(item, false);
 
-            h = hash_bytes(h, &value, sizeof(value));
+            h = ferry_hash(h, &value, sizeof(value));
         }
         return h;
     }
     ferry_cleanup_free char *text = json_doc_val_text(v, 0, NULL);
-    return text ? hash_bytes(h, text, strlen(text)) : h;
+    return text ? ferry_hash(h, text, strlen(text)) : h;
 }
 
 const char *vm_template_tag(const struct api_vm *vm, char ret[VM_TEMPLATE_TAG])

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/str.h"
 
 #define SPAN (60 * FERRY_NS_PER_S)
@@ -41,11 +42,10 @@ void relay_log_limit_free(struct relay_log_limit *h)
     }
 }
 
-static uint64_t hash_of(uint64_t hash, const char *text, size_t n)
+static uint64_t hash_of(uint64_t before, const char *text, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        hash = (hash ^ (uint8_t)text[i]) * UINT64_C(1099511628211);
-    }
+    uint64_t hash = ferry_hash(before, text, n);
+
     return hash ? hash : 1;
 }
 
@@ -81,7 +81,7 @@ int64_t relay_log_limit_ask(struct relay_log_limit *h, const char *peer, const c
 {
     const char *colon = strrchr(peer, ':');
     size_t n = colon ? (size_t)(colon - peer) : strlen(peer);
-    uint64_t host_hash = hash_of(UINT64_C(14695981039346656037), peer, n);
+    uint64_t host_hash = hash_of(ferry_map_seed(), peer, n);
     int64_t silent = -1;
 
     pthread_mutex_lock(&h->lock);
