@@ -117,6 +117,37 @@ int cli_one_name(const struct ferry_command *cmd, int argc, char **argv, const c
     return cli_no_more(cmd->name, argc, argv, first + 1, err);
 }
 
+int cli_parse(const struct cli_call *call, int argc, char **argv, const char **ret_name,
+              struct ferry_error *err)
+{
+    const char *command = call->command->name;
+    int first = ferry_options_parse(call->command, argc, argv, err);
+
+    if (first < 0) {
+        return first;
+    }
+    const char *name = call->what && first < argc ? argv[first++] : NULL;
+    if (call->what && !name && !call->may_miss) {
+        return ferry_fail(err, FERRY_INVALID, "%s is missing (see %s --help)", call->what, command);
+    }
+    int rc = cli_no_more(command, argc, argv, first, err);
+    if (rc == 0 && call->format) {
+        rc = output_parse(*call->output, call->format, err);
+    }
+    if (rc == 0 && ret_name) {
+        *ret_name = name;
+    }
+    return rc;
+}
+
+int cli_begin(const struct cli_call *call, int argc, char **argv, const char **ret_name,
+              struct session *ret, struct ferry_error *err)
+{
+    int rc = cli_parse(call, argc, argv, ret_name, err);
+
+    return rc < 0 ? rc : session_open(call->session, ret, err);
+}
+
 /* There is none, or it is not running. */
 static int explain_no_instance(struct session *s, const char *name, struct ferry_error *err)
 {

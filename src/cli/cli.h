@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "cli/session/output.h"
 #include "cli/session/session.h"
 #include "cli/views/outcome.h"
 
@@ -45,6 +46,22 @@ int cli_no_more(const char *verb, int argc, char **argv, int first, struct ferry
  * ("the name of a node"). */
 int cli_one_name(const struct ferry_command *cmd, int argc, char **argv, const char *what,
                  const char **ret, struct ferry_error *err);
+
+/* How a verb that takes one name or none begins. */
+struct cli_call {
+    const struct ferry_command *command;
+    const struct session_options *session; /* how it reaches the API; NULL = it does not */
+    const char *what;          /* the name in words, "the name of a node"; NULL = none */
+    bool may_miss;             /* the name */
+    const char *const *output; /* what -o said, which goes to `format`; or NULL */
+    enum output_format *format;
+};
+/* Options, the name (NULL where it is missing and may), the format. */
+int cli_parse(const struct cli_call *call, int argc, char **argv, const char **ret_name,
+              struct ferry_error *err);
+/* The same, and then the API; for a verb that has nothing to check between. */
+int cli_begin(const struct cli_call *call, int argc, char **argv, const char **ret_name,
+              struct session *ret, struct ferry_error *err);
 
 /* The virtual machine of that name in the session's namespace, or an error that says so. */
 int cli_get_vm(struct session *s, const char *name, struct api_object **ret,

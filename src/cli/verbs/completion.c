@@ -141,15 +141,17 @@ int verb_completion(int argc, char **argv, struct ferry_error *err)
         .options = options,
         .epilogue = "For this shell alone:  eval \"$(ferry completion bash)\"",
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const struct cli_call call = {&cmd, .what = "a shell", .may_miss = true};
+    const char *shell = NULL;
+    int rc = cli_parse(&call, argc, argv, &shell, err);
     ferry_cleanup_buf struct ferry_buf out = {0};
 
-    if (first < 0 || (rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0) {
-        return first < 0 ? first : rc;
+    if (rc < 0) {
+        return rc;
     }
-    if (first < argc && ferry_streq(argv[first], "bash")) {
+    if (ferry_streq(shell, "bash")) {
         completion_bash(cli_verbs, &out);
-    } else if (first < argc && ferry_streq(argv[first], "zsh")) {
+    } else if (ferry_streq(shell, "zsh")) {
         completion_zsh(cli_verbs, &out);
     } else {
         return ferry_fail(err, FERRY_INVALID, "which shell: bash or zsh?");

@@ -279,14 +279,12 @@ int verb_vm_console(int argc, char **argv, struct ferry_error *err)
             "does not end it. On a terminal, what is typed goes to the guest; Ctrl-] leaves.",
         .options = options,
     };
+    const struct cli_call call = {&cmd, &so, "the name of a virtual machine"};
     const char *name = NULL;
-    int rc = cli_one_name(&cmd, argc, argv, "the name of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
+    int rc = cli_begin(&call, argc, argv, &name, &s, err);
 
     if (rc < 0) {
-        return rc;
-    }
-    if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();

@@ -239,11 +239,13 @@ int verb_drain(int argc, char **argv, struct ferry_error *err)
         .epilogue = "Exit codes: 0 the node is empty (--dry-run: all can move), 1 it is not,\n"
                     "130 the watching was interrupted (moves go on).",
     };
+    const struct cli_call call = {&cmd, &so, "the name of a node", .output = &output,
+                                  .format = &w.format};
     const char *name = NULL;
-    int rc = cli_one_name(&cmd, argc, argv, "the name of a node", &name, err);
     session_cleanup struct session s = {0};
+    int rc = cli_parse(&call, argc, argv, &name, err);
 
-    if (rc < 0 || (rc = output_parse(output, &w.format, err)) < 0) {
+    if (rc < 0) {
         return rc;
     }
     if (output && !w.dry_run) {
@@ -299,15 +301,13 @@ int verb_undrain(int argc, char **argv, struct ferry_error *err)
                    "that have not begun.",
         .options = options,
     };
+    const struct cli_call call = {&cmd, &so, "the name of a node"};
     const char *name = NULL;
-    int rc = cli_one_name(&cmd, argc, argv, "the name of a node", &name, err);
     session_cleanup struct session s = {0};
     size_t cancelled = 0;
+    int rc = cli_begin(&call, argc, argv, &name, &s, err);
 
-    if (rc < 0) {
-        return rc;
-    }
-    if ((rc = session_open(&so, &s, err)) < 0 || (rc = set_cordon(&s, name, false, err)) < 0 ||
+    if (rc < 0 || (rc = set_cordon(&s, name, false, err)) < 0 ||
         (rc = call_off(&s, name, &cancelled, err)) < 0) {
         return rc;
     }

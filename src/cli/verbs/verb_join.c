@@ -62,30 +62,31 @@ static int token_create(int argc, char **argv, struct ferry_error *err)
             "joins.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const struct cli_call call = {&cmd, .what = "a name for the node"};
+    const char *name = NULL;
+    int rc = cli_parse(&call, argc, argv, &name, err);
     session_cleanup struct session s = {0};
     char token[KUBE_TOKEN_SIZE], fingerprint[PKI_FINGERPRINT_SIZE];
 
-    if (first < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
-    if (first == argc || !api_name_is_dns_subdomain(argv[first])) {
+    if (!api_name_is_dns_subdomain(name)) {
         return ferry_fail(err, FERRY_INVALID, "a name for the node is missing (see %s --help)",
                           cmd.name);
     }
     if (life_s < 1) {
         return ferry_fail(err, FERRY_INVALID, "--life: a token for joining must have an end");
     }
-    if ((rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0 ||
-        (rc = session_open(&so, &s, err)) < 0) {
+    if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     const char *ca = kube_client_ca(s.client);
     if (!ca || (rc = pki_fingerprint(ca, fingerprint, err)) < 0) {
         return ca ? rc : ferry_fail(err, FERRY_INVALID, "the kubeconfig names no CA");
     }
-    rc = kube_token_create(
-        s.client, &(struct kube_token_use){.node = argv[first], .life_s = life_s}, token, err);
+    rc = kube_token_create(s.client, &(struct kube_token_use){.node = name, .life_s = life_s},
+                           token, err);
     if (rc < 0) {
         return session_explain(err);
     }
@@ -448,15 +449,13 @@ int verb_node_remove(int argc, char **argv, struct ferry_error *err)
             "once. Drain it first. It can join again with a new token.",
         .options = options,
     };
+    const struct cli_call call = {&cmd, &so, "a node"};
     const char *name = NULL;
-    int rc = cli_one_name(&cmd, argc, argv, "a node", &name, err);
     session_cleanup struct session s = {0};
     size_t vms = 0;
+    int rc = cli_begin(&call, argc, argv, &name, &s, err);
 
-    if (rc < 0) {
-        return rc;
-    }
-    if ((rc = session_open(&so, &s, err)) < 0 || (rc = count_vms(&s, name, &vms, err)) < 0) {
+    if (rc < 0 || (rc = count_vms(&s, name, &vms, err)) < 0) {
         return rc;
     }
     if (vms && !force) {

@@ -30,29 +30,31 @@ int verb_watch(int argc, char **argv, struct ferry_error *err)
                     "3 the move was cancelled.\n"
                     "130: the watching was interrupted (moves go on).",
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
+    const struct cli_call call = {&cmd, &so, "a move or a virtual machine", .may_miss = true};
+    const char *name = NULL;
     session_cleanup struct session s = {0};
     struct board_counts counts;
+    int rc = cli_parse(&call, argc, argv, &name, err);
 
-    if (first < 0 || (rc = cli_no_more(cmd.name, argc, argv, first + 1, err)) < 0) {
-        return first < 0 ? first : rc;
+    if (rc < 0) {
+        return rc;
     }
-    if (first < argc && (board.all_namespaces || board.until_idle)) {
+    if (name && (board.all_namespaces || board.until_idle)) {
         return ferry_fail(err, FERRY_INVALID,
                           "--%s is for all moves: '%s' names one, which is shown until it is over",
-                          board.until_idle ? "until-idle" : "all-namespaces", argv[first]);
+                          board.until_idle ? "until-idle" : "all-namespaces", name);
     }
     if ((rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();
-    if (first == argc) {
+    if (!name) {
         rc = board_watch(&s, &board, &counts, err);
         return rc < 0 ? rc : FERRY_EXIT_OK;
     }
     api_cleanup_object struct api_object *o = NULL;
     enum outcome outcome = OUTCOME_GOING;
-    if ((rc = cli_get_move(&s, argv[first], &o, err)) < 0 ||
+    if ((rc = cli_get_move(&s, name, &o, err)) < 0 ||
         (rc = watch_migration(&s, o->meta->name, (struct watch_options){.once = board.once},
                               &outcome, err)) < 0) {
         return rc;

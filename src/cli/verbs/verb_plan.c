@@ -172,14 +172,13 @@ int verb_plan(int argc, char **argv, struct ferry_error *err)
             "started is sampled when it has run for 10 seconds.",
         .options = options,
     };
+    const struct cli_call call = {&cmd, &so, "the name of a virtual machine", .output = &output,
+                                  .format = &format};
     const char *name = NULL;
-    int rc = cli_one_name(&cmd, argc, argv, "the name of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
+    int rc = cli_parse(&call, argc, argv, &name, err);
 
     if (rc < 0) {
-        return rc;
-    }
-    if ((rc = output_parse(output, &format, err)) < 0) {
         return rc;
     }
     if (format != OUTPUT_TABLE && format != OUTPUT_JSON && format != OUTPUT_YAML) {

@@ -114,16 +114,14 @@ static int policy_show(int argc, char **argv, struct ferry_error *err)
         .summary = "Shows one migration policy, as YAML unless told otherwise.",
         .options = options,
     };
+    const struct cli_call call = {&cmd, &so, "a name", .output = &output, .format = &format};
     const char *name = NULL;
-    int rc = cli_one_name(&cmd, argc, argv, "a name", &name, err);
     session_cleanup struct session s = {0};
     api_cleanup_object struct api_object *o = NULL;
     ferry_cleanup_buf struct ferry_buf out = {0};
+    int rc = cli_begin(&call, argc, argv, &name, &s, err);
 
     if (rc < 0) {
-        return rc;
-    }
-    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     rc = kube_client_get(s.client, policy_ref(name), &o, err);
@@ -173,18 +171,14 @@ static int policy_create(int argc, char **argv, struct ferry_error *err)
             "wins; one without labels matches every virtual machine.",
         .options = options,
     };
-    const char *name = NULL;
-    int rc = cli_one_name(&cmd, argc, argv, "a name", &name, err);
+    const struct cli_call call = {&cmd, &so, "a name", .output = &output, .format = &format};
     session_cleanup struct session s = {0};
     api_cleanup_object struct api_object *made = NULL;
     ferry_cleanup_free char *json = NULL;
+    int rc = cli_parse(&call, argc, argv, &p.name, err);
 
-    if (rc < 0) {
-        return rc;
-    }
-    p.name = name;
-    if ((rc = output_parse(output, &format, err)) < 0 ||
-        (rc = manifest_policy(&p, &json, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
+    if (rc < 0 || (rc = manifest_policy(&p, &json, err)) < 0 ||
+        (rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     rc = kube_client_create(s.client, policy_ref(NULL), json, &made, err);

@@ -210,17 +210,14 @@ int verb_show(int argc, char **argv, struct ferry_error *err)
             "reason) and events. Of a VM it shows the latest move.",
         .options = options,
     };
+    const struct cli_call call = {&cmd, &so, "the name of a move or of a virtual machine",
+                                  .output = &output, .format = &format};
     const char *name = NULL;
-    int rc =
-        cli_one_name(&cmd, argc, argv, "the name of a move or of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
     api_cleanup_object struct api_object *o = NULL;
+    int rc = cli_begin(&call, argc, argv, &name, &s, err);
 
-    if (rc < 0) {
-        return rc;
-    }
-    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0 ||
-        (rc = cli_get_move(&s, name, &o, err)) < 0) {
+    if (rc < 0 || (rc = cli_get_move(&s, name, &o, err)) < 0) {
         return rc;
     }
     if (format != OUTPUT_TABLE && format != OUTPUT_WIDE) {

@@ -100,14 +100,14 @@ int verb_up(int argc, char **argv, struct ferry_error *err)
             "touched.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err);
+    int rc = cli_parse(&(struct cli_call){&cmd}, argc, argv, NULL, err);
 
-    if (first < 0 || (first = cli_no_more(cmd.name, argc, argv, first, err)) < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
     ferry_cleanup_free char *dir = absolute(root);
     ferry_cleanup_free char *bin = NULL, *guest = NULL;
-    int rc = find_program_dirs(&bin, &guest, err);
+    rc = find_program_dirs(&bin, &guest, err);
     if (rc < 0) {
         return rc;
     }
@@ -151,10 +151,10 @@ int verb_down(int argc, char **argv, struct ferry_error *err)
                    "processes, network namespaces, files. Doing it twice is fine.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err);
+    int rc = cli_parse(&(struct cli_call){&cmd}, argc, argv, NULL, err);
 
-    if (first < 0 || (first = cli_no_more(cmd.name, argc, argv, first, err)) < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
     if (geteuid() != 0) {
         return ferry_fail(err, FERRY_DENIED,
@@ -167,7 +167,7 @@ int verb_down(int argc, char **argv, struct ferry_error *err)
         return lock;
     }
     struct site_removed removed;
-    int rc = site_down(dir, false, &removed, err);
+    rc = site_down(dir, false, &removed, err);
     if (rc < 0) {
         return rc;
     }
@@ -189,10 +189,10 @@ int verb_supervise(int argc, char **argv, struct ferry_error *err)
         .summary = "Keeps the programs of a site running; 'ferry up' starts it.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err);
+    int rc = cli_parse(&(struct cli_call){&cmd}, argc, argv, NULL, err);
 
-    if (first < 0 || (first = cli_no_more(cmd.name, argc, argv, first, err)) < 0) {
-        return first;
+    if (rc < 0) {
+        return rc;
     }
     if (!root) {
         return ferry_fail(err, FERRY_INVALID, "--root is missing");
@@ -201,7 +201,7 @@ int verb_supervise(int argc, char **argv, struct ferry_error *err)
     ferry_cleanup_free char *file = ferry_asprintf("%s/site.json", root);
     site_cleanup_state struct site_state *state = NULL;
     site_cleanup_plan struct site_plan *p = NULL;
-    int rc = site_state_read(file, &state, err);
+    rc = site_state_read(file, &state, err);
     if (rc == 0) {
         rc = site_plan_new(&(struct site_settings){.root = root,
                                                    .bin_dir = state->bin_dir,

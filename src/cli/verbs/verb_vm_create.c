@@ -214,18 +214,12 @@ int verb_vm_create(int argc, char **argv, struct ferry_error *err)
             "secrets and networks that they use.",
         .options = options,
     };
-    int first = ferry_options_parse(&cmd, argc, argv, err);
+    const struct cli_call call = {&cmd, .what = "a name", .may_miss = true, .output = &output,
+                                  .format = &c.format};
+    int rc = cli_parse(&call, argc, argv, &c.name, err);
 
-    if (first < 0) {
-        return first;
-    }
-    c.name = first < argc ? argv[first++] : NULL;
-    if (!c.name && !file) {
+    if (rc == 0 && !c.name && !file) {
         return ferry_fail(err, FERRY_INVALID, "a name is missing (see ferry vm create --help)");
-    }
-    int rc = cli_no_more(cmd.name, argc, argv, first, err);
-    if (rc == 0) {
-        rc = output_parse(output, &c.format, err);
     }
     ferry_cleanup_free char *json = NULL;
     vm.name = c.name;

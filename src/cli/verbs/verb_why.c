@@ -224,18 +224,16 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
         .options = options,
         .epilogue = "Exit codes: 0 nothing is broken, 4 a link is.",
     };
+    const struct cli_call call = {&cmd, &so, "the name of a move or of a virtual machine",
+                                  .output = &output, .format = &format};
     const char *name = NULL;
-    int rc =
-        cli_one_name(&cmd, argc, argv, "the name of a move or of a virtual machine", &name, err);
     session_cleanup struct session s = {0};
     reading_cleanup struct reading r = {0};
     struct why_view view;
     struct why_answer answer;
+    int rc = cli_begin(&call, argc, argv, &name, &s, err);
 
     if (rc < 0) {
-        return rc;
-    }
-    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
         return rc;
     }
     ferry_signals_block();

@@ -167,12 +167,9 @@ int listing_verb(const struct listing *l, int argc, char **argv, struct ferry_er
         options[3] = (struct ferry_option){"all-namespaces",    'A', FERRY_OPTION_FLAG, &all, NULL,
                                            "of every namespace"};
     }
-    int first = ferry_options_parse(&cmd, argc, argv, err), rc;
-    if (first < 0 || (rc = cli_no_more(l->name, argc, argv, first + (l->about ? 1 : 0), err)) < 0) {
-        return first < 0 ? first : rc;
-    }
-    if ((rc = output_parse(output, &format, err)) < 0 || (rc = session_open(&so, &s, err)) < 0) {
-        return rc;
-    }
-    return read_and_print(l, &s, all, first < argc ? argv[first] : NULL, format, err);
+    const struct cli_call call = {
+        &cmd, &so, l->about ? "a name" : NULL, true, .output = &output, .format = &format};
+    const char *name = NULL;
+    int rc = cli_begin(&call, argc, argv, &name, &s, err);
+    return rc < 0 ? rc : read_and_print(l, &s, all, name, format, err);
 }
