@@ -18,11 +18,13 @@ import uuid
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import complaints  # noqa: E402
 import heartbeat  # noqa: E402
+import recorder  # noqa: E402
 from runners import Qmp, Watch, overlap  # noqa: E402,F401
 from waiting import wait_for, wait_some  # noqa: E402,F401
 
 VM_USER, RELAY_USER = 61201, 61200
 KEEP = os.environ.get("FERRY_TEST_KEEP")
+RECORD = os.environ.get("FERRY_RECORD")  # a directory for what two libvirts say to each other (recorder.py)
 
 
 class UnixHTTP(http.client.HTTPConnection):
@@ -296,12 +298,23 @@ class Move:
         answer = self.target.node.relay_ok("PUT", f"/v1/targets/{self.key}", {
             "move": self.uid, "generation": generation, "sourceNode": self.source.node.name,
             "bind": self.target.node.address, "tls": self.tls, "channels": [
-                {"logical": n, "unix": self.target.on_host(self.sockets[name])}
+                {"logical": n, "unix": self.leads_to(n, self.target.on_host(self.sockets[name]), generation)}
                 for n, name in channels.items() if name in self.sockets]})
         self.source.node.relay_ok("PUT", f"/v1/sources/{self.key}", {
             "move": self.uid, "generation": generation, "targetNode": self.target.node.name,
             "address": answer["address"], "ports": answer["ports"], "dir": os.path.join(self.source.dir, "m"),
             "owner": VM_USER, "tls": self.tls})
+
+    def leads_to(self, channel, path, generation):
+        """Where the target's relay leads a channel to."""
+        if not RECORD or channel != 0:
+            return path
+        between = os.path.join(os.path.dirname(path), f"record-{generation}.sock")
+        test = os.path.basename(sys.argv[0]).removesuffix(".py")
+        to = os.path.join(RECORD, test, f"{self.uid}-{generation}")
+        recorder.Recorder(between, path, to, RELAY_USER)
+        shutil.copy(os.path.join(self.target.dir, "state/devices.json.agreed"), os.path.join(to, "agreed"))
+        return between
 
     def phase(self, pod):
         return pod.migration()["phase"]
