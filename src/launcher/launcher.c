@@ -50,7 +50,7 @@ struct launcher {
     struct target *target;
     struct control *control;
     char *libvirt_socket, *record_dir, *devices_path, *qmp_path, *qmp_session_path, *gate_dir;
-    char *gate_driver;
+    char *gate_driver, *control_socket;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
     bool warm;     /* what a move asks libvirt first has been asked */
     int64_t complain_ns, plug_ns;
@@ -227,12 +227,14 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     l->qmp_session_path = ferry_asprintf("%s/qmp-kept.sock", cfg->state_dir);
     l->record_dir = ferry_asprintf("%s/records", cfg->state_dir);
     l->devices_path = ferry_asprintf("%s/devices.json", cfg->state_dir);
+    l->control_socket = ferry_asprintf("%s/control.sock", cfg->libvirt_dir);
     c->namespace_ = cfg->namespace_;
     c->name = cfg->name;
     c->uid = cfg->uid;
     c->migration_dir = cfg->migration_dir;
     c->record_dir = l->record_dir;
     c->devices_path = l->devices_path;
+    c->control_socket = l->control_socket;
     c->domain = (struct domain_xml_options){.kvm = cfg->kvm,
                                             .emulator = cfg->emulator,
                                             .guest_dir = cfg->guest_dir,
@@ -290,6 +292,7 @@ static void tear_down(struct launcher *l)
     gate_free(l->context.gate);
     free(l->gate_dir);
     free(l->gate_driver);
+    free(l->control_socket);
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------
@@ -374,6 +377,7 @@ static void loop(struct launcher *l)
         }
         warm_up(l);
         plug_in(l);
+        target_tend(l->target);
         int64_t tick = l->attached ? TICK_MS : FIRST_TICK_MS;
         int sig = ferry_signals_wait(ferry_now_ns() + tick * FERRY_NS_PER_MS);
         if ((sig == SIGTERM || sig == SIGINT) && vm_stop(l->vm, -1, &err) < 0) {

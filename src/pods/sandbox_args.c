@@ -125,8 +125,9 @@ static void add_disks(struct sandbox_args *a, const struct sandbox_disks *disks)
     }
 }
 
-/* libvirtd's lock driver, at its place beside the launcher as on the host. */
-static void add_gate(struct sandbox_args *a, const char *launcher)
+/* libvirtd's lock driver and the control channel's filter, at their places beside the launcher as
+ * on the host. */
+static void add_companions(struct sandbox_args *a, const char *launcher)
 {
     const char *slash = strrchr(launcher, '/');
 
@@ -134,7 +135,10 @@ static void add_gate(struct sandbox_args *a, const char *launcher)
         "/run/ferry/lib/ferry", "--ro-bind-try");
     add(a,
         ferry_asprintf("%.*s../lib/ferry/gate", slash ? (int)(slash - launcher + 1) : 0, launcher));
-    ADD(a, "/run/ferry/lib/ferry/gate");
+    ADD(a, "/run/ferry/lib/ferry/gate", "--ro-bind-try");
+    add(a,
+        ferry_asprintf("%.*sferry-rpc-filter", slash ? (int)(slash - launcher + 1) : 0, launcher));
+    ADD(a, "/run/ferry/bin/ferry-rpc-filter");
 }
 
 static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s)
@@ -144,7 +148,7 @@ static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s
     ADD(a, "--perms", "0755", "--dir", "/run/ferry", "--perms", "0755", "--dir", "/run/ferry/bin",
         "--ro-bind", s->init_path, "/run/ferry/bin/ferry-init", "--ro-bind", s->launcher_path,
         "/run/ferry/bin/ferry-launcher");
-    add_gate(a, s->launcher_path);
+    add_companions(a, s->launcher_path);
     if (s->guest_dir) {
         ADD(a, "--ro-bind", s->guest_dir, "/run/ferry-guest");
     }

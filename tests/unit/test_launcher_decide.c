@@ -228,6 +228,13 @@ static void results(void **state)
          STATE_ABORT_STATUS_NONE,
          "CPUIncompatible",
          "cpu x"},
+        {"by the target's filter",
+         {.domain = RUNNING, .call_known = true, .refused = "ControlRefused", .text = "call x"},
+         true,
+         STATE_PHASE_FAILED,
+         STATE_ABORT_STATUS_NONE,
+         "ControlRefused",
+         "call x"},
         {"destination too small",
          {.domain = RUNNING,
           .call_known = true,
@@ -706,6 +713,26 @@ static void arrivals(void **state)
          {.domain = SWITCHING, .seen = true, .broken = true},
          STATE_PHASE_FAILED,
          true},
+        {"its source was refused before it came",
+         {.domain = view_none(), .refused = "procedure 7"},
+         STATE_PHASE_FAILED,
+         false},
+        {"refused while it comes",
+         {.domain = SWITCHING, .seen = true, .refused = "procedure 7"},
+         STATE_PHASE_FAILED,
+         true},
+        {"refused when it runs here",
+         {.domain = ARRIVED, .job_over = true, .seen = true, .refused = "procedure 7"},
+         STATE_PHASE_SUCCEEDED,
+         true},
+        {"refused when it runs here in post-copy",
+         {.domain = ARRIVING, .seen = true, .refused = "procedure 7"},
+         STATE_PHASE_RUNNING,
+         true},
+        {"refused in a post-copy that broke",
+         {.domain = ARRIVING_BROKEN, .seen = true, .refused = "procedure 7"},
+         STATE_PHASE_RUNNING,
+         true},
         {"runs, whatever QEMU said before",
          {.domain = ARRIVED, .job_over = true, .seen = true, .broken = true},
          STATE_PHASE_SUCCEEDED,
@@ -747,7 +774,10 @@ static void arrivals(void **state)
         struct incoming r = incoming_decide(&cases[i].in);
 
         if (r.phase != cases[i].phase || r.seen != cases[i].seen ||
-            (r.failure_reason != NULL) != (r.phase == STATE_PHASE_FAILED)) {
+            (r.failure_reason != NULL) != (r.phase == STATE_PHASE_FAILED) ||
+            (r.reason_code != NULL) != (r.phase == STATE_PHASE_FAILED) ||
+            (r.failure_reason && r.failure_reason == cases[i].in.refused) !=
+                ferry_streq(r.reason_code, "ControlRefused")) {
             fail_msg("%s: phase %d seen %d", cases[i].what, (int)r.phase, r.seen);
         }
     }

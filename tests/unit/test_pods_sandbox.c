@@ -57,6 +57,8 @@ static void command_line(void **state)
     assert_true(has_words(&a, "--ro-bind", "/g", "/run/ferry-guest"));
     assert_true(
         has_words(&a, "--ro-bind-try", "/b/../lib/ferry/gate", "/run/ferry/lib/ferry/gate"));
+    assert_true(
+        has_words(&a, "--ro-bind-try", "/b/ferry-rpc-filter", "/run/ferry/bin/ferry-rpc-filter"));
     assert_true(has_words(&a, "--dev-bind", "/dev/ferry/userfaultfd", "/dev/userfaultfd"));
     assert_true(has_words(&a, "--bind", "/h/a", "/run/kubevirt-private/vmi-disks/root"));
     assert_true(has_words(&a, "--ro-bind", "/h/b", "/run/kubevirt-private/vmi-disks/iso"));

@@ -216,7 +216,7 @@ static int target_text(const struct context *ctx, const struct api_vmi *vmi, cha
     yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc), *list = yyjson_mut_arr(doc);
     yyjson_mut_doc_set_root(doc, o);
-    yyjson_mut_obj_add_str(doc, o, "controlSocket", ctx->libvirt_socket);
+    yyjson_mut_obj_add_str(doc, o, "controlSocket", ctx->control_socket);
     yyjson_mut_obj_add_str(doc, o, "memorySocket", memory);
     yyjson_mut_obj_add_bool(doc, o, "postCopy", target_can_post_copy());
     add_sizes(doc, list, &sizes);

@@ -2,10 +2,20 @@
 
 #include <stddef.h>
 
+#include "rpc/rpc_judge.h"
+
 struct incoming incoming_decide(const struct incoming_input *in)
 {
     const struct view *d = &in->domain;
 
+    if (in->refused && (!view_active(d) || (d->between && !d->postcopy))) {
+        return (struct incoming){
+            .phase = STATE_PHASE_FAILED,
+            .seen = in->seen || view_active(d),
+            .reason_code = RPC_REFUSED,
+            .failure_reason = in->refused,
+        };
+    }
     if (!view_active(d)) {
         if (!in->seen) {
             return (struct incoming){.phase = STATE_PHASE_PREPARED};
@@ -13,6 +23,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
         return (struct incoming){
             .phase = STATE_PHASE_FAILED,
             .seen = true,
+            .reason_code = "TargetLost",
             .failure_reason = "the incoming guest went away before it ran here",
         };
     }
@@ -20,6 +31,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
         return (struct incoming){
             .phase = STATE_PHASE_FAILED,
             .seen = true,
+            .reason_code = "TargetLost",
             .failure_reason = "QEMU could not load the incoming guest",
         };
     }

@@ -8,17 +8,20 @@
 
 struct incoming_input {
     struct view domain;
-    bool job_over; /* libvirt has no job on the domain, and said so */
-    bool seen;     /* an incoming domain was seen before */
-    bool broken;   /* QEMU said for a while that what came in cannot be loaded */
+    bool job_over;       /* libvirt has no job on the domain, and said so */
+    bool seen;           /* an incoming domain was seen before */
+    bool broken;         /* QEMU said for a while that what came in cannot be loaded */
+    const char *refused; /* what the source asked for that is not part of a move; NULL = nothing */
 };
 
 struct incoming {
     enum state_phase phase;
     bool seen;
-    const char *failure_reason; /* static; NULL unless failed */
+    const char *failure_reason; /* static, or `refused`; NULL unless failed */
+    const char *reason_code;    /* likewise */
 };
 
 /* Succeeded: the guest runs, or is paused by its user, and the incoming job is over. Failed: it was
- * coming and is gone, or QEMU gave up on it, of which libvirt does not always take notice. */
+ * coming and is gone, or QEMU gave up on it, of which libvirt does not always take notice; or its
+ * source was refused before it ran here. */
 struct incoming incoming_decide(const struct incoming_input *in);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/move/migrate_call.h"
+#include "rpc/rpc_judge.h"
 
 /* Compares the images on both sides before a byte is copied. Larger ones at the destination are
  * used in part, and a file may become a device or the other way round: `*ret_xml` gets the domain
@@ -164,6 +165,9 @@ void request_make(const struct request *r, struct request_result *ret)
     if (!ret->ok && !ret->refused) {
         virErrorPtr e = virGetLastError();
 
+        if (e && e->code == VIR_ERR_ACCESS_DENIED && ferry_streq(e->str2, RPC_REFUSED)) {
+            ret->refused = RPC_REFUSED; /* by the target's filter, whose word libvirt hands on */
+        }
         ret->code = e ? e->code : 0;
         snprintf(ret->text, sizeof(ret->text), "%s", e && e->message ? e->message : "");
     }

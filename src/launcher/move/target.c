@@ -20,6 +20,7 @@
 #include "launcher/domain/disk_made.h"
 #include "launcher/libvirt/qmp.h"
 #include "launcher/libvirt/qmp_session.h"
+#include "launcher/move/control_filter.h"
 #include "launcher/move/gate.h"
 #include "launcher/move/incoming.h"
 #include "launcher/move/migrate_call.h"
@@ -38,9 +39,10 @@ struct target {
     const struct context *c;
     pthread_mutex_t lock;
     pthread_t watcher;
-    bool watching;     /* guarded by lock: `watcher` exists and must be joined */
-    bool end;          /* guarded by lock: it shall end */
-    bool idle;         /* guarded by lock: it has ended by itself */
+    bool watching; /* guarded by lock: `watcher` exists and must be joined */
+    bool end;      /* guarded by lock: it shall end */
+    bool idle;     /* guarded by lock: it has ended by itself */
+    struct control_filter *filter;
     int64_t broken_ns; /* of the watcher: since when QEMU says that it failed; 0 = it does not */
 };
 
@@ -49,6 +51,7 @@ struct target *target_new(const struct context *c)
     struct target *t = ferry_xcalloc(1, sizeof(*t));
 
     t->c = c;
+    t->filter = control_filter_new(c);
     pthread_mutex_init(&t->lock, NULL);
     return t;
 }
@@ -145,8 +148,7 @@ static bool apply(struct target *t, const struct incoming *in)
         v->vm = STATE_VM_STARTED;
     } else if (in->phase == STATE_PHASE_FAILED) {
         snprintf(m->failure_reason, sizeof(m->failure_reason), "%s", in->failure_reason);
-        snprintf(m->reason_code, sizeof(m->reason_code), "%s",
-                 wire_reason_text(REASON_TARGET_LOST));
+        snprintf(m->reason_code, sizeof(m->reason_code), "%s", in->reason_code);
         m->never_ran = never_ran;
     }
     if (state_commit(t->c->state, &err) < 0) {
@@ -184,14 +186,34 @@ static bool is_broken(struct target *t)
     return now - t->broken_ns >= BROKEN_MS * FERRY_NS_PER_MS;
 }
 
+/* Whether the move ends because of what the source asked for. Not once the guest was started here:
+ * then the refusal came behind the last call that mattered. */
+static bool is_refused(struct target *t, char ret_reason[CONTROL_FILTER_REASON])
+{
+    struct ferry_error err;
+
+    if (!control_filter_refused(t->filter, ret_reason)) {
+        return false;
+    }
+    if (never_will_run(t) || !t->c->gated) {
+        return true;
+    }
+    if (gate_open(t->c->gate, &err) < 0) {
+        ferry_error("libvirt may not resume the guest", F_ERR(&err));
+    }
+    return false;
+}
+
 /* True when the migration is over; `*ret_arrived`: only libvirt's job keeps it open. */
 static bool look(struct target *t, bool *ret_arrived)
 {
     struct incoming_input in = {0};
+    char refused[CONTROL_FILTER_REASON];
     struct state_values v;
     struct ferry_error err;
 
     *ret_arrived = false;
+    in.refused = is_refused(t, refused) ? refused : NULL;
     if (virt_view(t->c->virt, &in.domain, NULL) < 0) {
         return false;
     }
@@ -233,6 +255,7 @@ static void *watch(void *ctx)
         pthread_mutex_unlock(&t->lock);
         if (over) {
             qmp_session_close(t->c->qmp);
+            control_filter_stop(t->filter);
         }
         over = over || end;
     }
@@ -267,6 +290,7 @@ void target_free(struct target *t)
         virt_wake(t->c->virt);
         pthread_join(t->watcher, NULL);
     }
+    control_filter_free(t->filter);
     pthread_mutex_destroy(&t->lock);
     free(t);
 }
@@ -319,6 +343,7 @@ static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,
     }
     struct state_migration fresh = {.role = STATE_ROLE_TARGET,
                                     .phase = STATE_PHASE_PREPARED,
+                                    .filtered = true,
                                     .start_ms = ferry_now_unix_ms(),
                                     .downtime_ms = -1};
     snprintf(fresh.uid, sizeof(fresh.uid), "%s", uid);
@@ -354,7 +379,9 @@ int target_prepare(struct target *t, const char *uid, const struct api_vmi *vmi,
     rc = rc < 0 ? rc : disk_made_initial(vmi, &disks, t->c->domain.disk_dir, err);
     /* Refuse here, before a byte moves, what could not be run here. */
     if (rc == 0 && (rc = context_domain(t->c, vmi, &xml, err)) == 0 &&
-        (rc = begin(t, uid, vmi, err)) == 0 && (rc = unplug_expect(t->c, xml, err)) == 0) {
+        (rc = control_filter_agree(t->filter, xml, &disks, err)) == 0 &&
+        (rc = begin(t, uid, vmi, err)) == 0 && (rc = unplug_expect(t->c, xml, err)) == 0 &&
+        (rc = control_filter_start(t->filter, err)) == 0) {
         rc = start_watching_locked(t, err);
     }
     if (rc < 0) {
@@ -465,6 +492,13 @@ bool target_can_post_copy(void)
             text.len && text.data[0] == '1');
 }
 
+void target_tend(struct target *t)
+{
+    if (control_filter_tend(t->filter)) {
+        virt_wake(t->c->virt);
+    }
+}
+
 void target_reattach(struct target *t)
 {
     struct ferry_error err;
@@ -474,6 +508,9 @@ void target_reattach(struct target *t)
     state_get(t->c->state, &v);
     if (v.migration.role == STATE_ROLE_TARGET && !state_migration_over(&v.migration)) {
         ferry_info("going on to wait for a migration", F_STR("migration", v.migration.uid));
+        if (v.migration.filtered && control_filter_start(t->filter, &err) < 0) {
+            ferry_error("no filter for the control channel", F_ERR(&err));
+        }
         if (start_watching_locked(t, &err) < 0) {
             ferry_error("cannot wait for the migration", F_ERR(&err));
         }

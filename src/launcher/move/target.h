@@ -21,6 +21,8 @@ int target_finalize(struct target *t, const char *uid, struct ferry_error *err);
 /* The move is given up: the guest will not run here any more, whatever libvirtd still has in hand;
  * idempotent, and without libvirtd. CONFLICT when it may have run here already: then it stays. */
 int target_withdraw(struct target *t, const char *uid, struct ferry_error *err);
+/* Looks after the filter of the control channel; call it now and then. */
+void target_tend(struct target *t);
 /* Whether QEMU could take a guest by post-copy here: it needs userfaultfd. */
 bool target_can_post_copy(void);
 /* After a restart of the launcher, once libvirt is connected. */

@@ -16,6 +16,7 @@ struct context {
     const char *namespace_, *name, *uid; /* of the VMI that this launcher is for */
     const char *migration_dir;           /* sockets of moves */
     const char *libvirt_socket;          /* of our libvirtd, as the pod sees it; NULL = none */
+    const char *control_socket;          /* where a move's source reaches it, through the filter */
     bool system;                         /* libvirt is qemu:///system, else session */
     const char *record_dir;
     const char *devices_path; /* the file of unplug.h */

@@ -108,6 +108,7 @@ static yyjson_mut_val *encode_migration(yyjson_mut_doc *doc, const struct state_
     yyjson_mut_obj_add_str(doc, o, "mode", strategy_mode_name(m->mode));
     yyjson_mut_obj_add_bool(doc, o, "suspended", m->suspended);
     yyjson_mut_obj_add_int(doc, o, "recoveries", m->recoveries);
+    yyjson_mut_obj_add_bool(doc, o, "filtered", m->filtered);
     yyjson_mut_obj_add_bool(doc, o, "neverRan", m->never_ran);
     yyjson_mut_obj_add_int(doc, o, "diskBytes", m->disk_bytes);
     yyjson_mut_obj_add_bool(doc, o, "incomingSeen", m->incoming_seen);
@@ -195,6 +196,7 @@ static int decode_migration(const yyjson_val *o, struct state_migration *m, stru
     m->mode = (enum strategy_mode)mode;
     m->suspended = api_json_bool(o, "/suspended", false);
     m->recoveries = api_json_int(o, "/recoveries", 0);
+    m->filtered = api_json_bool(o, "/filtered", false);
     m->never_ran = api_json_bool(o, "/neverRan", false);
     m->disk_bytes = api_json_int(o, "/diskBytes", 0);
     m->start_ms = api_json_int(o, "/startMs", 0);

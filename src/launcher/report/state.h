@@ -58,6 +58,7 @@ struct state_migration {
     int64_t recoveries;      /* of a broken post-copy */
     int64_t disk_bytes;      /* source only: of the disks that are copied */
     bool incoming_seen, finalized; /* target only */
+    bool filtered;                 /* target: its control channel leads to a filter */
     bool never_ran;                /* target, failed: its vCPUs never ran and never will */
     char failure_reason[512];
     char reason_code[40];

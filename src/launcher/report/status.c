@@ -34,6 +34,9 @@ yyjson_mut_val *status_migration(yyjson_mut_doc *doc, const struct state_migrati
     if (m->never_ran) {
         yyjson_mut_obj_add_bool(doc, o, "neverRan", true);
     }
+    if (m->filtered) {
+        yyjson_mut_obj_add_bool(doc, o, "filtered", true);
+    }
     if (m->recoveries) {
         yyjson_mut_obj_add_int(doc, o, "recoveries", m->recoveries);
     }
