@@ -766,6 +766,7 @@ static void afterwards(void **state)
         {FAILED("CPUIncompatible: x"), "migratable"},
         {FAILED("DeviceNotMigratable: x"), "migratable"},
         {FAILED("TargetLost: x"), "path"},
+        {FAILED("ControlRefused: x"), "target-prepared"},
         {FAILED("SourceLost: x"), "vm"},
         {FAILED("LibvirtError: x"), "transfer"},
         {FAILED("something else"), "end"},

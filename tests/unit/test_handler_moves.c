@@ -193,6 +193,11 @@ static void leaving(void **state)
 
 #define COMING                                                                                     \
     "\"labels\":{\"kubevirt.io/nodeName\":\"a\",\"kubevirt.io/migrationTargetNodeName\":\"b\"}"
+#define TOLD "\"annotations\":{\"ferry.io/target-state\":\"move/never-ran\"}"
+#define REFUSED(at)                                                                                \
+    TARGET("none", "", "failed",                                                                   \
+           ",\"endTimestamp\":\"2023-11-14T" at "Z\",\"neverRan\":true,"                           \
+           "\"reasonCode\":\"ControlRefused\",\"failureReason\":\"procedure 7\"")
 #define ARRIVED(more)                                                                              \
     "\"phase\":\"Running\",\"nodeName\":\"b\",\"migrationState\":{\"migrationUid\":\"move\","      \
     "\"sourceNode\":\"a\",\"targetNode\":\"b\",\"endTimestamp\":\"2023-11-14T22:13:10Z\"" STARTED  \
@@ -363,6 +368,12 @@ static void coming(void **state)
          "/failed|/completed|SourceLost|endTimestamp\",\"value\":\"2023-11-14T22:12:20Z\"|"
          "!startTimestamp",
          TARGET_FAILED, false},
+        {"what the source asked for was refused: its own words are waited for a little",
+         COMING "," TOLD, VMI(PUBLISHED STARTED), REFUSED("22:13:18"), &ours, false, false,
+         TARGET_NOTHING, NULL, TARGET_NO_EVENT, true},
+        {"and its silence not for long", COMING "," TOLD, VMI(PUBLISHED STARTED),
+         REFUSED("22:13:17"), &ours, false, false, TARGET_NOTHING,
+         "/failed|/completed|ControlRefused: procedure 7", TARGET_FAILED, false},
         {"nor has it said when it began", COMING, VMI(PUBLISHED),
          TARGET("none", "", "failed", ",\"endTimestamp\":\"2023-11-14T22:12:20Z\""), &ours, false,
          false, TARGET_NOTHING, "/failed|endTimestamp|startTimestamp", TARGET_FAILED, false},

@@ -106,6 +106,29 @@ static void launcher_words(void **state)
     }
 }
 
+static void control_sockets(void **state)
+{
+    static const struct {
+        const char *json, *socket;
+    } cases[] = {
+        {MIGRATION("none", "", "target", "prepared", ",\"filtered\":true"),
+         "/pod/libvirt/control.sock"},
+        {MIGRATION("none", "", "target", "prepared", ""), "/pod/libvirt/libvirt-sock"},
+        {"{\"domain\":{\"state\":\"none\"}}", "/pod/libvirt/control.sock"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        launcher_cleanup_status struct launcher_status s = {0};
+
+        assert_int_equal(launcher_status_parse(cases[i].json, strlen(cases[i].json), &s, NULL), 0);
+        ferry_cleanup_free char *path = launcher_control_socket("/pod", &s);
+        assert_string_equal(path, cases[i].socket);
+    }
+    ferry_cleanup_free char *path = launcher_control_socket("/pod", NULL);
+    assert_string_equal(path, "/pod/libvirt/control.sock");
+}
+
 static void which_migration(void **state)
 {
     launcher_cleanup_status struct launcher_status s = {0};
@@ -229,7 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roles),           cmocka_unit_test(launcher_words),
-        cmocka_unit_test(which_migration), cmocka_unit_test(node_words),
+        cmocka_unit_test(control_sockets), cmocka_unit_test(which_migration), cmocka_unit_test(node_words),
         cmocka_unit_test(os_images),
     };
 

@@ -40,6 +40,7 @@ static const struct {
     [REASON_ABORTED] = {"Aborted", FAILURE},
     [REASON_DESTINATION_TOO_SMALL] = {"DestinationTooSmall", FAILURE},
     [REASON_CPU_INCOMPATIBLE] = {"CPUIncompatible", FAILURE},
+    [REASON_CONTROL_REFUSED] = {"ControlRefused", FAILURE},
     [REASON_DEVICE_NOT_MIGRATABLE] = {"DeviceNotMigratable", FAILURE},
     [REASON_TARGET_LOST] = {"TargetLost", FAILURE},
     [REASON_SOURCE_LOST] = {"SourceLost", FAILURE},

@@ -306,6 +306,8 @@ static const struct {
     {REASON_CPU_INCOMPATIBLE, "migratable", "move to a node with the same CPU, or set a CPU model"},
     {REASON_DEVICE_NOT_MIGRATABLE, "migratable",
      "change what is named, or shut the VM down to move it"},
+    {REASON_CONTROL_REFUSED, "target-prepared",
+     "see docs/control-channel.md for what is named; do not trust the source node before"},
     {REASON_TARGET_LOST, "path", "look at the target node, then move again"},
     {REASON_SOURCE_LOST, "vm", "look at the source node"},
     {REASON_SOURCE_BUSY, "turn", "move again when the other move is over"},

@@ -62,6 +62,7 @@ static int parse_migration(const yyjson_val *v, struct launcher_migration *m,
     m->failure_reason = text_of(v, "/failureReason");
     m->reason_code = text_of(v, "/reasonCode");
     m->never_ran = api_json_bool(v, "/neverRan", false);
+    m->filtered = api_json_bool(v, "/filtered", false);
     m->downtime_ms = api_json_int(v, "/downtimeMs", -1);
     m->sample = yyjson_obj_get((yyjson_val *)v, "sample");
     return rc;
@@ -110,6 +111,13 @@ const struct launcher_migration *launcher_status_migration(const struct launcher
     return s && s->has_migration && s->migration.role == role && ferry_streq(s->migration.uid, uid)
                ? &s->migration
                : NULL;
+}
+
+char *launcher_control_socket(const char *pod_dir, const struct launcher_status *s)
+{
+    bool of_old = s && s->has_migration && !s->migration.filtered;
+
+    return ferry_asprintf("%s/libvirt/%s", pod_dir, of_old ? "libvirt-sock" : "control.sock");
 }
 
 bool launcher_status_active(const struct launcher_status *s)

@@ -38,6 +38,7 @@ struct launcher_migration {
     const char *failure_reason, *reason_code; /* never NULL */
     int64_t downtime_ms;                      /* -1 = not known */
     bool never_ran;                           /* target, failed: and it never will */
+    bool filtered;                            /* target: see launcher_control_socket() */
     const yyjson_val *sample;                 /* or NULL */
 };
 
@@ -59,6 +60,11 @@ void launcher_status_done(struct launcher_status *s);
 const struct launcher_migration *launcher_status_migration(const struct launcher_status *s,
                                                            const char *uid,
                                                            enum launcher_role role);
+
+/* Where the source's libvirt is led to in the pod of a target: the filter of the control channel,
+ * or libvirtd itself where the launcher prepared without one, as older versions do. `s` may be
+ * NULL. Owned by the caller. */
+char *launcher_control_socket(const char *pod_dir, const struct launcher_status *s);
 
 /* Running, or paused by its user. */
 bool launcher_status_active(const struct launcher_status *s);

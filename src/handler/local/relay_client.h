@@ -18,7 +18,7 @@ enum { RELAY_ADDRESS_SIZE = 64 };
 struct relay_target {
     const char *key, *move, *source_node;
     const char *bind;           /* numeric address */
-    const char *control_socket; /* libvirt's, on the host */
+    const char *control_socket; /* launcher_control_socket() */
     const char *memory_socket;
     const char *disk_socket;    /* NULL = no disks are copied */
     uid_t owner;                /* of these sockets */

@@ -452,7 +452,7 @@ static int listen_target(struct pass *pass, char address[RELAY_ADDRESS_SIZE],
 {
     const struct api_migration_state *m = &pass->vmi->u.vmi.migration;
     const char *key = pass->vmi->meta->uid;
-    ferry_cleanup_free char *control = ferry_asprintf("%s/libvirt/libvirt-sock", pass->pod_dir);
+    ferry_cleanup_free char *control = launcher_control_socket(pass->pod_dir, pass->view.status);
     ferry_cleanup_free char *dir = ferry_asprintf("%s/m", pass->pod_dir);
     ferry_cleanup_free char *memory = ferry_channel_path(dir, key, FERRY_CHANNEL_MEMORY);
     ferry_cleanup_free char *disks = ferry_channel_path(dir, key, FERRY_CHANNEL_DISKS);

@@ -95,7 +95,7 @@ static void look_for_sockets(struct sight *s, const struct pass *pass)
 
     if (pass->role == NODE_ROLE_TARGET) { /* those of QEMU come when the move begins */
         look_for_socket(s, FERRY_CHANNEL_CONTROL,
-                        ferry_asprintf("%s/libvirt/libvirt-sock", pass->pod_dir));
+                        launcher_control_socket(pass->pod_dir, pass->view.status));
         return;
     }
     ferry_cleanup_free char *dir = ferry_asprintf("%s/m", pass->pod_dir);

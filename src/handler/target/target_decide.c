@@ -21,6 +21,8 @@ enum {
     NOTICE_MS = 5000,
     /* A source that reports the failure itself is much faster; this is for one that died. */
     SOURCE_SILENT_MS = 60000,
+    /* The same for one that was refused: what it says, if it is honest, is the same. */
+    SOURCE_REFUSED_MS = 3000,
 };
 
 static struct target_decision step(enum target_action action)
@@ -176,7 +178,8 @@ static struct target_decision decide_failed(const struct target_input *in,
         vmi_edit_annotation(&e, ANNOTATION_TARGET_STATE, value);
         return (struct target_decision){.patch = vmi_edit_end(&e), .again_ms = RECHECK_MS};
     }
-    if (!m->end_ms || in->now_ms - m->end_ms < SOURCE_SILENT_MS) {
+    bool refused = m->never_ran && ferry_streq(m->reason_code, "ControlRefused");
+    if (!m->end_ms || in->now_ms - m->end_ms < (refused ? SOURCE_REFUSED_MS : SOURCE_SILENT_MS)) {
         return (struct target_decision){.again_ms = RECHECK_MS};
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
