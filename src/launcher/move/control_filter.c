@@ -50,9 +50,16 @@ struct control_filter *control_filter_new(const struct context *c)
     return f;
 }
 
+static void close_taken(int *fd)
+{
+    ferry_cleanup_fd int taken = ferry_take_fd(fd);
+
+    (void)taken;
+}
+
 static void leave_locked(struct control_filter *f)
 {
-    ferry_closep(&f->line);
+    close_taken(&f->line);
     for (int i = 0; f->pid && i < LEAVING_MAX; i++) {
         if (!f->leaving[i]) {
             f->leaving[i] = f->pid;
@@ -68,7 +75,7 @@ void control_filter_stop(struct control_filter *f)
     leave_locked(f);
     if (f->listener >= 0) {
         unlink(f->c->control_socket);
-        ferry_closep(&f->listener);
+        close_taken(&f->listener);
     }
     pthread_mutex_unlock(&f->lock);
 }
@@ -76,8 +83,8 @@ void control_filter_stop(struct control_filter *f)
 void control_filter_free(struct control_filter *f)
 {
     if (f) {
-        ferry_closep(&f->line);
-        ferry_closep(&f->listener);
+        close_taken(&f->line);
+        close_taken(&f->listener);
         pthread_mutex_destroy(&f->lock);
         free(f->agreed_path);
         free(f);

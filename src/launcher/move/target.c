@@ -234,6 +234,14 @@ static bool look(struct target *t, bool *ret_arrived)
     return apply(t, &step);
 }
 
+static bool is_over(struct target *t)
+{
+    struct state_values v;
+
+    state_get(t->c->state, &v);
+    return state_migration_over(&v.migration);
+}
+
 static void *watch(void *ctx)
 {
     struct target *t = ctx;
@@ -251,12 +259,13 @@ static void *watch(void *ctx)
         }
         pthread_mutex_lock(&t->lock);
         bool end = t->end;
-        t->idle = over || end;
-        pthread_mutex_unlock(&t->lock);
+        over = over && is_over(t); /* the next one may have been prepared since */
         if (over) {
             qmp_session_close(t->c->qmp);
             control_filter_stop(t->filter);
         }
+        t->idle = over || end;
+        pthread_mutex_unlock(&t->lock);
         over = over || end;
     }
     return NULL;
@@ -356,6 +365,7 @@ static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,
         rc = gate_reset(t->c->gate, err);
     }
     if (rc == 0) {
+        control_filter_stop(t->filter); /* of the one before */
         remove_sockets(t);
         undefine(t, false);
     }
