@@ -28,6 +28,7 @@ static void report(const struct ferry_error *why)
 {
     ferry_cleanup_free char *line = ferry_asprintf("%s\n", why->msg);
 
+    ferry_warn("the source is refused", F_STR("reason", RPC_REFUSED), F_ERR(why));
     for (char *p = line; p[1]; p++) {
         *p = (char)(*p >= ' ' && *p <= '~' ? *p : '?');
     }
@@ -39,16 +40,9 @@ static void serve(int client, const char *libvirt, const struct rpc_agreement *a
     struct ferry_error err;
     ferry_cleanup_fd int server =
         ferry_unix_connect(libvirt, ferry_now_ns() + LIBVIRTD_MS * FERRY_NS_PER_MS, &err);
-    int rc = server < 0 ? server : rpc_pump(client, server, a, &err);
+    int rc = server < 0 ? server : rpc_pump(client, server, a, report, &err);
 
-    if (rc == -FERRY_DENIED || rc == -FERRY_PEER) {
-        ferry_warn("the source is refused", F_STR("reason", RPC_REFUSED), F_ERR(&err));
-        report(&err);
-    } else if (rc < 0) {
-        ferry_warn("the connection of a move ends", F_ERR(&err));
-    } else {
-        ferry_info("the connection of a move is over");
-    }
+    ferry_info("the connection of a move is over", F_STR("result", rc < 0 ? err.msg : "ok"));
 }
 
 /* Until the launcher is gone, or says that it is enough by closing its end. */

@@ -76,18 +76,29 @@ static void put_error(struct ferry_buf *b, const char *reason, const char *text)
     put(b, 0);
 }
 
+static void put_reply(struct ferry_buf *b, const struct rpc_header *call, enum rpc_status status,
+                      size_t payload)
+{
+    put(b, (uint32_t)(RPC_SMALLEST + payload));
+    put(b, call->program);
+    put(b, call->version);
+    put(b, (uint32_t)call->procedure);
+    put(b, RPC_TYPE_REPLY);
+    put(b, call->serial);
+    put(b, status);
+}
+
 void rpc_frame_refuse(const struct rpc_header *call, const char *reason, const char *text,
                       struct ferry_buf *ret)
 {
     ferry_cleanup_buf struct ferry_buf error = {0};
 
     put_error(&error, reason, text);
-    put(ret, (uint32_t)(RPC_SMALLEST + error.len));
-    put(ret, call->program);
-    put(ret, call->version);
-    put(ret, (uint32_t)call->procedure);
-    put(ret, RPC_TYPE_REPLY);
-    put(ret, call->serial);
-    put(ret, RPC_STATUS_ERROR);
+    put_reply(ret, call, RPC_STATUS_ERROR, error.len);
     ferry_buf_append(ret, error.data, error.len);
+}
+
+void rpc_frame_done(const struct rpc_header *call, struct ferry_buf *ret)
+{
+    put_reply(ret, call, RPC_STATUS_OK, 0);
 }

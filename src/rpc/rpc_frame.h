@@ -53,3 +53,5 @@ struct rpc_header rpc_frame_header(const void *message);
  * is a reason code; whoever called finds it in the error's str2, whoever called that one, too. */
 void rpc_frame_refuse(const struct rpc_header *call, const char *reason, const char *text,
                       struct ferry_buf *ret);
+/* The answer of one that did it, and has nothing to say. */
+void rpc_frame_done(const struct rpc_header *call, struct ferry_buf *ret);

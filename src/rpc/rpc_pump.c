@@ -13,10 +13,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "rpc/rpc_call.h"
 #include "rpc/rpc_frame.h"
 #include "rpc/rpc_judge.h"
 
-enum { CHUNK = 16384, LAST_WORD_MS = 2000 };
+enum { CHUNK = 16384, LAST_WORD_MS = 2000, GOODBYES_MAX = 8 };
 
 struct pump {
     int client, server;
@@ -26,6 +27,7 @@ struct pump {
     struct ferry_buf to_server, to_client; /* what was let through and not taken yet */
     size_t answer_left;                    /* of the server's message that has begun */
     struct ferry_buf answer_head;          /* its first bytes, before its length is known */
+    unsigned goodbyes;                     /* answered after a refusal */
     bool over;
 };
 
@@ -63,10 +65,13 @@ static int take_calls(struct pump *p, struct ferry_error *err)
         rc = rpc_judge(&p->session, p->agreement, p->call.data, length, ferry_now_ns(), err);
         if (rc < 0) {
             say_no(p, p->call.data, err);
+        } else {
+            ferry_buf_append(&p->to_server, p->call.data, length);
+        }
+        drop(&p->call, length);
+        if (rc < 0) {
             return rc;
         }
-        ferry_buf_append(&p->to_server, p->call.data, length);
-        drop(&p->call, length);
     }
 }
 
@@ -184,13 +189,12 @@ static int step(struct pump *p, struct ferry_error *err)
     return rc;
 }
 
-/* What was let through still arrives, and the client can read all of it: a connection that ends
- * with bytes unread takes them back. */
-static void end(struct pump *p)
-{
-    int64_t deadline = ferry_now_ns() + LAST_WORD_MS * FERRY_NS_PER_MS;
-    char chunk[CHUNK];
+/* ---- the end -----------------------------------------------------------------------------------
+ */
 
+/* What was let through still arrives. */
+static void flush(struct pump *p, int64_t deadline)
+{
     for (p->over = false; !p->over && (p->to_client.len || p->to_server.len);) {
         struct pollfd fds[2] = {{p->client, p->to_client.len ? POLLOUT : 0, 0},
                                 {p->server, p->to_server.len ? POLLOUT : 0, 0}};
@@ -201,6 +205,72 @@ static void end(struct pump *p)
         write_some(p, p->client, &p->to_client);
         write_some(p, p->server, &p->to_server);
     }
+}
+
+/* libvirt closes what it has opened, and what becomes of that is what its caller is told: so it is
+ * let go in peace. All else is refused as before. False when it has left.
+ */
+static bool answer_goodbye(struct pump *p, const void *message, const struct ferry_error *why)
+{
+    const struct rpc_header h = rpc_frame_header(message);
+    bool calls = h.program == RPC_PROGRAM_REMOTE && h.type == RPC_TYPE_CALL;
+
+    if (calls && (h.procedure == RPC_CONNECT_CLOSE ||
+                  h.procedure == RPC_CONNECT_UNREGISTER_CLOSE_CALLBACK)) {
+        rpc_frame_done(&h, &p->to_client);
+    } else {
+        say_no(p, message, why);
+    }
+    return !calls || h.procedure != RPC_CONNECT_CLOSE;
+}
+
+/* False when there is no more to be said. */
+static bool answer_goodbyes(struct pump *p, const struct ferry_error *why)
+{
+    size_t length;
+
+    while (rpc_frame_length(p->call.data, p->call.len, RPC_CALL_MAX, &length, NULL) == 0) {
+        if (length == 0 || length > p->call.len) {
+            return true;
+        }
+        bool more = p->goodbyes++ < GOODBYES_MAX && answer_goodbye(p, p->call.data, why);
+        drop(&p->call, length);
+        if (!more) {
+            return false;
+        }
+    }
+    return false;
+}
+
+static void say_goodbye(struct pump *p, const struct ferry_error *why, int64_t deadline)
+{
+    char chunk[CHUNK];
+
+    shutdown(p->server, SHUT_RDWR);
+    p->to_server.len = 0;
+    for (bool more = answer_goodbyes(p, why); more || p->to_client.len;) {
+        struct pollfd fd = {p->client, (short)(POLLIN | (p->to_client.len ? POLLOUT : 0)), 0};
+        ssize_t n = 0;
+
+        if (poll(&fd, 1, ferry_ms_left(deadline)) <= 0) {
+            return;
+        }
+        if (fd.revents & (POLLIN | POLLHUP) && (n = read_some(p->client, chunk)) < 0) {
+            return;
+        }
+        if (n > 0 && more) {
+            ferry_buf_append(&p->call, chunk, (size_t)n);
+            more = answer_goodbyes(p, why);
+        }
+        write_some(p, p->client, &p->to_client);
+    }
+}
+
+/* A connection that ends with bytes unread takes back what was written. */
+static void hang_up(struct pump *p, int64_t deadline)
+{
+    char chunk[CHUNK];
+
     shutdown(p->server, SHUT_RDWR);
     shutdown(p->client, SHUT_WR);
     for (struct pollfd fd = {p->client, POLLIN, 0};
@@ -208,7 +278,8 @@ static void end(struct pump *p)
     }
 }
 
-int rpc_pump(int client, int server, const struct rpc_agreement *a, struct ferry_error *err)
+int rpc_pump(int client, int server, const struct rpc_agreement *a, rpc_report *report,
+             struct ferry_error *err)
 {
     struct pump p = {.client = client, .server = server, .agreement = a};
     int rc = 0;
@@ -216,7 +287,16 @@ int rpc_pump(int client, int server, const struct rpc_agreement *a, struct ferry
     while (rc == 0 && !p.over) {
         rc = step(&p, err);
     }
-    end(&p);
+    int64_t deadline = ferry_now_ns() + LAST_WORD_MS * FERRY_NS_PER_MS;
+    if (rc == -FERRY_DENIED || rc == -FERRY_PEER) {
+        report(err);
+    }
+    if (rc == -FERRY_DENIED) {
+        say_goodbye(&p, err, deadline);
+    } else {
+        flush(&p, deadline);
+    }
+    hang_up(&p, deadline);
     ferry_buf_done(&p.call);
     ferry_buf_done(&p.to_server);
     ferry_buf_done(&p.to_client);

@@ -4,7 +4,11 @@
 #include "base/error.h"
 #include "rpc/rpc_agreement.h"
 
-/* Blocks until both sides have ended, or one message was refused: then the client has been told,
- * and both connections are over. 0; DENIED or PEER: refused, and why; else the server cannot be
- * talked to. Takes no descriptors. One thread. */
-int rpc_pump(int client, int server, const struct rpc_agreement *a, struct ferry_error *err);
+/* Told of a refusal at once, before the client's goodbye. */
+typedef void rpc_report(const struct ferry_error *why);
+
+/* Blocks until both sides have ended, or one message was refused: then the server's side ends, and
+ * the client is given a moment to read why and to take its leave. 0; DENIED or PEER: refused; else
+ * the server cannot be talked to. Takes no descriptors. One thread. */
+int rpc_pump(int client, int server, const struct rpc_agreement *a, rpc_report *report,
+             struct ferry_error *err);

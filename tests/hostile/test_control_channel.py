@@ -93,6 +93,10 @@ def check_refused(target, client, answer, why):
         assert answer[0] == 1, f"it was done: {answer}"
         said = wire.read_error(answer[1])
         assert said["code"] == 88 and said["str2"] == "ControlRefused" and why in said["message"], (why, said)
+    with contextlib.suppress(OSError):  # only a leave is taken
+        again = client.call(wire.FEATURE, struct.pack(">i", 4))
+        assert again is None or wire.read_error(again[1])["str2"] == "ControlRefused", again
+        assert client.call(wire.CLOSE) in (None, (0, b""))
     assert client.receive() is None, "the stream goes on"
     client.close()
     move = labs.wait_for("the end of the move", lambda: (lambda m: m if m.get("phase") == "failed" else None)(target.pod.migration()))
