@@ -225,6 +225,7 @@ static const struct rpc_key keys[] = {
     {"devices/disk", "target", "dev"},     {"devices/interface", "mac", "address"},
     {"devices/hostdev", "alias", "name"},  {"devices/serial", "target", "port"},
     {"devices/console", "target", "port"}, {"devices/controller", NULL, "type"},
+    {"cpu/feature", NULL, "name"},
 };
 
 /* `*` in `pattern` stands for one name; for that of an attribute behind an @. */

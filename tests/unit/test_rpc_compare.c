@@ -177,6 +177,58 @@ static void our_own(void **state)
     assert_true(n > 5);
 }
 
+static bool has_rule(const char *path)
+{
+    static const char cookie[] = "/qemu-migration/", domain[] = "/domain/";
+    bool in_cookie = ferry_str_starts(path, cookie);
+    const char *rest = path + (in_cookie ? strlen(cookie) - 1 : 0);
+
+    if (ferry_str_starts(rest, domain)) {
+        return strstr(rest, "/qemu:") || rpc_rules_domain(rest + strlen(domain));
+    }
+    rest++;
+    return ferry_str_starts(rest, "domain") || (in_cookie && ferry_str_starts(rest, "cpu"))
+               ? rpc_rules_domain(rest) || ferry_streq(rest, "domain")
+               : rpc_rules_cookie(rest) || ferry_streq(path, "/qemu-migration");
+}
+
+/* Whatever was seen in recorded moves has a rule. */
+static void all_that_was_recorded(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf text = read_file("control", "recorded.txt");
+    int n = 0;
+
+    (void)state;
+    for (char *save = NULL, *line = strtok_r(text.data, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        line[strcspn(line, " ")] = '\0';
+        if (line[0] == '/' && !has_rule(line)) {
+            fail_msg("no rule for %s", line);
+        }
+        n += line[0] == '/';
+    }
+    assert_true(n > 200);
+}
+
+/* The VMI asks for some, and libvirt says which the model has besides. */
+static void more_features(void **state)
+{
+    ferry_cleanup_buf struct ferry_buf xml = read_file("domain", "full.xml");
+    const char *at = strstr(xml.data, "<feature ");
+    struct rpc_agreed *a;
+    struct ferry_error err = {0};
+
+    (void)state;
+    assert_non_null(at);
+    ferry_cleanup_free char *more = ferry_asprintf(
+        "%.*s<feature policy='require' name='hypervisor'/>%s", (int)(at - xml.data), xml.data, at);
+    assert_int_equal(rpc_agreed_new(xml.data, xml.len, &a, &err), 0);
+    if (rpc_compare_domain(a, more, strlen(more), &err) < 0) {
+        fail_msg("%s", err.msg);
+    }
+    rpc_agreed_free(a);
+}
+
 /* ---- what differs ------------------------------------------------------------------------------
  */
 
@@ -497,6 +549,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values),           cmocka_unit_test(rules),
         cmocka_unit_test(recorded),         cmocka_unit_test(our_own),
+        cmocka_unit_test(more_features),    cmocka_unit_test(all_that_was_recorded),
         cmocka_unit_test(changed_domain),   cmocka_unit_test(changed_cookie),
         cmocka_unit_test(fewer_monitors),   cmocka_unit_test(sizes),
         cmocka_unit_test(written_and_read), cmocka_unit_test(broken_files),
