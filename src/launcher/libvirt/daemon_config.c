@@ -21,7 +21,7 @@ char *daemon_config_libvirtd(const struct daemon_config *c)
 {
     return ferry_asprintf("unix_sock_dir = \"%s\"\n"
                           "unix_sock_ro_perms = \"0700\"\n"
-                          "unix_sock_rw_perms = \"0770\"\n" /* the relay's group */
+                          "unix_sock_rw_perms = \"0700\"\n" /* a move comes in by the filter */
                           "unix_sock_admin_perms = \"0700\"\n"
                           "auth_unix_ro = \"none\"\n"
                           "auth_unix_rw = \"none\"\n"
