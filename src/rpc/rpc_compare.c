@@ -215,8 +215,10 @@ static xmlNodePtr counterpart(const xmlNode *in, const xmlNode *agreed_parent, c
 
 static bool is_needed(const struct rpc_rule *rule)
 {
-    return rule && (rule->value == RPC_SAME || rule->value == RPC_MAC || rule->value == RPC_SIZE ||
-                    rule->value == RPC_TYPE || rule->value == RPC_FLAG);
+    static const bool needed[] = {[RPC_FLAG] = true, [RPC_SAME] = true, [RPC_MAC] = true,
+                                  [RPC_SIZE] = true, [RPC_TYPE] = true, [RPC_SAME_OR_OF] = true};
+
+    return rule && (size_t)rule->value < FERRY_COUNT(needed) && needed[rule->value];
 }
 
 /* An agreed element that has not come: it, or something in it, may be needed. */
@@ -380,10 +382,13 @@ static int check_child(struct walk *w, const xmlNode *in, const xmlNode *agreed,
     if (!w->rule_of(full)) {
         return refuse(w, full, "", "is not part of a move");
     }
+    const struct rpc_key *key = rpc_rules_key(full);
     const xmlNode *wanted = counterpart(in, agreed, full);
-    return !wanted && child(agreed, name_of(in)) && !rpc_rules_key(full)
-               ? refuse(w, full, "", "is there twice")
-               : check_element(w, in, wanted, full);
+    if (!wanted && key && !key->more) {
+        return refuse(w, full, "", "was not agreed");
+    }
+    return !wanted && !key && child(agreed, name_of(in)) ? refuse(w, full, "", "is there twice")
+                                                         : check_element(w, in, wanted, full);
 }
 
 static int check_children(struct walk *w, const xmlNode *in, const xmlNode *agreed,

@@ -157,7 +157,7 @@ static const struct rpc_rule domain_rules[] = {
 
     /* what libvirt adds by itself */
     {"devices/controller", RPC_EMPTY},
-    {"devices/controller/@type", RPC_ONE_OF, "usb pci ide sata"},
+    {"devices/controller/@type", RPC_SAME_OR_OF, "pci ide sata"},
     {"devices/controller/@index", RPC_NUMBER},
     {"devices/controller/@model", RPC_SAME_OR_OF,
      "pci-root pcie-root pcie-root-port pcie-to-pci-bridge dmi-to-pci-bridge pci-bridge"},
@@ -191,9 +191,9 @@ static const struct rpc_rule domain_rules[] = {
 
     /* libvirt chooses a dynamic one itself and takes no label of it from here */
     {"seclabel", RPC_EMPTY},
-    {"seclabel/@type", RPC_ONE_OF, "dynamic none"},
-    {"seclabel/@model", RPC_ONE_OF, "none dac apparmor selinux"},
-    {"seclabel/@relabel", RPC_ONE_OF, "yes no"},
+    {"seclabel/@type", RPC_ONE_OF, "dynamic"},
+    {"seclabel/@model", RPC_ONE_OF, "dac apparmor selinux"},
+    {"seclabel/@relabel", RPC_ONE_OF, "yes"},
     {"seclabel/label", RPC_LABEL},
     {"seclabel/imagelabel", RPC_LABEL},
 };
@@ -222,10 +222,10 @@ static const struct rpc_rule cookie_rules[] = {
 };
 
 static const struct rpc_key keys[] = {
-    {"devices/disk", "target", "dev"},     {"devices/interface", "mac", "address"},
-    {"devices/hostdev", "alias", "name"},  {"devices/serial", "target", "port"},
-    {"devices/console", "target", "port"}, {"devices/controller", NULL, "type"},
-    {"cpu/feature", NULL, "name"},
+    {"devices/disk", "target", "dev", false},     {"devices/interface", "mac", "address", false},
+    {"devices/hostdev", "alias", "name", false},  {"devices/serial", "target", "port", false},
+    {"devices/console", "target", "port", false}, {"devices/controller", NULL, "type", true},
+    {"cpu/feature", NULL, "name", true},
 };
 
 /* `*` in `pattern` stands for one name; for that of an attribute behind an @. */

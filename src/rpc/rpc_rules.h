@@ -21,7 +21,7 @@ enum rpc_value {
     RPC_UUID,
     RPC_LABEL,      /* of a security driver */
     RPC_ONE_OF,     /* one of the rule's words */
-    RPC_SAME_OR_OF, /* as agreed; where nothing was, one of the rule's words */
+    RPC_SAME_OR_OF, /* RPC_SAME; where nothing was agreed, one of the rule's words */
 };
 
 struct rpc_rule {
@@ -37,5 +37,6 @@ const struct rpc_rule *rpc_rules_cookie(const char *path);
 /* How elements of the same name are told from each other: by this attribute (of this child). */
 struct rpc_key {
     const char *path, *child, *attribute; /* `child` may be NULL */
+    bool more;                            /* there may be some that were not agreed */
 };
 const struct rpc_key *rpc_rules_key(const char *path);

@@ -235,10 +235,10 @@ def test_domains(bin_dir):
                 (lambda: target.with_device("<filesystem type='mount'><source dir='/'/><target dir='x'/></filesystem>"),
                  "/domain/devices/filesystem"),
                 (lambda: target.with_device("<disk type='file' device='disk'><source file='/etc/passwd'/><target dev='vdb' bus='virtio'/></disk>"),
-                 "/domain/devices/disk/@type"),
+                 "/domain/devices/disk was not agreed"),
                 (lambda: target.with_device("<hostdev mode='subsystem' type='pci' managed='yes'><source><address domain='0' bus='0' slot='1' "
-                                            "function='0'/></source></hostdev>"), "/domain/devices/hostdev/@mode"),
-                (lambda: target.with_device("<interface type='ethernet'><script path='/x'/></interface>"), "/domain/devices/interface/@type"),
+                                            "function='0'/></source></hostdev>"), "/domain/devices/hostdev was not agreed"),
+                (lambda: target.with_device("<interface type='ethernet'><script path='/x'/></interface>"), "/domain/devices/interface was not agreed"),
                 (lambda: target.with_device("<graphics type='vnc' listen='0.0.0.0'/>"), "/domain/devices/graphics"),
                 (lambda: edit("disks/root/disk.img", "../ferry-state/state.json"), "/domain/devices/disk/source/@file"),
                 (lambda: edit('type="raw"', 'type="qcow2"'), "/domain/devices/disk/driver/@type"),
