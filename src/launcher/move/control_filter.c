@@ -135,6 +135,7 @@ static char *find_program(void)
 static int spawn_locked(struct control_filter *f, struct ferry_error *err)
 {
     ferry_cleanup_free char *program = find_program();
+    struct ferry_error why;
     int pair[2];
 
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
@@ -148,11 +149,11 @@ static int spawn_locked(struct control_filter *f, struct ferry_error *err)
                                                .pass_fds = (int[]){f->listener, theirs},
                                                .n_pass_fds = 2,
                                                .new_session = true},
-                         &f->pid, err);
-    if (rc < 0) {
+                         &f->pid, &why);
+    if (rc < 0) { /* another pod will have it: this one was made while programs were replaced */
         close(pair[0]);
         f->pid = 0;
-        return ferry_wrap(err, "the filter of the control channel");
+        return ferry_fail(err, FERRY_RETRY, "the filter of the control channel: %s", why.msg);
     }
     f->line = pair[0];
     f->next_try_ns = ferry_now_ns() + AGAIN_MS * FERRY_NS_PER_MS;
@@ -210,7 +211,10 @@ static bool read_locked(struct control_filter *f, bool *ret_over)
 
 bool control_filter_refused(struct control_filter *f, char ret_reason[CONTROL_FILTER_REASON])
 {
+    bool over;
+
     pthread_mutex_lock(&f->lock);
+    read_locked(f, &over); /* of its end takes care who tends it */
     memcpy(ret_reason, f->refused, CONTROL_FILTER_REASON);
     pthread_mutex_unlock(&f->lock);
     return ret_reason[0];

@@ -213,10 +213,12 @@ static bool look(struct target *t, bool *ret_arrived)
     struct ferry_error err;
 
     *ret_arrived = false;
-    in.refused = is_refused(t, refused) ? refused : NULL;
     if (virt_view(t->c->virt, &in.domain, NULL) < 0) {
         return false;
     }
+    /* After the look at the domain: libvirtd ends one whose source is gone, and the filter says why
+     * before that. */
+    in.refused = is_refused(t, refused) ? refused : NULL;
     /* Asked for only when the answer matters: libvirtd logs an error for each look at a domain that
      * still comes in. */
     in.job_over = view_active(&in.domain) && !in.domain.between && !in.domain.postcopy &&
