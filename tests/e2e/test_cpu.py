@@ -60,7 +60,7 @@ def check_machine(site, vm):
     assert site.api.vmi(vm)["status"]["machine"] == {"type": newest}, (newest, site.api.vmi(vm)["status"].get("machine"))
     assert [k for k in pod["spec"]["nodeSelector"] if k.startswith(MACHINE)] == [MACHINE + newest], pod["spec"]
     [directory] = [d for d in site.running_domains() if pod["metadata"]["uid"] in d]
-    assert site.launcher_status(directory)["machine"] == newest, site.launcher_status(directory)
+    wait_for("the launcher to say it, which asks QEMU", lambda: site.launcher_status(directory).get("machine") == newest)
 
 
 @contextlib.contextmanager

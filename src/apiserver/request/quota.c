@@ -129,7 +129,8 @@ static bool entry_is_over(const struct entry *e)
     struct ferry_span phase = entry_field(e, "status.phase");
 
     return e->resource->kind == API_KIND_POD &&
-           (ferry_span_is(phase, "Succeeded") || ferry_span_is(phase, "Failed"));
+           (ferry_span_is(phase, wire_phase_text(PHASE_SUCCEEDED)) ||
+            ferry_span_is(phase, wire_phase_text(PHASE_FAILED)));
 }
 
 /* Parses it once, and only when that says more than that it is there. */
