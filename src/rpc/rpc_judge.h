@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/wire/wire_reason.h"
 #include "base/error.h"
 #include "rpc/rpc_agreement.h"
 
 /* The reason code of whatever is refused. */
-#define RPC_REFUSED "ControlRefused"
+#define RPC_REFUSED wire_reason_text(REASON_CONTROL_REFUSED)
 
 enum {
     RPC_CALLS_MAX = 64,     /* of one connection; a move makes about fifteen */

@@ -229,7 +229,10 @@ static void results(void **state)
          "CPUIncompatible",
          "cpu x"},
         {"by the target's filter",
-         {.domain = RUNNING, .call_known = true, .refused = "ControlRefused", .text = "call x"},
+         {.domain = RUNNING,
+          .call_known = true,
+          .refused = REASON_CONTROL_REFUSED,
+          .text = "call x"},
          true,
          STATE_PHASE_FAILED,
          STATE_ABORT_STATUS_NONE,
@@ -775,9 +778,9 @@ static void arrivals(void **state)
 
         if (r.phase != cases[i].phase || r.seen != cases[i].seen ||
             (r.failure_reason != NULL) != (r.phase == STATE_PHASE_FAILED) ||
-            (r.reason_code != NULL) != (r.phase == STATE_PHASE_FAILED) ||
+            (r.reason_code != REASON_NONE) != (r.phase == STATE_PHASE_FAILED) ||
             (r.failure_reason && r.failure_reason == cases[i].in.refused) !=
-                ferry_streq(r.reason_code, "ControlRefused")) {
+                (r.reason_code == REASON_CONTROL_REFUSED)) {
             fail_msg("%s: phase %d seen %d", cases[i].what, (int)r.phase, r.seen);
         }
     }

@@ -178,7 +178,7 @@ static struct target_decision decide_failed(const struct target_input *in,
         vmi_edit_annotation(&e, ANNOTATION_TARGET_STATE, value);
         return (struct target_decision){.patch = vmi_edit_end(&e), .again_ms = RECHECK_MS};
     }
-    bool refused = m->never_ran && ferry_streq(m->reason_code, "ControlRefused");
+    bool refused = m->never_ran && wire_reason_of(m->reason_code) == REASON_CONTROL_REFUSED;
     if (!m->end_ms || in->now_ms - m->end_ms < (refused ? SOURCE_REFUSED_MS : SOURCE_SILENT_MS)) {
         return (struct target_decision){.again_ms = RECHECK_MS};
     }

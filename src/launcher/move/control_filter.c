@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/channels.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -94,9 +95,9 @@ void control_filter_free(struct control_filter *f)
 /* ---- what is agreed ----------------------------------------------------------------------------
  */
 
-static char *socket_uri(const struct context *c, enum migrate_channel channel)
+static char *socket_uri(const struct context *c, enum ferry_channel channel)
 {
-    ferry_cleanup_free char *path = migrate_socket_path(c->migration_dir, c->uid, channel);
+    ferry_cleanup_free char *path = ferry_channel_path(c->migration_dir, c->uid, channel);
 
     return ferry_asprintf("unix://%s", path);
 }
@@ -106,14 +107,14 @@ int control_filter_agree(struct control_filter *f, const char *domain_xml,
 {
     struct rpc_agreement a = {.connect =
                                   ferry_asprintf("qemu:///%s", f->c->system ? "system" : "session"),
-                              .memory = socket_uri(f->c, MIGRATE_CHANNEL_MEMORY)};
+                              .memory = socket_uri(f->c, FERRY_CHANNEL_MEMORY)};
 
     for (size_t i = 0; i < disks->n && a.n_copied < RPC_COPIED_MAX; i++) {
         if (disks->list[i].copied) {
             a.copied[a.n_copied++] = ferry_strdup(disks->list[i].dev);
         }
     }
-    a.disks = a.n_copied ? socket_uri(f->c, MIGRATE_CHANNEL_DISKS) : NULL;
+    a.disks = a.n_copied ? socket_uri(f->c, FERRY_CHANNEL_DISKS) : NULL;
     ferry_cleanup_free char *text = rpc_agreement_write(&a, domain_xml, err);
     rpc_agreement_done(&a);
     return text ? ferry_write_file(f->agreed_path, text, strlen(text), 0600, err) : -FERRY_INVALID;

@@ -12,7 +12,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
         return (struct incoming){
             .phase = STATE_PHASE_FAILED,
             .seen = in->seen || view_active(d),
-            .reason_code = RPC_REFUSED,
+            .reason_code = REASON_CONTROL_REFUSED,
             .failure_reason = in->refused,
         };
     }
@@ -23,7 +23,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
         return (struct incoming){
             .phase = STATE_PHASE_FAILED,
             .seen = true,
-            .reason_code = "TargetLost",
+            .reason_code = REASON_TARGET_LOST,
             .failure_reason = "the incoming guest went away before it ran here",
         };
     }
@@ -31,7 +31,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
         return (struct incoming){
             .phase = STATE_PHASE_FAILED,
             .seen = true,
-            .reason_code = "TargetLost",
+            .reason_code = REASON_TARGET_LOST,
             .failure_reason = "QEMU could not load the incoming guest",
         };
     }

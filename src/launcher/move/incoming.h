@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 
+#include "api/wire/wire_reason.h"
 #include "launcher/libvirt/view.h"
 #include "launcher/report/state.h"
 
@@ -18,7 +19,7 @@ struct incoming {
     enum state_phase phase;
     bool seen;
     const char *failure_reason; /* static, or `refused`; NULL unless failed */
-    const char *reason_code;    /* likewise */
+    enum wire_reason reason_code;
 };
 
 /* Succeeded: the guest runs, or is paused by its user, and the incoming job is over. Failed: it was

@@ -166,7 +166,8 @@ void request_make(const struct request *r, struct request_result *ret)
         virErrorPtr e = virGetLastError();
 
         if (e && e->code == VIR_ERR_ACCESS_DENIED && ferry_streq(e->str2, RPC_REFUSED)) {
-            ret->refused = RPC_REFUSED; /* by the target's filter, whose word libvirt hands on */
+            ret->refused =
+                REASON_CONTROL_REFUSED; /* by the target's filter, whose word libvirt hands on */
         }
         ret->code = e ? e->code : 0;
         snprintf(ret->text, sizeof(ret->text), "%s", e && e->message ? e->message : "");

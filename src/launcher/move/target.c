@@ -148,7 +148,7 @@ static bool apply(struct target *t, const struct incoming *in)
         v->vm = STATE_VM_STARTED;
     } else if (in->phase == STATE_PHASE_FAILED) {
         snprintf(m->failure_reason, sizeof(m->failure_reason), "%s", in->failure_reason);
-        snprintf(m->reason_code, sizeof(m->reason_code), "%s", in->reason_code);
+        snprintf(m->reason_code, sizeof(m->reason_code), "%s", wire_reason_text(in->reason_code));
         m->never_ran = never_ran;
     }
     if (state_commit(t->c->state, &err) < 0) {
