@@ -1,4 +1,4 @@
-/* Verbs for hosts that become nodes of a site: token, join; and node remove. */
+/* join: this host becomes a node of a site. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -12,10 +12,6 @@
 #include <yyjson.h>
 
 #include "api/json.h"
-#include "api/names.h"
-#include "api/object.h"
-#include "api/wire/wire_phase.h"
-#include "base/clock.h"
 #include "base/count.h"
 #include "base/fd.h"
 #include "base/options.h"
@@ -30,83 +26,15 @@
 #include "json/doc.h"
 
 enum {
-    TOKEN_LIFE_S = 3600,
     TOKEN_FILE_MAX = 4096,
     REPLY_MAX = 1 << 20,
     ADDRESS_SIZE = 64,
-    POD_END_S = 60,
 };
 
 FERRY_DEFINE_CLEANUP(struct http_client *, http_client_free)
 #define cleanup_client ferry_cleanup(http_client_freep)
 FERRY_DEFINE_CLEANUP(char *, pki_key_free)
 #define cleanup_key ferry_cleanup(pki_key_freep)
-
-/* ---- token --------------------------------------------------------------------------------- */
-
-static int token_create(int argc, char **argv, struct ferry_error *err)
-{
-    struct session_options so = {0};
-    int life_s = TOKEN_LIFE_S;
-    const struct ferry_option options[] = {
-        {"life", 0, FERRY_OPTION_INT, &life_s, "SECONDS", "how long it is good (3600)"},
-        SESSION_OPTION_ROWS(&so),
-        {0},
-    };
-    const struct ferry_command cmd = {
-        .name = "ferry token create",
-        .usage = "[OPTION]... NODE",
-        .summary =
-            "Makes a token with which a host joins the site as node NODE, once, and prints\n"
-            "it. It carries the fingerprint of the site's CA, so that the host knows whom it\n"
-            "joins.",
-        .options = options,
-    };
-    const struct cli_call call = {&cmd, .what = "a name for the node"};
-    const char *name = NULL;
-    int rc = cli_parse(&call, argc, argv, &name, err);
-    session_cleanup struct session s = {0};
-    char token[KUBE_TOKEN_SIZE], fingerprint[PKI_FINGERPRINT_SIZE];
-
-    if (rc < 0) {
-        return rc;
-    }
-    if (!api_name_is_dns_subdomain(name)) {
-        return ferry_fail(err, FERRY_INVALID, "a name for the node is missing (see %s --help)",
-                          cmd.name);
-    }
-    if (life_s < 1) {
-        return ferry_fail(err, FERRY_INVALID, "--life: a token for joining must have an end");
-    }
-    if ((rc = session_open(&so, &s, err)) < 0) {
-        return rc;
-    }
-    const char *ca = kube_client_ca(s.client);
-    if (!ca || (rc = pki_fingerprint(ca, fingerprint, err)) < 0) {
-        return ca ? rc : ferry_fail(err, FERRY_INVALID, "the kubeconfig names no CA");
-    }
-    rc = kube_token_create(s.client, &(struct kube_token_use){.node = name, .life_s = life_s},
-                           token, err);
-    if (rc < 0) {
-        return session_explain(err);
-    }
-    printf("%s:%s\n", token, fingerprint);
-    explicit_bzero(token, sizeof(token));
-    return FERRY_EXIT_OK;
-}
-
-const struct cli_verb verb_token_verbs[] = {
-    {"create", "make a token with which a host joins", token_create},
-    {0},
-};
-
-int verb_token(int argc, char **argv, struct ferry_error *err)
-{
-    return cli_dispatch("ferry token", "Tokens with which hosts join the site.", verb_token_verbs,
-                        argc, argv, err);
-}
-
-/* ---- join ---------------------------------------------------------------------------------- */
 
 struct join {
     const char *where, *node, *address, *root, *token_text;
@@ -368,113 +296,4 @@ int verb_join(int argc, char **argv, struct ferry_error *err)
     }
     j.server = join_server(j.where, err);
     return j.server ? join(&j, err) : -(int)err->cls;
-}
-
-/* ---- node remove --------------------------------------------------------------------------- */
-
-/* How many VMs are on the node. */
-static int count_vms(struct session *s, const char *node, size_t *ret, struct ferry_error *err)
-{
-    kube_cleanup_list struct kube_list vmis = {0};
-
-    if (kube_client_list(s->client, kube_ref(API_KIND_VMI, NULL, NULL), NULL, &vmis, err) < 0) {
-        return session_explain(err);
-    }
-    *ret = 0;
-    for (size_t i = 0; i < vmis.n; i++) {
-        const struct api_vmi *v = &vmis.items[i]->u.vmi;
-        bool over = wire_vmi_is_over(v);
-
-        *ret += !over && ferry_streq(v->node_name, node);
-    }
-    return 0;
-}
-
-static int count_pods(struct session *s, const char *node, size_t *ret, struct ferry_error *err)
-{
-    kube_cleanup_list struct kube_list pods = {0};
-
-    if (kube_client_list(s->client, kube_ref(API_KIND_POD, NULL, NULL), NULL, &pods, err) < 0) {
-        return session_explain(err);
-    }
-    *ret = 0;
-    for (size_t i = 0; i < pods.n; i++) {
-        const struct api_pod *p = &pods.items[i]->u.pod;
-        bool over = wire_pod_is_over(p);
-
-        *ret += ferry_streq(p->node_name, node) && (p->meta.deleted_ms || !over);
-    }
-    return 0;
-}
-
-/* A pod that ends needs its node to say so: without it, it and its VM would be there for ever. */
-static int wait_for_pods(struct session *s, const char *node, struct ferry_error *err)
-{
-    int64_t deadline = ferry_now_ns() + POD_END_S * FERRY_NS_PER_S;
-
-    for (;;) {
-        size_t n = 0;
-        int rc = count_pods(s, node, &n, err);
-
-        if (rc < 0 || n == 0) {
-            return rc;
-        }
-        if (ferry_signals_wait(ferry_now_ns() + FERRY_NS_PER_S / 5)) {
-            return ferry_fail(err, FERRY_CANCELLED, "interrupted: %s is still a node", node);
-        }
-        if (ferry_ms_left(deadline) == 0) {
-            return ferry_fail(err, FERRY_CONFLICT,
-                              "%zu pod%s on %s did not end: 'kubectl get pods -A -o wide' shows "
-                              "them; --force if the host is gone",
-                              n, n == 1 ? "" : "s", node);
-        }
-    }
-}
-
-int verb_node_remove(int argc, char **argv, struct ferry_error *err)
-{
-    struct session_options so = {0};
-    bool force = false;
-    const struct ferry_option options[] = {
-        {"force", 0, FERRY_OPTION_FLAG, &force, NULL,
-         "also while virtual machines or pods are on it"},
-        SESSION_OPTION_ROWS(&so),
-        {0},
-    };
-    const struct ferry_command cmd = {
-        .name = "ferry node remove",
-        .usage = "[OPTION]... NODE",
-        .summary =
-            "Takes a node out of the site: its object goes, and all its certificates end at\n"
-            "once. Drain it first. It can join again with a new token.",
-        .options = options,
-    };
-    const struct cli_call call = {&cmd, &so, "a node"};
-    const char *name = NULL;
-    session_cleanup struct session s = {0};
-    size_t vms = 0;
-    int rc = cli_begin(&call, argc, argv, &name, &s, err);
-
-    if (rc < 0 || (rc = count_vms(&s, name, &vms, err)) < 0) {
-        return rc;
-    }
-    if (vms && !force) {
-        return ferry_fail(err, FERRY_CONFLICT,
-                          "%zu virtual machine%s on %s: 'ferry drain %s' first, or --force", vms,
-                          vms == 1 ? " is" : "s are", name, name);
-    }
-    ferry_signals_block();
-    if (!force && (rc = wait_for_pods(&s, name, err)) < 0) {
-        return rc;
-    }
-    rc = kube_client_delete(s.client, kube_ref(API_KIND_NODE, NULL, name), NULL, err);
-    if (rc == -FERRY_NOT_FOUND) {
-        return ferry_fail(err, FERRY_NOT_FOUND,
-                          "there is no node '%s'; 'ferry node list' shows them", name);
-    }
-    if (rc < 0) {
-        return session_explain(err);
-    }
-    printf("node %s is removed; its certificates are worth nothing any more\n", name);
-    return FERRY_EXIT_OK;
 }

@@ -67,6 +67,18 @@ void migration_delete_target_pod(struct migration_case *d);
  * cannot be used. */
 char *migration_configuration(struct migration_case *d, const char **ret_policy);
 
+/* What keeps a target pod from being made (migration_gates.c). */
+struct migration_gate {
+    bool for_good; /* it will not open: the move ends with the wait's reason and message */
+    struct migration_wait wait;
+    char text[MIGRATION_TEXT]; /* what `wait` points to, where it is made here */
+};
+/* True when all are open. Else `ret` (may be NULL) is the first that is closed; it points to the
+ * view and to itself. */
+bool migration_gates_open(const struct migration_case *d, struct migration_gate *ret);
+/* How soon a wait of this migration is looked into again at the latest, by its priority. */
+int64_t migration_retry_ms(const struct migration_case *d);
+
 /* Rules of their own files (migration_deadlines.c). */
 bool migration_rule_not_started(struct migration_case *d);
 bool migration_rule_arrived(struct migration_case *d);

@@ -12,46 +12,6 @@
 #include "control/plan/facts.h"
 #include "kube/queue.h"
 
-static const struct api_object *blocking_sibling(const struct migration_view *v)
-{
-    const struct api_meta *me = v->migration->meta;
-
-    for (size_t i = 0; i < v->n_migrations; i++) {
-        const struct api_object *o = v->migrations[i];
-        const struct api_migration *s = &o->u.migration;
-        bool older = o->meta->created_ms < me->created_ms ||
-                     (o->meta->created_ms == me->created_ms && strcmp(o->meta->uid, me->uid) < 0);
-
-        if (!wire_migration_is_over(s) && !ferry_streq(o->meta->uid, me->uid) &&
-            (older || migration_is_running(s))) {
-            return o;
-        }
-    }
-    return NULL;
-}
-
-bool migration_is_startable(const struct migration_view *view, const char **ret_why)
-{
-    const struct api_vmi *vmi = view->vmi ? &view->vmi->u.vmi : NULL;
-    const char *why = NULL;
-
-    if (!vmi || vmi->meta.deleted_ms || !vmi_has_phase(vmi, PHASE_RUNNING)) {
-        why = "the VM does not run";
-    } else if (!view->source_pod) {
-        why = "the pod of the VM is not known";
-    } else if (vmi_is_migrating(vmi)) {
-        why = "the VM is being moved by another migration";
-    } else if (vmi_awaits_target(vmi)) {
-        why = "the target node of the last move has not said that it has no guest";
-    } else if (blocking_sibling(view)) {
-        why = "an older migration of the same VM goes first";
-    }
-    if (ret_why) {
-        *ret_why = why;
-    }
-    return !why;
-}
-
 /* Another migration's, which still exists and is not over. */
 static bool state_belongs_to_other(const struct migration_case *d)
 {
@@ -66,13 +26,6 @@ static bool state_belongs_to_other(const struct migration_case *d)
         }
     }
     return false;
-}
-
-static int64_t retry_ms(const struct migration_case *d)
-{
-    int priority = migration_priority(d->m);
-
-    return priority >= KUBE_PRIORITY_CRITICAL ? 1000 : priority >= KUBE_PRIORITY_USER ? 3000 : 5000;
 }
 
 /* Made only from what is known of the source's CPU: a guest that lands on another kind breaks. */
@@ -109,62 +62,6 @@ static void enter_scheduling(struct migration_case *d)
     plan_patch_status(d->plan, d->view->migration, p);
 }
 
-static bool wait_for_source(struct migration_case *d)
-{
-    const struct api_object *sibling = blocking_sibling(d->view);
-    struct migration_wait wait = {.reason = REASON_SOURCE_BUSY, .check_ms = retry_ms(d)};
-
-    if (migration_is_startable(d->view, &wait.message)) {
-        return false;
-    }
-    wait.blocker = sibling                     ? sibling->meta->name
-                   : vmi_awaits_target(d->vmi) ? d->vmi->migration.target_node
-                                               : d->m->vmi_name;
-    migration_wait_for(d, &wait);
-    return true;
-}
-
-static bool wait_for_backoff(struct migration_case *d)
-{
-    int64_t until = migration_backoff_until(d->view);
-
-    if (until <= d->now_ms) {
-        return false;
-    }
-    struct migration_wait wait = {.reason = REASON_BACK_OFF,
-                                  .message = "automatic moves of this VM failed before",
-                                  .blocker = d->m->vmi_name,
-                                  .deadline_ms = until};
-    if (migration_wait_for(d, &wait)) {
-        plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "MigrationBackoff",
-                   "backoff migrating vmi %s/%s", d->m->meta.namespace_, d->m->vmi_name);
-    }
-    plan_again(d->plan, until - d->now_ms);
-    return true;
-}
-
-static bool wait_for_volumes(struct migration_case *d)
-{
-    struct storage_verdict v = storage_check(d->vmi, &d->view->storage);
-
-    if (v.reason && v.final) {
-        migration_fail(d, v.reason, "%s", v.message);
-    } else if (v.reason) {
-        migration_wait_for(d, &(struct migration_wait){.reason = v.reason,
-                                                       .message = v.message,
-                                                       .blocker = v.claim,
-                                                       .check_ms = retry_ms(d)});
-    }
-    return v.reason != REASON_NONE;
-}
-
-static enum wire_reason reason_of_refusal(const struct migration_case *d)
-{
-    return api_condition_true(&d->m->conditions, CONDITION_QUOTA)     ? REASON_QUOTA
-           : api_condition_true(&d->m->conditions, CONDITION_REFUSED) ? REASON_TARGET_POD_PENDING
-                                                                      : REASON_CLUSTER_LIMIT;
-}
-
 /* Let in at last, and what a node could not do is done. */
 static void forget_refusal(const struct migration_case *d, struct api_patch *p)
 {
@@ -175,45 +72,6 @@ static void forget_refusal(const struct migration_case *d, struct api_patch *p)
         api_condition_find(&d->m->conditions, CONDITION_NODE_TROUBLE)) {
         plan_set_conditions(p, d->view->migration, &d->m->conditions, none, 3, d->now_ms);
     }
-}
-
-/* No move is in the way: it is the limit itself, or what was refused before. */
-static const char *blocker_of_none(const struct migration_case *d)
-{
-    return d->view->kubevirt && !migration_is_refused(d->m) ? d->view->kubevirt->meta->name
-                                                            : d->m->vmi_name;
-}
-
-static bool wait_for_place(struct migration_case *d)
-{
-    const struct limits_answer *a = &d->view->limits;
-    const struct migration_limits *l = &d->view->settings->limits;
-    bool refused = migration_is_refused(d->m);
-    char text[MIGRATION_TEXT];
-
-    if (a->start || (refused && a->room)) {
-        return false;
-    }
-    snprintf(text, sizeof(text), "%zu moves run, %zu of them leave %s; limits: %u and %u",
-             a->running, a->outbound, d->vmi->node_name, l->cluster, l->outbound_per_node);
-    /* Those far behind are woken when it is their turn; no need to look so often. */
-    struct migration_wait wait = {.reason = a->reason ? a->reason : reason_of_refusal(d),
-                                  .message = text,
-                                  .blocker = a->blocker ? a->blocker : blocker_of_none(d),
-                                  .position = a->position,
-                                  .check_ms = retry_ms(d) * (1 + (int64_t)(a->position / 64))};
-    migration_wait_for(d, &wait);
-    return true;
-}
-
-/* What keeps the target pod from being made, if anything does. */
-static bool may_start(const struct migration_case *d)
-{
-    const struct limits_answer *a = &d->view->limits;
-
-    return migration_is_startable(d->view, NULL) && migration_backoff_until(d->view) <= d->now_ms &&
-           !storage_check(d->vmi, &d->view->storage).reason &&
-           (a->start || (a->room && migration_is_refused(d->m)));
 }
 
 /* ---- hand-off --------------------------------------------------------------------------------
@@ -250,7 +108,7 @@ static void wait_for_target_node(struct migration_case *d)
                .reason = v->limits.enter_reason ? v->limits.enter_reason : REASON_INBOUND_LIMIT,
                .message = "the target node takes no more moves for now",
                .blocker = v->limits.enter_blocker ? v->limits.enter_blocker : d->target->node_name,
-               .check_ms = retry_ms(d),
+               .check_ms = migration_retry_ms(d),
                .deadline_ms = migration_phase_since(d->m, PHASE_SCHEDULED) +
                               v->settings->pending_timeout_s * 1000});
 }
@@ -303,10 +161,30 @@ static bool go_on_with_target(struct migration_case *d)
 /* ---- phases ----------------------------------------------------------------------------------
  */
 
+/* Before a gate that is closed; one that will stay closed ends the move. */
+static void wait_at(struct migration_case *d, const struct migration_gate *gate)
+{
+    const struct migration_wait *w = &gate->wait;
+
+    if (gate->for_good) {
+        migration_fail(d, w->reason, "%s", w->message);
+        return;
+    }
+    bool written = migration_wait_for(d, w);
+    if (w->reason == REASON_BACK_OFF) {
+        plan_again(d->plan, w->deadline_ms - d->now_ms);
+        if (written) {
+            plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "MigrationBackoff",
+                       "backoff migrating vmi %s/%s", d->m->meta.namespace_, d->m->vmi_name);
+        }
+    }
+}
+
 static bool phase_pending(struct migration_case *d)
 {
     const struct api_condition *c =
         api_condition_find(&d->vmi->conditions, CONDITION_LIVE_MIGRATABLE);
+    struct migration_gate gate;
 
     if (d->target) {
         return go_on_with_target(d);
@@ -316,7 +194,8 @@ static bool phase_pending(struct migration_case *d)
                        c->reason ? c->reason : "", c->message ? c->message : "");
         return true;
     }
-    if (wait_for_source(d) || wait_for_backoff(d) || wait_for_volumes(d) || wait_for_place(d)) {
+    if (!migration_gates_open(d, &gate)) {
+        wait_at(d, &gate);
         return true;
     }
     const char *policy = NULL;
@@ -342,7 +221,7 @@ static bool phase_new(struct migration_case *d)
         migration_fail(d, REASON_SOURCE_BUSY, "another migration of the VM is in progress");
         return true;
     }
-    if (!d->target && !may_start(d)) {
+    if (!d->target && !migration_gates_open(d, NULL)) {
         migration_move_to(d, PHASE_PENDING);
         return true;
     }

@@ -1,11 +1,8 @@
-/* Verbs that look at what goes on: watch, events. */
+/* watch: how moves go. */
 #include "api/object.h"
 #include "cli/cli.h"
 #include "cli/watch/board.h"
-#include "cli/watch/events.h"
 #include "cli/watch/watch.h"
-
-/* ---- watch --------------------------------------------------------------------------------- */
 
 int verb_watch(int argc, char **argv, struct ferry_error *err)
 {
@@ -60,11 +57,4 @@ int verb_watch(int argc, char **argv, struct ferry_error *err)
         return rc;
     }
     return outcome == OUTCOME_GOING ? FERRY_EXIT_OK : cli_outcome_code(outcome);
-}
-
-/* ---- events -------------------------------------------------------------------------------- */
-
-int verb_events(int argc, char **argv, struct ferry_error *err)
-{
-    return listing_verb(&events_listing, argc, argv, err);
 }

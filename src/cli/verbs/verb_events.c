@@ -1,0 +1,8 @@
+/* events: what happened. */
+#include "cli/cli.h"
+#include "cli/watch/events.h"
+
+int verb_events(int argc, char **argv, struct ferry_error *err)
+{
+    return listing_verb(&events_listing, argc, argv, err);
+}
