@@ -5,13 +5,14 @@
 
 #include "api/object.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/output.h"
 #include "cli/session/session.h"
 #include "cli/verbs/completion.h"
 #include "cli/verbs/drain_plan.h"
 #include "cli/verbs/manifest.h"
 #include "cli/verbs/preflight.h"
+#include "cli/verbs/verbs.h"
 #include "cli/views/moveline.h"
 #include "cli/views/outcome.h"
 

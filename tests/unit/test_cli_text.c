@@ -5,8 +5,9 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/suggest.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/verbs/manifest.h"
+#include "cli/verbs/verbs.h"
 #include "cli/views/progress.h"
 #include "cli/views/table.h"
 

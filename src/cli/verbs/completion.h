@@ -2,7 +2,8 @@
 #pragma once
 
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
+#include "cli/verbs/verbs.h"
 
 void completion_bash(const struct cli_verb *verbs, struct ferry_buf *out);
 void completion_zsh(const struct cli_verb *verbs, struct ferry_buf *out);

@@ -18,9 +18,10 @@
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/node_client.h"
 #include "cli/session/sink.h"
+#include "cli/verbs/verbs.h"
 
 enum {
     ESCAPE = 0x1d /* Ctrl-] */,

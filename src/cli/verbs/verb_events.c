@@ -1,5 +1,6 @@
 /* events: what happened. */
-#include "cli/cli.h"
+#include "cli/session/call.h"
+#include "cli/verbs/verbs.h"
 #include "cli/watch/events.h"
 
 int verb_events(int argc, char **argv, struct ferry_error *err)

@@ -3,7 +3,8 @@
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
+#include "cli/verbs/verbs.h"
 #include "cli/views/listing.h"
 #include "cli/views/progress.h"
 

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "base/proc.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/session.h"
+#include "cli/verbs/verbs.h"
 
 enum { POD_END_S = 60 };
 

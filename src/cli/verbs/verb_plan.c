@@ -7,10 +7,11 @@
 #include "api/policy.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/node_client.h"
 #include "cli/session/output.h"
 #include "cli/verbs/preflight.h"
+#include "cli/verbs/verbs.h"
 #include "cli/views/plan_text.h"
 #include "cli/views/progress.h"
 

@@ -3,10 +3,11 @@
 
 #include "api/object.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/output.h"
 #include "cli/session/session.h"
 #include "cli/verbs/manifest.h"
+#include "cli/verbs/verbs.h"
 #include "cli/views/listing.h"
 #include "json/doc.h"
 

@@ -9,11 +9,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/site/site_down.h"
 #include "cli/site/site_state.h"
 #include "cli/site/site_up.h"
 #include "cli/site/supervise.h"
+#include "cli/verbs/verbs.h"
 
 /* Absolute, without a slash at the end; links and dots are left for the plan to judge. */
 static char *absolute(const char *path)

@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "api/names.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/session.h"
+#include "cli/verbs/verbs.h"
 #include "kube/token.h"
 #include "tls/pki.h"
 

@@ -6,11 +6,12 @@
 #include "api/object.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/output.h"
 #include "cli/session/session.h"
 #include "cli/verbs/manifest.h"
 #include "cli/verbs/power.h"
+#include "cli/verbs/verbs.h"
 #include "cli/watch/vm_wait.h"
 #include "json/doc.h"
 

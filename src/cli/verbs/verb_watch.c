@@ -1,6 +1,7 @@
 /* watch: how moves go. */
 #include "api/object.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
+#include "cli/verbs/verbs.h"
 #include "cli/watch/board.h"
 #include "cli/watch/watch.h"
 

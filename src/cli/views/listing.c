@@ -7,7 +7,7 @@
 #include "api/object.h"
 #include "base/clock.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/session/output.h"
 #include "cli/views/progress.h"
 #include "cli/views/table.h"

@@ -3,6 +3,7 @@
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/str.h"
+#include "cli/session/call.h"
 
 const struct api_migration_state *outcome_state(const struct api_migration *m,
                                                 const struct api_vmi *vmi)
@@ -79,4 +80,18 @@ const char *outcome_reason(const struct api_migration *m, const struct api_vmi *
         }
     }
     return "no reason was given";
+}
+
+int cli_outcome_code(enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_SUCCEEDED:
+        return FERRY_EXIT_OK;
+    case OUTCOME_CANCELLED:
+        return CLI_EXIT_CANCELLED;
+    case OUTCOME_GOING:
+    case OUTCOME_FAILED:
+        break;
+    }
+    return FERRY_EXIT_FAILED;
 }

@@ -20,3 +20,6 @@ const char *outcome_to(const struct api_migration *m, const struct api_vmi *vmi)
 
 /* Why it failed, in the words of whoever found out; never NULL. */
 const char *outcome_reason(const struct api_migration *m, const struct api_vmi *vmi);
+
+/* Exit code of a verb that waited for a move. Pure. */
+int cli_outcome_code(enum outcome outcome);

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/session/call.h"
 #include "cli/watch/events.h"
 
 enum { STEP_MS = 100, WARNINGS_MS = 2000 };
