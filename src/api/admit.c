@@ -4,6 +4,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/str.h"
@@ -94,44 +95,41 @@ enum api_eviction api_admit_eviction(const yyjson_val *pod, const yyjson_val *vm
 /* ---- moves -------------------------------------------------------------------------------------
  */
 
-static bool can_move(const char *name, const struct api_object *object, char *why, size_t why_size)
+static int check_vmi(const char *name, const struct api_object *object, struct ferry_error *err)
 {
     if (!object) {
-        snprintf(why, why_size, "the VMI \"%.200s\" does not exist", name);
-        return false;
+        return ferry_fail(err, FERRY_DENIED, "the VMI \"%.200s\" does not exist", name);
     }
     const struct api_vmi *vmi = &object->u.vmi;
     if (wire_vmi_is_over(vmi)) {
-        snprintf(why, why_size, "Cannot migrate VMI \"%.200s\" in finalized state (%s)", name,
-                 vmi->phase);
-        return false;
+        return ferry_fail(err, FERRY_DENIED,
+                          "Cannot migrate VMI \"%.200s\" in finalized state (%s)", name,
+                          vmi->phase);
     }
     const struct api_condition *c = api_condition_find(&vmi->conditions, CONDITION_LIVE_MIGRATABLE);
     if (c && ferry_streq(c->status, "False")) {
-        snprintf(why, why_size, "Cannot migrate VMI \"%.200s\", Reason: %.100s, Message: %.200s",
-                 name, c->reason ? c->reason : "", c->message ? c->message : "");
-        return false;
+        return ferry_fail(err, FERRY_DENIED,
+                          "Cannot migrate VMI \"%.200s\", Reason: %.100s, Message: %.200s", name,
+                          c->reason ? c->reason : "", c->message ? c->message : "");
     }
-    return true;
+    return 0;
 }
 
-bool api_admit_move(const char *vmi_name, const struct api_object *vmi,
-                    struct api_object *const *migrations, size_t n_migrations, char *why,
-                    size_t why_size)
+int api_admit_move(const char *vmi_name, const struct api_object *vmi,
+                   struct api_object *const *migrations, size_t n_migrations,
+                   struct ferry_error *err)
 {
-    if (!can_move(vmi_name, vmi, why, why_size)) {
-        return false;
-    }
-    for (size_t i = 0; i < n_migrations; i++) {
+    int rc = check_vmi(vmi_name, vmi, err);
+
+    for (size_t i = 0; rc == 0 && i < n_migrations; i++) {
         const struct api_migration *m = &migrations[i]->u.migration;
 
         if (ferry_streq(m->vmi_name, vmi_name) && !wire_migration_is_over(m)) {
-            snprintf(why, why_size,
-                     "in-flight migration detected. Active migration job (%s) is currently "
-                     "already in progress for VMI %.200s",
-                     m->meta.name, vmi_name);
-            return false;
+            rc = ferry_fail_reason(err, FERRY_DENIED, wire_error_text(WIRE_ERROR_MOVE_IN_FLIGHT),
+                                   "in-flight migration detected. Active migration job (%s) is "
+                                   "currently already in progress for VMI %.200s",
+                                   m->meta.name, vmi_name);
         }
     }
-    return true;
+    return rc;
 }

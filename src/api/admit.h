@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "api/kinds.h"
+#include "base/error.h"
 
 /* What happens to a VMI whose node is emptied: what it says itself, else what the KubeVirt object
  * says (either may be NULL or empty). Where nobody says anything it is moved: a drain must not end
@@ -27,7 +28,7 @@ const char *api_admit_vmi_of_pod(const yyjson_val *pod);
 bool api_admit_by_descheduler(const yyjson_val *eviction);
 
 /* May a move of the VMI begin? `vmi` NULL: there is none. `migrations` may be of other VMIs, too.
- * `why` is set when it may not. */
-bool api_admit_move(const char *vmi_name, const struct api_object *vmi,
-                    struct api_object *const *migrations, size_t n_migrations, char *why,
-                    size_t why_size);
+ * Class DENIED when it may not, with a reason when that is another move (wire_error.h). */
+int api_admit_move(const char *vmi_name, const struct api_object *vmi,
+                   struct api_object *const *migrations, size_t n_migrations,
+                   struct ferry_error *err);

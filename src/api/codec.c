@@ -191,7 +191,26 @@ static void *at(void *out, size_t offset)
 
 static int wrong(const struct api_field *f, const char *what, struct ferry_error *err)
 {
-    return ferry_fail(err, FERRY_INVALID, "%s: must be %s", f->path, what);
+    ferry_fail(err, FERRY_INVALID, "must be %s", what);
+    ferry_wrap_about(err, "%s", f->path);
+    return -FERRY_INVALID;
+}
+
+/* The same of a member of an object, or of an item of a list. */
+static int wrong_member(const struct api_field *f, const char *key, const char *what,
+                        struct ferry_error *err)
+{
+    ferry_fail(err, FERRY_INVALID, "must be %s", what);
+    ferry_wrap_about(err, "%s[%.200s]", f->path, key);
+    return -FERRY_INVALID;
+}
+
+static int wrong_item(const struct api_field *f, size_t i, const char *what,
+                      struct ferry_error *err)
+{
+    ferry_fail(err, FERRY_INVALID, "must be %s", what);
+    ferry_wrap_about(err, "%s[%zu]", f->path, i);
+    return -FERRY_INVALID;
 }
 
 static int get_string(const struct api_field *f, yyjson_val *v, void *out, struct ferry_error *err)
@@ -223,7 +242,7 @@ static int get_time(const struct api_field *f, yyjson_val *v, void *out, struct 
         return wrong(f, "a time", err);
     }
     if (api_time_parse(yyjson_get_str(v), at(out, f->offset), err) < 0) {
-        return ferry_wrap(err, "%s", f->path);
+        return ferry_wrap_about(err, "%s", f->path);
     }
     return 0;
 }
@@ -232,7 +251,7 @@ static int get_quantity(const struct api_field *f, yyjson_val *v, void *out,
                         struct ferry_error *err)
 {
     if (api_quantity_val(v, f->arg, at(out, f->offset), err) < 0) {
-        return ferry_wrap(err, "%s", f->path);
+        return ferry_wrap_about(err, "%s", f->path);
     }
     return 0;
 }
@@ -251,8 +270,7 @@ static int get_map(const struct api_field *f, yyjson_val *v, void *out, struct a
     yyjson_obj_foreach(v, i, max, key, val)
     {
         if (!yyjson_is_str(val)) {
-            return ferry_fail(err, FERRY_INVALID, "%s[%.200s]: must be a string", f->path,
-                              yyjson_get_str(key));
+            return wrong_member(f, yyjson_get_str(key), "a string", err);
         }
         items[i] = (struct api_pair){.key = yyjson_get_str(key), .value = yyjson_get_str(val)};
     }
@@ -274,7 +292,7 @@ static int get_strings(const struct api_field *f, yyjson_val *v, void *out, stru
     yyjson_arr_foreach(v, i, max, val)
     {
         if (!yyjson_is_str(val)) {
-            return ferry_fail(err, FERRY_INVALID, "%s[%zu]: must be a string", f->path, i);
+            return wrong_item(f, i, "a string", err);
         }
         items[i] = yyjson_get_str(val);
     }
@@ -300,12 +318,10 @@ static int get_ports(const struct api_field *f, yyjson_val *v, void *out, struct
         long long port;
 
         if (ferry_parse_int(name, 1, 65535, &port, NULL) < 0) {
-            return ferry_fail(err, FERRY_INVALID, "%s[%.200s]: must be a port number", f->path,
-                              name);
+            return wrong_member(f, name, "a port number", err);
         }
         if (!api_json_get_int(val, &logical) || logical < 0 || logical > 65535) {
-            return ferry_fail(err, FERRY_INVALID, "%s[%.200s]: must be a number from 0 to 65535",
-                              f->path, name);
+            return wrong_member(f, name, "a number from 0 to 65535", err);
         }
         items[i] = (struct api_port){.port = (int)port, .logical = (int)logical};
     }
@@ -327,13 +343,11 @@ static int get_list(const struct api_field *f, yyjson_val *v, void *out, struct 
     yyjson_arr_foreach(v, i, max, val)
     {
         if (!yyjson_is_obj(val)) {
-            return ferry_fail(err, FERRY_INVALID, "%s[%zu]: must be an object", f->path, i);
+            return wrong_item(f, i, "an object", err);
         }
         if (api_codec_decode(f->table, val, items + i * f->item_size, arena, err) < 0) {
-            char text[FERRY_ERROR_TEXT];
-
-            snprintf(text, sizeof(text), "%s", err ? err->msg : "");
-            return ferry_fail(err, FERRY_INVALID, "%s[%zu].%s", f->path, i, text);
+            ferry_prefix(err, "%s[%zu].", f->path, i);
+            return -FERRY_INVALID;
         }
     }
     *(void **)at(out, f->offset) = items;
@@ -355,7 +369,7 @@ static int get_ints(const struct api_field *f, yyjson_val *v, void *out, struct 
     yyjson_arr_foreach(v, i, max, val)
     {
         if (!api_json_get_int(val, &items[i])) {
-            return ferry_fail(err, FERRY_INVALID, "%s[%zu]: must be a whole number", f->path, i);
+            return wrong_item(f, i, "a whole number", err);
         }
     }
     *list = (struct api_ints){.items = items, .n = yyjson_arr_size(v)};
@@ -369,10 +383,8 @@ static int get_struct(const struct api_field *f, yyjson_val *v, void *out, struc
         return wrong(f, "an object", err);
     }
     if (api_codec_decode(f->table, v, at(out, f->offset), arena, err) < 0) {
-        char text[FERRY_ERROR_TEXT];
-
-        snprintf(text, sizeof(text), "%s", err ? err->msg : "");
-        return ferry_fail(err, FERRY_INVALID, "%s.%s", f->path, text);
+        ferry_prefix(err, "%s.", f->path);
+        return -FERRY_INVALID;
     }
     return 0;
 }
@@ -444,8 +456,9 @@ static int decode_level(const struct level *l, yyjson_val *v, void *out, struct 
         }
         if (e->below) {
             if (!yyjson_is_obj(val)) {
-                return ferry_fail(err, FERRY_INVALID, "%.*s: must be an object", (int)e->path_len,
-                                  e->path);
+                ferry_fail(err, FERRY_INVALID, "must be an object");
+                ferry_wrap_about(err, "%.*s", (int)e->path_len, e->path);
+                return -FERRY_INVALID;
             }
             int rc = decode_level(e->below, val, out, arena, err);
 

@@ -171,7 +171,8 @@ static int add_requests(struct api_pod *pod, yyjson_val *container, size_t i,
 
     for (size_t w = 0; requests && w < FERRY_COUNT(wanted); w++) {
         if (add_request(requests, wanted[w].name, wanted[w].scale, wanted[w].sum, err) < 0) {
-            return ferry_wrap(err, "spec.containers[%zu].resources.requests.%s", i, wanted[w].name);
+            return ferry_wrap_about(err, "spec.containers[%zu].resources.requests.%s", i,
+                                    wanted[w].name);
         }
     }
     return 0;
@@ -255,6 +256,7 @@ struct api_table api_event_table = {.rows = (const struct api_field[]){
     ROW_STR("type", api_event, type),
     ROW_STR("reason", api_event, reason),
     ROW_STR("message", api_event, message),
+    ROW_STR("action", api_event, action),
     ROW_STR("source.component", api_event, component),
     ROW_STR("source.host", api_event, host),
     ROW_INT("count", api_event, count, 1),

@@ -157,9 +157,9 @@ static int finish_machine(const yyjson_val *v, void *out, struct ferry_error *er
     (void)v;
     for (size_t i = 0; i < FERRY_COUNT(parts); i++) {
         if (parts[i].value < 0 || parts[i].value > 4096) {
-            return ferry_fail(err, FERRY_INVALID,
-                              "domain.cpu.%s: must be a whole number from 1 to 4096",
-                              parts[i].name);
+            ferry_fail(err, FERRY_INVALID, "must be a whole number from 1 to 4096");
+            ferry_wrap_about(err, "domain.cpu.%s", parts[i].name);
+            return -FERRY_INVALID;
         }
     }
     m->secure_execution = m->has_launch_security && !m->sev && !m->sev_snp && !m->tdx;

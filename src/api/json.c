@@ -37,8 +37,12 @@ static int refuse(const struct path *p, struct ferry_error *err, const char *wha
     ferry_cleanup_buf struct ferry_buf where = {0};
 
     path_text(p, &where);
-    return ferry_fail(err, FERRY_INVALID, "%.200s%s%s%s%.100s%s", where.len ? where.data : "",
-                      where.len ? ": " : "", what, arg ? " '" : "", arg ? arg : "", arg ? "'" : "");
+    ferry_fail(err, FERRY_INVALID, "%s%s%.100s%s", what, arg ? " '" : "", arg ? arg : "",
+               arg ? "'" : "");
+    if (where.len) {
+        ferry_wrap_about(err, "%.200s", where.data);
+    }
+    return -FERRY_INVALID;
 }
 
 /* ---- checking --------------------------------------------------------------------------------

@@ -113,6 +113,7 @@ struct api_event {
     struct api_meta meta;
     const char *about_kind, *about_ns, *about_name, *about_uid; /* involvedObject */
     const char *type, *reason, *message, *component, *host;
+    const char *action; /* of a move that failed: the code */
     int64_t count, first_ms, last_ms;
 };
 

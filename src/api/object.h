@@ -84,6 +84,9 @@ struct api_patch;
 struct api_patch *api_patch_new(void);
 void api_patch_free(struct api_patch *p);
 bool api_patch_empty(const struct api_patch *p);
+/* Whether it adds something at just this path already: an object that is made twice loses what was
+ * put into it in between. */
+bool api_patch_adds(const struct api_patch *p, const char *path);
 void api_patch_test_str(struct api_patch *p, const char *path, const char *value);
 void api_patch_test_raw(struct api_patch *p, const char *path, const char *json);
 void api_patch_add_str(struct api_patch *p, const char *path, const char *value);

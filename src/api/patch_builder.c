@@ -37,6 +37,21 @@ bool api_patch_empty(const struct api_patch *p)
     return yyjson_mut_arr_size(p->ops) == 0;
 }
 
+bool api_patch_adds(const struct api_patch *p, const char *path)
+{
+    yyjson_mut_val *op;
+    size_t i, max;
+
+    yyjson_mut_arr_foreach(p->ops, i, max, op)
+    {
+        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(op, "op")), "add") &&
+            ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(op, "path")), path)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void put(struct api_patch *p, const char *op, const char *path, yyjson_mut_val *value)
 {
     yyjson_mut_val *o = yyjson_mut_arr_add_obj(p->doc, p->ops);

@@ -229,15 +229,15 @@ static bool has_role(const struct kube_snapshot *s, const char *uid, const char 
 static bool still_moving(struct handler *h, const char *uid)
 {
     api_cleanup_object struct api_object *pod = live_pod(h, NULL, NULL, uid);
-    launcher_cleanup_status struct launcher_status s = {0};
+    struct launcher_status s;
 
     if (!pod) {
         return false;
     }
     ferry_cleanup_free char *socket =
         ferry_asprintf("%s/%s/launcher.sock", h->node.pods_dir, pod->meta->uid);
-    return launcher_get_status(socket, &s, NULL) == 0 && s.has_migration &&
-           s.migration.role == LAUNCHER_ROLE_SOURCE && s.migration.phase == LAUNCHER_RUNNING;
+    return launcher_get_status(socket, &s, NULL) == 0 && s.migration.role == LAUNCHER_ROLE_SOURCE &&
+           s.migration.phase == LAUNCHER_RUNNING;
 }
 
 /* `*busy` is set when something could not go yet. */

@@ -346,7 +346,10 @@ void http_answer_error(struct http_exchange *x, int status, const struct ferry_e
     }
     ferry_buf_printf(&b, "{\"code\":%d,\"message\":\"", status);
     put_json_string(&b, err->msg);
-    ferry_buf_printf(&b, "\",\"retry\":%s}\n", err->cls == FERRY_RETRY ? "true" : "false");
+    ferry_buf_printf(&b, "\",\"retry\":%s,\"reason\":\"",
+                     err->cls == FERRY_RETRY ? "true" : "false");
+    put_json_string(&b, ferry_error_reason(err));
+    ferry_buf_puts(&b, "\"}\n");
     http_answer_json(x, status, b.data);
 }
 

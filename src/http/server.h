@@ -80,8 +80,8 @@ void http_add_header(struct http_exchange *x, const char *name, const char *valu
 void http_answer(struct http_exchange *x, int status, const char *content_type, const void *body,
                  size_t len);
 void http_answer_json(struct http_exchange *x, int status, const char *json);
-/* {"code": status, "message": err->msg, "retry": bool}; the status follows from the class when 0.
- */
+/* {"code": status, "message": err->msg, "retry": bool, "reason": ferry_error_reason()}; the status
+ * follows from the class when 0. */
 void http_answer_error(struct http_exchange *x, int status, const struct ferry_error *err);
 /* Status that fits an error class: 400, 403, 404, 409, 500, 503, ... */
 int http_status_of_class(enum ferry_class cls);

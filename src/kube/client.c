@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/json.h"
+#include "api/wire/wire_error.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/log.h"
@@ -208,18 +209,10 @@ int kube_status_error(int status, const char *body, size_t len, const char *what
                       struct ferry_error *err)
 {
     enum ferry_class cls = class_of_status(status);
-    yyjson_doc *doc = len > 0 ? yyjson_read(body, len, 0) : NULL;
-    const char *message = doc ? api_json_str(yyjson_doc_get_root(doc), "/message") : NULL;
+    api_cleanup_doc yyjson_doc *doc = len > 0 ? yyjson_read(body, len, 0) : NULL;
 
-    if (!ferry_str_empty(message)) {
-        ferry_fail(err, cls, "%s: %.400s", what, message);
-    } else {
-        ferry_fail(err, cls, "%s: the API server answered %d", what, status);
-    }
-    if (err) {
-        err->http = status;
-    }
-    yyjson_doc_free(doc);
+    wire_error_read(cls, status, yyjson_doc_get_root(doc), err);
+    ferry_wrap(err, "%s", what);
     return -(int)cls;
 }
 

@@ -26,7 +26,7 @@ struct note {
     char *api_version, *kind, *ns, *name, *uid; /* the object it is about */
     char *vmi;                                  /* that a migration moves, else NULL */
     const char *type;
-    char *reason, *message;
+    char *reason, *code, *message;
     int64_t at_ms;
 };
 
@@ -68,6 +68,7 @@ static void note_free(struct note *n)
     free(n->uid);
     free(n->vmi);
     free(n->reason);
+    free(n->code);
     free(n->message);
     free(n);
 }
@@ -121,6 +122,9 @@ static char *event_json(const struct kube_recorder *r, const struct note *n, con
     }
     yyjson_mut_obj_add_str(doc, root, "type", n->type);
     yyjson_mut_obj_add_str(doc, root, "reason", n->reason);
+    if (n->code) {
+        yyjson_mut_obj_add_str(doc, root, "action", n->code);
+    }
     yyjson_mut_obj_add_str(doc, root, "message", n->message);
     yyjson_mut_obj_add_str(doc, root, "firstTimestamp", when);
     yyjson_mut_obj_add_str(doc, root, "lastTimestamp", when);
@@ -323,7 +327,7 @@ static bool enqueue(struct scribe *s, struct note *n)
 
 void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct api_meta *about,
                        const char *vmi, enum kube_event_type type, const char *reason,
-                       const char *message)
+                       const char *code, const char *message)
 {
     if (!r) {
         return;
@@ -340,6 +344,7 @@ void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct
     n->vmi = ferry_strdup(vmi);
     n->type = type == KUBE_EVENT_WARNING ? "Warning" : "Normal";
     n->reason = ferry_strdup(reason);
+    n->code = ferry_strdup(code);
     n->message = ferry_strdup(message);
     n->at_ms = ferry_now_unix_ms();
 
@@ -364,5 +369,6 @@ void kube_record(struct kube_recorder *r, const struct api_object *about, enum k
     va_start(args, fmt);
     vsnprintf(message, sizeof(message), fmt, args);
     va_end(args);
-    kube_record_about(r, about->kind, about->meta, kube_record_vmi(about), type, reason, message);
+    kube_record_about(r, about->kind, about->meta, kube_record_vmi(about), type, reason, NULL,
+                      message);
 }

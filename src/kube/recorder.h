@@ -22,10 +22,10 @@ enum kube_event_type { KUBE_EVENT_NORMAL, KUBE_EVENT_WARNING };
 void kube_record(struct kube_recorder *r, const struct api_object *about, enum kube_event_type type,
                  const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* The same about an object of which only kind, namespace, name and UID are at hand, and of a
- * migration the VMI it moves (else NULL): events of a move name it as `related`, because they are
- * what is left when the object is gone. */
+ * migration the VMI it moves (else NULL) and why it failed, as a code (else NULL): events of a move
+ * name it as `related`, because they are what is left when the object is gone. */
 void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct api_meta *about,
                        const char *vmi, enum kube_event_type type, const char *reason,
-                       const char *message);
+                       const char *code, const char *message);
 /* The VMI that an object is about moving, or NULL. */
 const char *kube_record_vmi(const struct api_object *about);

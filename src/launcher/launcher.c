@@ -67,10 +67,11 @@ static void publish_domain(struct launcher *l, const struct view *now)
     yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = json_doc_object(doc);
 
-    yyjson_mut_obj_add_str(doc, o, "state", view_state_name(now->state));
-    yyjson_mut_obj_add_str(doc, o, "reason", now->reason);
+    yyjson_mut_obj_add_str(doc, o, "state", wire_launcher_domain_text(now->state));
+    yyjson_mut_obj_add_str(doc, o, "reason", wire_launcher_reason_text(now->reason));
     events_publish(l->context.events, "domain", doc);
-    ferry_info("domain", F_STR("state", view_state_name(now->state)), F_STR("reason", now->reason));
+    ferry_info("domain", F_STR("state", wire_launcher_domain_text(now->state)),
+               F_STR("reason", wire_launcher_reason_text(now->reason)));
 }
 
 static void *observe(void *ctx)
@@ -333,7 +334,7 @@ static void warm_up(struct launcher *l)
     struct view now;
 
     if (l->attached && !l->warm && virt_view(l->context.virt, &now, NULL) == 0 &&
-        now.state == VIEW_RUNNING) {
+        now.state == LAUNCHER_DOMAIN_RUNNING) {
         l->warm = virt_qemu_version(l->context.virt, &version, NULL) == 0;
     }
 }
@@ -354,13 +355,13 @@ static bool stopped(struct launcher *l)
     if (!v.stop) {
         return false;
     }
-    if (v.migration.role == STATE_ROLE_SOURCE && !state_migration_over(&v.migration)) {
+    if (v.migration.role == LAUNCHER_ROLE_SOURCE && !state_migration_over(&v.migration)) {
         migrate_cancel(l->migrate, v.migration.uid, NULL);
     }
     if (vm_tend_stop(l->vm)) {
         return true;
     }
-    bool nothing_here = v.vm == STATE_VM_NONE && v.migration.role == STATE_ROLE_NONE;
+    bool nothing_here = v.vm == STATE_VM_NONE && v.migration.role == LAUNCHER_ROLE_NONE;
     bool too_late = ferry_now_unix_ms() >= v.stop_deadline_ms + LEAVE_ANYWAY_MS;
     /* Leaving ends PID 1 and so everything in the sandbox. */
     return !l->attached && (nothing_here || too_late);

@@ -57,7 +57,6 @@ static char *review_migration(struct webhook *w, const struct review *r)
     api_cleanup_object struct api_object *vmi = NULL;
     kube_cleanup_list struct kube_list list = {0};
     struct ferry_error err;
-    char why[FERRY_ERROR_TEXT] = "";
 
     if (ferry_str_empty(name) || !r->ns) {
         return review_allow(r); /* the schema refuses it, in better words */
@@ -71,10 +70,10 @@ static char *review_migration(struct webhook *w, const struct review *r)
                               &(struct kube_list_options){.label_selector = selector}, &list, &err);
     }
     if (rc < 0) {
-        return review_deny(r, NOT_NOW, err.msg);
+        return review_deny(r, NOT_NOW, WIRE_ERROR_NONE, err.msg);
     }
-    if (!api_admit_move(name, vmi, list.items, list.n, why, sizeof(why))) {
-        return review_deny(r, BAD_REQUEST, why);
+    if (api_admit_move(name, vmi, list.items, list.n, &err) < 0) {
+        return review_deny(r, BAD_REQUEST, wire_error_find(err.reason), err.msg);
     }
     return label ? review_patch(r, label) : review_allow(r);
 }
@@ -128,7 +127,7 @@ static char *review_eviction(struct webhook *w, const struct review *r)
     char why[FERRY_ERROR_TEXT] = "";
 
     if (ferry_str_empty(r->ns) || ferry_str_empty(r->name)) {
-        return review_deny(r, BAD_REQUEST, "an eviction without a pod");
+        return review_deny(r, BAD_REQUEST, WIRE_ERROR_NONE, "an eviction without a pod");
     }
     int rc = read_pod(w, r, &pod, &vmi, &err);
     if (rc == -FERRY_NOT_FOUND) {
@@ -136,20 +135,20 @@ static char *review_eviction(struct webhook *w, const struct review *r)
     }
     rc = rc < 0 ? rc : cluster_strategy(w, &strategy, &err);
     if (rc < 0) {
-        return review_deny(r, NOT_NOW, err.msg);
+        return review_deny(r, NOT_NOW, WIRE_ERROR_NONE, err.msg);
     }
     switch (api_admit_eviction(pod->root, vmi ? vmi->root : NULL, strategy, why, sizeof(why))) {
     case API_EVICTION_ALLOW:
         return review_allow(r);
     case API_EVICTION_MARK:
         if (mark(w, r, vmi, api_json_str(pod->root, "/spec/nodeName"), &err) < 0) {
-            return review_deny(r, NOT_NOW, err.msg);
+            return review_deny(r, NOT_NOW, WIRE_ERROR_NONE, err.msg);
         }
         break;
     case API_EVICTION_DENY:
         break;
     }
-    return review_deny(r, NOT_NOW, why);
+    return review_deny(r, NOT_NOW, WIRE_ERROR_NONE, why);
 }
 
 /* ---- serving -----------------------------------------------------------------------------------

@@ -73,6 +73,8 @@ class Quota(LabCase):
         self.assertEqual((code, answer["message"]), (
             403, 'pods "b" is forbidden: exceeded quota: q, requested: requests.memory=1536Mi, '
                  'used: requests.memory=1Gi, limited: requests.memory=2Gi'))
+        self.assertEqual(answer["reason"], "Forbidden")
+        self.assertEqual(answer["details"]["causes"][0]["reason"], "QuotaExceeded")
         code, answer = self.api.call("POST", where, sized("c"))
         self.assertIn("failed quota: q: must specify limits.cpu", answer["message"])
         self.assertEqual(self.api.call("POST", where + "?dryRun=All", sized("b", "1536Mi", {"cpu": "1"}))[0], 403)

@@ -49,7 +49,9 @@ class Migrations(Case):
         """400: a move of the same machine that is not over refuses the next"""
         self.machine()
         self.move()
-        self.assertIn("in-flight migration detected", self.move("m2", 400)["message"])
+        answer = self.move("m2", 400)
+        self.assertIn("in-flight migration detected", answer["message"])
+        self.assertEqual(answer["details"]["causes"][0]["reason"], "MoveInFlight")
 
     def test_valid(self):
         """402: a valid migration is taken, and labelled with its machine"""

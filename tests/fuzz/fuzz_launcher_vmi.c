@@ -5,10 +5,10 @@
 #include <libxml/parser.h>
 
 #include "api/object.h"
+#include "api/wire/wire_options.h"
 #include "launcher/domain/disks.h"
 #include "launcher/domain/domain_xml.h"
 #include "launcher/domain/hostdevs.h"
-#include "launcher/strategy/migrate_options.h"
 
 static const char *const environment[] = {"PCI_RESOURCE_X=0000:81:01.0",
                                           "KUBEVIRT_RESOURCE_NAME_net=a/b",
@@ -27,13 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ferry_cleanup_free char *xml = NULL;
     struct hostdevs h = {0};
     struct disks disks;
-    struct migrate_options m;
+    struct wire_options m;
     struct ferry_error err;
 
     if (api_object_parse(API_KIND_VMI, (const char *)data, size, &o, &err) < 0) {
         return 0;
     }
-    migrate_options_decode(o->u.vmi.spec, &m, &err);
+    wire_options_read(o->u.vmi.spec, &m, &err);
     if (disks_decode(&o->u.vmi, &disks, &err) == 0 &&
         domain_xml(&o->u.vmi, &disks, &options, &xml, &err) == 0) {
         xmlDocPtr doc = xmlReadMemory(xml, (int)strlen(xml), "d.xml", NULL,

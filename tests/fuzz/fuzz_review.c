@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (review_parse((const char *)data, size, &r, &err) == 0) {
         ferry_cleanup_free char *label = review_label(r.object);
         ferry_cleanup_free char *answer =
-            label ? review_patch(&r, label) : review_deny(&r, 429, r.uid);
+            label ? review_patch(&r, label)
+                  : review_deny(&r, 429, WIRE_ERROR_MOVE_IN_FLIGHT, r.uid);
         api_cleanup_doc yyjson_doc *again = NULL;
 
         (void)api_admit_by_descheduler(r.object);

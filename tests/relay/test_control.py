@@ -137,7 +137,7 @@ class Control(unittest.TestCase):
     def test_missing_directory(self):
         move = Move(self.lab, None, self.b)
         status, reply = self.a.call("PUT", f"/v1/sources/{move.key}", dict(move.source_body, dir="/no/such/dir"))
-        self.assertEqual((status, reply["code"], reply["retry"]), (404, 404, False))
+        self.assertEqual((status, reply["code"], reply["retry"], reply["reason"]), (404, 404, False, "NotFound"))
         self.assertIn("/no/such/dir", reply["message"])
 
     def test_control_channel_takes_one(self):

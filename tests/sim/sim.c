@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "base/clock.h"
 #include "base/count.h"
@@ -237,7 +238,7 @@ static void check_hand_over(const struct plan_action *a, const struct api_object
 /* ---- the controller --------------------------------------------------------------------------
  */
 
-static const char *refusal; /* what the API said of the last refused pod */
+static struct ferry_error refusal; /* what the API said of the last refused pod */
 
 /* A quota that is full while the storm lasts, and an admission that has its moods. */
 static bool refuses(const struct plan_action *a)
@@ -250,7 +251,9 @@ static bool refuses(const struct plan_action *a)
     bool quota = world.storm && world.seed % 3 == 0 && pods >= WORLD_VMS + 1;
     bool mood = world.storm && world_chance(2);
 
-    refusal = quota ? "exceeded quota: pods" : "violates PodSecurity";
+    ferry_fail_reason(&refusal, FERRY_DENIED,
+                      wire_error_text(quota ? WIRE_ERROR_QUOTA : WIRE_ERROR_NONE), "%s",
+                      quota ? "exceeded quota: pods" : "violates PodSecurity");
     return a->kind == API_KIND_POD && world_find(API_KIND_POD, a->name) == NULL && (quota || mood);
 }
 
@@ -400,7 +403,7 @@ static int undo(const struct api_object *m, struct plan *p, int rc)
     limits_ledger_disclaim(ledger, m->meta->uid);
     if (created && rc == -FERRY_DENIED) {
         plan_done(p);
-        migration_decide_refused(&live, refusal, world_wall_ms(), p);
+        migration_decide_refused(&live, &refusal, world_wall_ms(), p);
         rc = apply(p);
     }
     return rc;

@@ -46,7 +46,7 @@ static inline struct launcher_view case_launcher(const char *text, struct launch
     } else if (ferry_streq(text, "silent")) {
         v.reach = LAUNCHER_SILENT;
     } else {
-        if (launcher_status_parse(text, strlen(text), status, &err) < 0) {
+        if (wire_launcher_status_read(text, strlen(text), status, &err) < 0) {
             fail_msg("%s: %s", text, err.msg);
         }
         v.reach = LAUNCHER_UP;

@@ -6,6 +6,7 @@
 #include "api/admit.h"
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_error.h"
 
 #define POD(phase, node)                                                                           \
     "{\"metadata\":{\"labels\":{\"kubevirt.io\":\"virt-launcher\"},\"annotations\":{"              \
@@ -119,11 +120,13 @@ static void moves(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *vmi = object(API_KIND_VMI, cases[i].vmi);
         api_cleanup_object struct api_object *other = object(API_KIND_MIGRATION, cases[i].other);
-        char why[FERRY_ERROR_TEXT] = "";
-        bool may = api_admit_move("v", vmi, &other, other != NULL, why, sizeof(why));
+        struct ferry_error err = {0};
+        bool may = api_admit_move("v", vmi, &other, other != NULL, &err) == 0;
+        bool in_flight = cases[i].why && cases[i].other;
 
-        if (may != !cases[i].why || (cases[i].why && !strstr(why, cases[i].why))) {
-            fail_msg("%zu: %d '%s'", i, may, why);
+        if (may != !cases[i].why || (cases[i].why && !strstr(err.msg, cases[i].why)) ||
+            wire_error_is(&err, WIRE_ERROR_MOVE_IN_FLIGHT) != in_flight) {
+            fail_msg("%zu: %d '%s' '%s'", i, may, err.msg, err.reason);
         }
     }
 }

@@ -8,6 +8,7 @@
 #include "api/wire/wire_clock.h"
 #include "api/wire/wire_disks.h"
 #include "api/wire/wire_keys.h"
+#include "api/wire/wire_launcher_status.h"
 #include "api/wire/wire_mode.h"
 #include "api/wire/wire_move.h"
 #include "api/wire/wire_networks.h"
@@ -274,11 +275,47 @@ static void progress(void **state)
     ferry_cleanup_free char *all = much("{\"a\":\"", WIRE_TEXT_MAX, "\"}");
     assert_true(wire_progress_read(uid, &p) && !p.uid[0]);
     assert_false(wire_progress_read(all, &p));
-    wire_progress_figures(NULL, &p);
-    assert_false(p.has_figures);
     assert_null(wire_progress_text(&(struct wire_progress){.mode = "\xff"}));
 }
 
+/* What a launcher tells of a move, and what of it reaches the annotation. */
+static void figures(void **state)
+{
+    static const struct {
+        struct launcher_sample s;
+        struct wire_progress p;
+    } cases[] = {
+        {{.present = false}, {.done = false}},
+        {{.elapsed_ms = 7, .total_bytes = 8}, {.done = false}}, /* none yet */
+        {{true, true, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12},
+         {.has_figures = true,
+          .elapsed_ms = 1,
+          .total_bytes = 2,
+          .processed_bytes = 3,
+          .remaining_bytes = 4,
+          .disk_total_bytes = 5,
+          .disk_remaining_bytes = 6,
+          .bytes_per_s = 7,
+          .dirty_bytes_per_s = 8,
+          .iteration = 9,
+          .expected_downtime_ms = 11,
+          .throttle_percent = 12}},
+        {{.present = true,
+          .total_bytes = 5,
+          .bytes_per_s = -1,
+          .downtime_ms = -1,
+          .throttle_percent = 101},
+         {.has_figures = true, .total_bytes = 5}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct wire_progress p = {0};
+
+        wire_progress_figures(&cases[i].s, &p);
+        check_progress("figures", &p, &cases[i].p);
+    }
+}
 /* ---- queue and result ------------------------------------------------------------------------
  */
 
@@ -295,6 +332,9 @@ static void queue(void **state)
          "\"since\":\"2026-01-01T00:00:00Z\",\"deadline\":\"2026-01-01T00:05:00Z\"}",
          {REASON_REFUSED, "say \"no\"", NULL, 0, INT64_C(1767225600000), 0, INT64_C(1767225900000),
           NULL}},
+        {"{\"reason\":\"NeverSchedulable\",\"lack\":{\"of\":\"cpu\",\"message\":\"b lacks x\"},"
+         "\"position\":0}",
+         {.reason = REASON_NEVER_SCHEDULABLE, .lack = WIRE_LACK_CPU, .lack_text = "b lacks x"}},
         {"{\"position\":0}", {0}},
     };
     static const struct {
@@ -333,6 +373,8 @@ static void queue(void **state)
         assert_int_equal(q.since_ms, want->since_ms);
         assert_int_equal(q.check_s, want->check_s);
         assert_int_equal(q.deadline_ms, want->deadline_ms);
+        assert_int_equal(q.lack, want->lack);
+        assert_true(ferry_streq(q.lack_text, want->lack_text));
     }
     for (size_t i = 0; i < COUNT_OF(rubbish); i++) {
         struct wire_queue q;
@@ -684,19 +726,11 @@ static void keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_and_aborts),
-        cmocka_unit_test(phases),
-        cmocka_unit_test(reasons),
-        cmocka_unit_test(progress),
-        cmocka_unit_test(queue),
-        cmocka_unit_test(results),
-        cmocka_unit_test(troubles),
-        cmocka_unit_test(disks),
-        cmocka_unit_test(words_of_a_move),
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(networks),
-        cmocka_unit_test(clocks),
-        cmocka_unit_test(keys),
+        cmocka_unit_test(modes_and_aborts), cmocka_unit_test(phases),    cmocka_unit_test(reasons),
+        cmocka_unit_test(progress),         cmocka_unit_test(figures),   cmocka_unit_test(queue),
+        cmocka_unit_test(results),          cmocka_unit_test(troubles),  cmocka_unit_test(disks),
+        cmocka_unit_test(words_of_a_move),  cmocka_unit_test(addresses), cmocka_unit_test(networks),
+        cmocka_unit_test(clocks),           cmocka_unit_test(keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,43 @@ static void errors_carry_class_and_words(void **state)
     assert_int_equal(ferry_fail(NULL, FERRY_RETRY, "nobody listens"), -FERRY_RETRY);
 }
 
+/* What it is about, and what is said of it, stay apart however much is put in front. */
+static void errors_know_what_they_are_about(void **state)
+{
+    struct ferry_error err;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(ferry_fail_reason(&err, FERRY_DENIED, "Quota", "no: %d", 7), -FERRY_DENIED);
+    assert_string_equal(ferry_error_reason(&err), "Quota");
+    assert_string_equal(ferry_error_words(&err), "no: 7");
+    ferry_error_about(&err, &len);
+    assert_int_equal(len, 0);
+    assert_int_equal(ferry_wrap_about(&err, "x"), -FERRY_DENIED);
+    ferry_prefix(&err, "list[%d].", 3);
+    ferry_prefix(&err, "spec.");
+    assert_string_equal(err.msg, "spec.list[3].x: no: 7");
+    assert_memory_equal(ferry_error_about(&err, &len), "spec.list[3].x", 14);
+    assert_int_equal(len, 14);
+    ferry_wrap(&err, "manifest");
+    assert_string_equal(err.msg, "manifest: spec.list[3].x: no: 7");
+    assert_string_equal(ferry_error_words(&err), "no: 7");
+    assert_string_equal(err.reason, "Quota");
+
+    char overlong[2 * FERRY_ERROR_TEXT];
+    memset(overlong, 'y', sizeof(overlong) - 1);
+    overlong[sizeof(overlong) - 1] = '\0';
+    ferry_wrap(&err, "%s", overlong); /* nothing is left of the words */
+    assert_int_equal(strlen(ferry_error_words(&err)), FERRY_ERROR_TEXT - 1);
+    ferry_fail_reason(&err, FERRY_RETRY, overlong, "x");
+    assert_int_equal(strlen(err.reason), FERRY_ERROR_REASON - 1);
+
+    ferry_fail(&err, FERRY_NOT_FOUND, "none");
+    assert_string_equal(ferry_error_reason(&err), "NotFound");
+    assert_int_equal(ferry_wrap_about(NULL, "x"), -FERRY_FATAL);
+    assert_int_equal(ferry_prefix(NULL, "x"), -FERRY_FATAL);
+}
+
 static void whole_numbers(void **state)
 {
     static const struct {
@@ -352,6 +389,7 @@ int main(void)
         cmocka_unit_test(channels),
         cmocka_unit_test(characters),
         cmocka_unit_test(errors_carry_class_and_words),
+        cmocka_unit_test(errors_know_what_they_are_about),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(spans),
         cmocka_unit_test(times),

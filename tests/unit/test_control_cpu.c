@@ -64,7 +64,8 @@ static void trouble(void **state)
 
             nodes[n] = make_object(API_KIND_NODE, node, NULL);
         }
-        ferry_cleanup_free char *says = cpu_fit_trouble(&pod->u.pod, nodes, n, "a");
+        enum wire_lack lack;
+        ferry_cleanup_free char *says = cpu_fit_trouble(&pod->u.pod, nodes, n, "a", &lack);
         if (!ferry_streq(says, rows[i].says)) {
             fail_msg("%s: %s", rows[i].name, says ? says : "nothing");
         }

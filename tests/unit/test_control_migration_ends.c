@@ -143,6 +143,28 @@ static const struct move_row rows[] = {
      STATE("'completed':true,'failed':true,'failureReason':'NotConverging: too dirty'"), PLAIN,
      .rule = "failed-on-nodes", .phase = "Failed", .reason = "NotConverging",
      .own_patch = "NotConverging: too dirty"},
+    {"failed, and the node says why as a code", "{" PHASE("Running") "}",
+     "{'metadata':{'annotations':{'ferry.io/failure':'mig-1/TargetLost'}},'status':{"
+     "'migrationState':{'migrationUid':'mig-1','sourceNode':'a','targetNode':'b','completed':true,"
+     "'failed':true,'failureReason':'Aborted: so it seems'}}}",
+     PLAIN, .rule = "failed-on-nodes", .phase = "Failed", .reason = "TargetLost",
+     .own_patch = "\"type\":\"migrationFailed\",\"status\":\"True\",\"reason\":\"TargetLost\""},
+    {"a code of an older move says nothing", "{" PHASE("Running") "}",
+     "{'metadata':{'annotations':{'ferry.io/failure':'mig-0/TargetLost'}},'status':{"
+     "'migrationState':{'migrationUid':'mig-1','sourceNode':'a','targetNode':'b','completed':true,"
+     "'failed':true,'failureReason':'Stuck: no bytes'}}}",
+     PLAIN, .rule = "failed-on-nodes", .phase = "Failed", .reason = "Stuck",
+     .own_patch = "\"reason\":\"Stuck\""},
+    {"a code that nobody knows is none", "{" PHASE("Running") "}",
+     "{'metadata':{'annotations':{'ferry.io/failure':'mig-1/Whatever'}},'status':{"
+     "'migrationState':{'migrationUid':'mig-1','sourceNode':'a','targetNode':'b','completed':true,"
+     "'failed':true,'failureReason':'who knows'}}}",
+     PLAIN, .rule = "failed-on-nodes", .phase = "Failed", .reason = "LibvirtError",
+     .own_patch = "\"reason\":\"LibvirtError\""},
+    {"what the controller ends on the nodes carries its code", "{" PHASE("PreparingTarget") "}",
+     STATE("'targetPod':'x'"), .rule = "target-lost", .reason = "TargetLost",
+     .vmi_patch = "/metadata/annotations/ferry.io~1failure\",\"value\":\"mig-1/TargetLost\"",
+     .confirm = true},
     {"target pod gone before hand-off", "{" PHASE("Scheduling") "}", PLAIN, .rule = "target-lost",
      .phase = "Failed", .reason = "TargetLost", .own_patch = "is gone", .confirm = true},
     {"target pod ended before hand-off", "{" PHASE("Scheduling") "}", PLAIN,

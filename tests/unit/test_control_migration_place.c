@@ -2,6 +2,8 @@
  * docs/conformance.md. */
 #include "move_case.h"
 
+#include "api/wire/wire_error.h"
+
 static void test_quota(void **state)
 {
     (void)state;
@@ -19,7 +21,11 @@ static void test_quota(void **state)
                                   .settings = &migration_default_settings};
     plan_cleanup struct plan p = {0};
 
-    migration_decide_refused(&view, "pods x is forbidden: exceeded quota: q", NOW_MS, &p);
+    struct ferry_error err;
+
+    ferry_fail_reason(&err, FERRY_DENIED, wire_error_text(WIRE_ERROR_QUOTA),
+                      "pods x is forbidden: exceeded quota: q");
+    migration_decide_refused(&view, &err, NOW_MS, &p);
     ferry_cleanup_free char *text = patches_of(&p, API_KIND_MIGRATION);
     assert_non_null(strstr(text, "migrationRejectedByResourceQuota"));
     assert_non_null(strstr(text, "\\\"reason\\\":\\\"Quota\\\""));
@@ -74,11 +80,12 @@ static void test_refused(void **state)
 {
     static const struct {
         const char *name, *message, *condition, *other, *reason;
+        enum wire_error error;
     } rows[] = {
         {"quota", "pods x is forbidden: exceeded quota: q", "migrationRejectedByResourceQuota",
-         "migrationTargetPodRefused", "Quota"},
+         "migrationTargetPodRefused", "Quota", WIRE_ERROR_QUOTA},
         {"admission", "create pods ns/x: violates PodSecurity", "migrationTargetPodRefused",
-         "migrationRejectedByResourceQuota", "TargetPodPending"},
+         "migrationRejectedByResourceQuota", "TargetPodPending", WIRE_ERROR_NONE},
     };
     static const char *const before[] = {
         "{" PHASE("Pending") "}", "{}",
@@ -103,7 +110,11 @@ static void test_refused(void **state)
                                       .settings = &migration_default_settings};
         plan_cleanup struct plan p = {0};
 
-        migration_decide_refused(&view, rows[k].message, NOW_MS, &p);
+        struct ferry_error err;
+
+        ferry_fail_reason(&err, FERRY_DENIED, wire_error_text(rows[k].error), "%s",
+                          rows[k].message);
+        migration_decide_refused(&view, &err, NOW_MS, &p);
         ferry_cleanup_free char *text = patches_of(&p, API_KIND_MIGRATION);
         if (!strstr(text, rows[k].condition) || strstr(text, rows[k].other) ||
             !strstr(text, rows[k].message) || !ferry_streq(p.reason, rows[k].reason)) {

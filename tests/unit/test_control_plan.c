@@ -38,6 +38,21 @@ static void test_errors_are_told(void **state)
     assert_true(plan_apply_each(&p, &(struct plan_writer){.client = client}, &err) < 0);
 }
 
+/* The map that is missing is made once: made for each, it loses what was there before. */
+static void test_two_notes_on_a_bare_object(void **state)
+{
+    api_cleanup_object struct api_object *move = make_object(API_KIND_MIGRATION, MOVE, NULL);
+    struct api_patch *p = api_patch_new();
+    (void)state;
+
+    plan_set_annotation(p, move, "one", "1");
+    plan_set_annotation(p, move, "two", "2");
+    ferry_cleanup_free char *text = api_patch_take(p);
+    api_cleanup_object struct api_object *now = patched_object(move, text, false);
+    assert_string_equal(api_map_get(&now->meta->annotations, "one"), "1");
+    assert_string_equal(api_map_get(&now->meta->annotations, "two"), "2");
+}
+
 static void test_pending_reasons(void **state)
 {
     static const struct {
@@ -78,6 +93,7 @@ static void test_pending_reasons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_errors_are_told),
+                                       cmocka_unit_test(test_two_notes_on_a_bare_object),
                                        cmocka_unit_test(test_pending_reasons)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

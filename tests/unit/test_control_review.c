@@ -62,10 +62,10 @@ static void answers(void **state)
     (void)state;
     ferry_cleanup_free char *allowed = review_allow(&r);
     assert_string_equal(allowed, ANSWER("true"));
-    ferry_cleanup_free char *later = review_deny(&r, 429, "no \"x\"");
+    ferry_cleanup_free char *later = review_deny(&r, 429, WIRE_ERROR_NONE, "no \"x\"");
     assert_string_equal(later, ANSWER("false,\"status\":{\"code\":429,\"message\":\"no \\\"x\\\"\","
                                       "\"reason\":\"TooManyRequests\"}"));
-    ferry_cleanup_free char *never = review_deny(&r, 400, "");
+    ferry_cleanup_free char *never = review_deny(&r, 400, WIRE_ERROR_NONE, "");
     assert_non_null(strstr(never, "\"reason\":\"BadRequest\""));
     for (size_t i = 0; i < COUNT_OF(patches); i++) {
         ferry_cleanup_free char *text = review_patch(&r, patches[i].patch);

@@ -86,7 +86,7 @@ static void source(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct source_decision d =
             source_decide(&(struct source_input){.vmi = &o->u.vmi,
                                                  .launcher = case_launcher(cases[i].launcher, &s),
@@ -214,7 +214,7 @@ static void target(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct target_input in = cases[i].more;
 
         in.vmi = &o->u.vmi;
@@ -287,7 +287,7 @@ static void asks(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o =
             case_vmi(cases[i].meta, NULL, VMI(PUBLISHED STARTED));
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct source_decision d =
             source_decide(&(struct source_input){.vmi = &o->u.vmi,
                                                  .launcher = case_launcher(cases[i].launcher, &s),
@@ -331,7 +331,7 @@ static void replies(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(
             cases[i].meta, NULL, VMI(PUBLISHED STARTED ",\"targetNodeDomainDetected\":true"));
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct target_input in = {
             .vmi = &o->u.vmi,
             .node = "b",

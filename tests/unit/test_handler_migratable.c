@@ -239,7 +239,7 @@ static void told(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(NULL, cases[i].spec, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct owner_decision d = owner_decide(&(struct owner_input){
             .vmi = &o->u.vmi, .launcher = case_launcher(cases[i].launcher, &s), .now_ms = NOW});
         ferry_cleanup_free char *patch = case_patch(d.patch);

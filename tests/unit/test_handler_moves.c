@@ -167,7 +167,7 @@ static void leaving(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         const struct source_input in = {
             .vmi = &o->u.vmi,
             .launcher = case_launcher(cases[i].launcher, &s),
@@ -382,7 +382,7 @@ static void coming(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         const struct target_input in = {.vmi = &o->u.vmi,
                                         .node = "b",
                                         .launcher = case_launcher(cases[i].launcher, &s),
@@ -410,7 +410,7 @@ static void published_disks(void **state)
     (void)state;
     for (int with = 0; with < 2; with++) {
         api_cleanup_object struct api_object *o = case_vmi(COMING, NULL, VMI(""));
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct target_decision d =
             target_decide(&(struct target_input){.vmi = &o->u.vmi,
                                                  .node = "b",
@@ -451,7 +451,7 @@ static void given_up_moves(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o =
             case_vmi(COMING, NULL, VMI(PUBLISHED STARTED ",\"completed\":true,\"failed\":true"));
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         const struct target_input in = {.vmi = &o->u.vmi,
                                         .node = "b",
                                         .launcher = case_launcher(cases[i].launcher, &s),
@@ -545,7 +545,7 @@ static void progress_tells_of_the_path(void **state)
 {
     api_cleanup_object struct api_object *o =
         case_vmi(NULL, NULL, VMI(PUBLISHED STARTED ",\"mode\":\"PreCopy\""));
-    launcher_cleanup_status struct launcher_status s = {0};
+    struct launcher_status s = {0};
     struct source_input in = {.vmi = &o->u.vmi,
                               .launcher = case_launcher(RUN(SAMPLE), &s),
                               .relay_ready = true,
@@ -613,7 +613,7 @@ static void disks_of_the_source(void **state)
             cases[i].said ? cases[i].said : "", cases[i].said ? "\\\",\\\"disks\\\":[]}\"}" : "");
         ferry_cleanup_free char *status = ferry_asprintf("%s%s", cases[i].status, VMI(""));
         api_cleanup_object struct api_object *o = case_vmi(notes, NULL, status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct target_input in = {.vmi = &o->u.vmi,
                                   .node = "b",
                                   .now_ms = 1000000,
@@ -658,6 +658,7 @@ static void troubles_of_the_source(void **state)
          SOURCE_NOTHING,
          "Refused: by the source: no kernel|/failed\",\"value\":true|/completed\",\"value\":true|"
          "endTimestamp|resourceVersion|!startTimestamp|!abortStatus|ferry.io~1source-trouble|"
+         "ferry.io~1failure\",\"value\":\"move/Refused\"|"
          "\\\"class\\\":\\\"not-found\\\"",
          "Refused", false},
         {"its disks cannot be told", COMING, VMI(""), DOMAIN("running", "booted"), &refuses,
@@ -708,7 +709,7 @@ static void troubles_of_the_source(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct source_input in = {.vmi = &o->u.vmi,
                                   .launcher = case_launcher(cases[i].launcher, &s),
                                   .relay_ready = true,
@@ -767,7 +768,7 @@ static void troubles_of_the_target(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct target_decision d =
             target_decide(&(struct target_input){.vmi = &o->u.vmi,
                                                  .node = "b",
@@ -804,7 +805,7 @@ static void troubles_pass(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(cases[i].meta, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct target_decision d =
             target_decide(&(struct target_input){.vmi = &o->u.vmi,
                                                  .node = "b",
@@ -817,6 +818,23 @@ static void troubles_pass(void **state)
     }
 }
 
+/* The map that is missing is made once: made for each, it loses what was there before. */
+static void two_notes_on_a_bare_object(void **state)
+{
+    api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, VMI(PUBLISHED));
+    struct vmi_edit e = vmi_edit_begin(&o->u.vmi, NOW);
+
+    (void)state;
+    vmi_edit_annotation(&e, "one", "1");
+    vmi_edit_failure(&e, REASON_ABORTED);
+    vmi_edit_failure(&e, REASON_QUOTA); /* one of waits */
+    ferry_cleanup_free char *patch = case_patch(vmi_edit_end(&e));
+    const char *made = strstr(patch, "\"/metadata/annotations\",\"value\":{}");
+    assert_non_null(made);
+    assert_null(strstr(made + 1, "\"/metadata/annotations\","));
+    case_check_words("both", patch, "annotations/one|\"move/Aborted\"|!Quota");
+}
+
 static void errors_as_troubles(void **state)
 {
     static const struct {
@@ -825,28 +843,26 @@ static void errors_as_troubles(void **state)
         enum ferry_class cls;
         int http;
         int64_t since_ms;
-        const char *text, *reason, *message;
+        const char *call, *reason, *message; /* the call that failed; what is told of it */
         bool for_good, fresh;
     } cases[] = {
-        {"the relay may not", MOVE_PART_RELAY, FERRY_DENIED, 403, 0,
-         "relay: PUT /v1/sources/k: uid 7 cannot open directory /m: Permission denied",
+        {"the relay may not", MOVE_PART_RELAY, FERRY_DENIED, 403, 0, "PUT /v1/sources/k",
          "RelayTrouble", "uid 7 cannot open directory /m: Permission denied", true, false},
-        {"the relay cannot ever", MOVE_PART_RELAY, FERRY_INVALID, 400, 0,
-         "relay: PUT /v1/sources/k: no port", "RelayTrouble", "no port", true, false},
-        {"its directory is gone", MOVE_PART_RELAY, FERRY_NOT_FOUND, 404, 5000,
-         "relay: PUT /v1/sources/k: gone", "RelayTrouble", "gone", false, false},
-        {"nobody answers", MOVE_PART_RELAY, FERRY_RETRY, 0, 1000,
-         "relay: PUT /v1/targets/k: no answer at /r", "RelayTrouble", "no answer at /r", false,
+        {"the relay cannot ever", MOVE_PART_RELAY, FERRY_INVALID, 400, 0, "PUT /v1/sources/k",
+         "RelayTrouble", "no port", true, false},
+        {"its directory is gone", MOVE_PART_RELAY, FERRY_NOT_FOUND, 404, 5000, "PUT /v1/sources/k",
+         "RelayTrouble", "gone", false, false},
+        {"nobody answers", MOVE_PART_RELAY, FERRY_RETRY, 0, 1000, "PUT /v1/targets/k",
+         "RelayTrouble", "no answer at /r", false, false},
+        {"not its answer", MOVE_PART_RELAY, FERRY_DENIED, 0, 1000, NULL, "RelayTrouble", "x", false,
          false},
-        {"not its answer", MOVE_PART_RELAY, FERRY_DENIED, 0, 1000, "x", "RelayTrouble", "x", false,
-         false},
-        {"for a moment", MOVE_PART_RELAY, FERRY_RETRY, 0, 999, "x", "RelayTrouble", "x", false,
+        {"for a moment", MOVE_PART_RELAY, FERRY_RETRY, 0, 999, NULL, "RelayTrouble", "x", false,
          true},
-        {"a launcher refuses", MOVE_PART_LAUNCHER, FERRY_NOT_FOUND, 404, 0,
-         "PUT /v1/target/move: no kernel", "Refused", "no kernel", true, false},
-        {"a launcher is busy", MOVE_PART_LAUNCHER, FERRY_CONFLICT, 409, 1500,
-         "PUT /v1/target/move: busy", "LauncherTrouble", "busy", false, false},
-        {"no address", MOVE_PART_NETWORK, FERRY_INVALID, 0, 1500, "no address", "NetworkTrouble",
+        {"a launcher refuses", MOVE_PART_LAUNCHER, FERRY_NOT_FOUND, 404, 0, "PUT /v1/target/move",
+         "Refused", "no kernel", true, false},
+        {"a launcher is busy", MOVE_PART_LAUNCHER, FERRY_CONFLICT, 409, 1500, "PUT /v1/target/move",
+         "LauncherTrouble", "busy", false, false},
+        {"no address", MOVE_PART_NETWORK, FERRY_INVALID, 0, 1500, NULL, "NetworkTrouble",
          "no address", false, false},
     };
 
@@ -854,7 +870,11 @@ static void errors_as_troubles(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct ferry_error err;
 
-        ferry_fail(&err, cases[i].cls, "%s", cases[i].text);
+        ferry_fail(&err, cases[i].cls, "%s", cases[i].message);
+        if (cases[i].call) {
+            ferry_wrap_about(&err, "%s", cases[i].call);
+            ferry_wrap(&err, "of this node");
+        }
         err.http = cases[i].http;
         struct move_trouble t = move_trouble_of(cases[i].part, &err, cases[i].since_ms);
         print_message("  %s\n", cases[i].name);
@@ -896,7 +916,8 @@ static void refusals(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct ferry_error err;
 
-        ferry_fail(&err, cases[i].cls, "PUT /v1/target/move: no kernel");
+        ferry_fail(&err, cases[i].cls, "no kernel");
+        ferry_wrap_about(&err, "PUT /v1/target/move");
         err.http = cases[i].http;
         print_message("  %s\n", cases[i].name);
         assert_true(ferry_streq(launcher_refused(&err), cases[i].words));
@@ -910,6 +931,7 @@ int main(void)
         cmocka_unit_test(troubles_of_the_source),
         cmocka_unit_test(troubles_of_the_target),
         cmocka_unit_test(troubles_pass),
+        cmocka_unit_test(two_notes_on_a_bare_object),
         cmocka_unit_test(errors_as_troubles),
         cmocka_unit_test(refusals),
         cmocka_unit_test(coming),

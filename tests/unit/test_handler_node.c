@@ -112,7 +112,7 @@ static void checklists(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, cases[i].status);
-        launcher_cleanup_status struct launcher_status status;
+        struct launcher_status status;
         api_cleanup_doc yyjson_doc *doc = NULL;
         struct check_facts f = {.vmi = &o->u.vmi,
                                 .node = "a",
@@ -179,7 +179,7 @@ static void channels_and_probes(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, STATE(PORTS));
-        launcher_cleanup_status struct launcher_status status;
+        struct launcher_status status;
         struct check_facts f = cases[i].f;
 
         f.vmi = &o->u.vmi;
@@ -213,7 +213,7 @@ static void who_listens(void **state)
 /* 496: figures of a source's job, and none of what libvirt does not say */
 static void figures(void **state)
 {
-    launcher_cleanup_status struct launcher_status full, bare, idle;
+    struct launcher_status full, bare, idle;
     ferry_cleanup_buf struct ferry_buf out = {0};
 
     (void)state;

@@ -141,7 +141,7 @@ static void ordinary_life(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o =
             case_vmi(cases[i].meta, "\"terminationGracePeriodSeconds\":5", cases[i].status);
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         const struct owner_input in = {
             .vmi = &o->u.vmi,
             .launcher = case_launcher(cases[i].launcher, &s),

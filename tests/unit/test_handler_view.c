@@ -90,9 +90,9 @@ static void launcher_words(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
         struct ferry_error err = {0};
-        int rc = launcher_status_parse(cases[i].json, strlen(cases[i].json), &s, &err);
+        int rc = wire_launcher_status_read(cases[i].json, strlen(cases[i].json), &s, &err);
 
         print_message("  %s\n", cases[i].json);
         if (cases[i].error) {
@@ -119,9 +119,10 @@ static void control_sockets(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        launcher_cleanup_status struct launcher_status s = {0};
+        struct launcher_status s = {0};
 
-        assert_int_equal(launcher_status_parse(cases[i].json, strlen(cases[i].json), &s, NULL), 0);
+        assert_int_equal(wire_launcher_status_read(cases[i].json, strlen(cases[i].json), &s, NULL),
+                         0);
         ferry_cleanup_free char *path = launcher_control_socket("/pod", &s);
         assert_string_equal(path, cases[i].socket);
     }
@@ -131,18 +132,18 @@ static void control_sockets(void **state)
 
 static void which_migration(void **state)
 {
-    launcher_cleanup_status struct launcher_status s = {0};
+    struct launcher_status s = {0};
     const char *json = MIGRATION("running", "", "target", "succeeded",
                                  ",\"endTimestamp\":\"2023-11-14T22:13:20Z\",\"downtimeMs\":12");
 
     (void)state;
-    assert_int_equal(launcher_status_parse(json, strlen(json), &s, NULL), 0);
+    assert_int_equal(wire_launcher_status_read(json, strlen(json), &s, NULL), 0);
     const struct launcher_migration *m =
         launcher_status_migration(&s, "move", LAUNCHER_ROLE_TARGET);
     assert_non_null(m);
     assert_int_equal(m->end_ms, NOW);
     assert_int_equal(m->downtime_ms, 12);
-    assert_string_equal(m->mode, "");
+    assert_int_equal(m->mode, MODE_NONE);
     assert_null(launcher_status_migration(&s, "move", LAUNCHER_ROLE_SOURCE));
     assert_null(launcher_status_migration(&s, "other", LAUNCHER_ROLE_TARGET));
     assert_null(launcher_status_migration(NULL, "move", LAUNCHER_ROLE_TARGET));
@@ -252,8 +253,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roles),           cmocka_unit_test(launcher_words),
-        cmocka_unit_test(control_sockets), cmocka_unit_test(which_migration), cmocka_unit_test(node_words),
-        cmocka_unit_test(os_images),
+        cmocka_unit_test(control_sockets), cmocka_unit_test(which_migration),
+        cmocka_unit_test(node_words),      cmocka_unit_test(os_images),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,9 +178,11 @@ static void calls_over_unix(void **state)
         {"GET", "/query%20and%20more?q=a%26b", NULL, 200, "a&b"},
         {"GET", "/query%20and%20more", NULL, 200, "absent"},
         {"GET", "/x", NULL, 404,
-         "{\"code\":404,\"message\":\"no \\\"/x\\\" here\",\"retry\":false}\n"},
+         "{\"code\":404,\"message\":\"no \\\"/x\\\" "
+         "here\",\"retry\":false,\"reason\":\"NotFound\"}\n"},
         {"GET", "/nothing", NULL, 500,
-         "{\"code\":500,\"message\":\"no answer to GET /nothing\",\"retry\":false}\n"},
+         "{\"code\":500,\"message\":\"no answer to GET "
+         "/nothing\",\"retry\":false,\"reason\":\"InternalError\"}\n"},
         {"GET", "/stream", NULL, 200, "line 3\nline 2\nline 1\n"},
     };
     struct fixture *f = *state;

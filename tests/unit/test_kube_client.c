@@ -484,7 +484,7 @@ static void test_event_burst(void **state)
                  i % EVENT_OBJECTS);
         kube_record_about(r, API_KIND_POD,
                           &(struct api_meta){.namespace_ = "n", .name = uid, .uid = uid}, NULL,
-                          KUBE_EVENT_NORMAL, "Burst", message);
+                          KUBE_EVENT_NORMAL, "Burst", NULL, message);
     }
     for (int64_t until = ferry_now_ns() + 120 * FERRY_NS_PER_S;
          done < EVENT_OBJECTS * EVENTS_EACH && ferry_now_ns() < until;) {

@@ -15,7 +15,7 @@ struct step {
     int64_t tells;      /* what QEMU is told, in MiB/s; KEEP */
     bool away, failed;  /* the path is away; QEMU refused the last action */
     bool quiet, aborts; /* no job; an abort is on its way */
-    enum strategy_mode mode;
+    enum wire_mode mode;
 };
 
 struct bandwidth_case {
@@ -79,8 +79,8 @@ static const struct bandwidth_case cases[] = {
      7,
      {{50, KEEP},
       {50, KEEP},
-      {50, KEEP, .mode = STRATEGY_POSTCOPY},
-      {50, KEEP, .mode = STRATEGY_PAUSED},
+      {50, KEEP, .mode = MODE_POST_COPY},
+      {50, KEEP, .mode = MODE_PAUSED},
       {50, KEEP, .aborts = true},
       {50, KEEP, .quiet = true},
       {50, 50}}},
@@ -100,10 +100,10 @@ static const struct bandwidth_case cases[] = {
 static void run_case(const struct bandwidth_case *c)
 {
     struct strategy_memory memory = {0};
-    struct migrate_options policy = {.strategy = c->kubevirt ? MIGRATE_STRATEGY_KUBEVIRT
-                                                             : MIGRATE_STRATEGY_FERRY,
-                                     .max_downtime_ms = 300,
-                                     .path_bytes_per_s = c->from_start_mib * MIB};
+    struct wire_options policy = {.strategy =
+                                      c->kubevirt ? WIRE_STRATEGY_KUBEVIRT : WIRE_STRATEGY_FERRY,
+                                  .max_downtime_ms = 300,
+                                  .path_bytes_per_s = c->from_start_mib * MIB};
     int64_t rate = 0, measured_ms = 0;
 
     for (int i = 0; i < c->n; i++) {
@@ -116,7 +116,7 @@ static void run_case(const struct bandwidth_case *c)
         strategy_decide(&(struct strategy_input){.policy = &policy,
                                                  .data_bytes = 1024 * MIB,
                                                  .elapsed_ms = at_ms,
-                                                 .mode = s->mode,
+                                                 .mode = s->mode ? s->mode : MODE_PRE_COPY,
                                                  .aborting = s->aborts,
                                                  .path_away = s->away,
                                                  .last_failed = s->failed,
@@ -149,7 +149,7 @@ static void bandwidth(void **state)
 static void more_urgent_first(void **state)
 {
     struct strategy_memory memory = {0};
-    struct migrate_options policy = {.max_downtime_ms = 100};
+    struct wire_options policy = {.max_downtime_ms = 100};
     enum strategy_action seen[4];
 
     (void)state;
@@ -157,6 +157,7 @@ static void more_urgent_first(void **state)
         struct strategy_decision d;
 
         strategy_decide(&(struct strategy_input){.policy = &policy,
+                                                 .mode = MODE_PRE_COPY,
                                                  .elapsed_ms = 1000 * (i + 1),
                                                  .path_bytes_per_s = 50 * MIB,
                                                  .path_measured_ms = 1000 * (i + 1),

@@ -142,8 +142,8 @@ static void views(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct view v = view_of(cases[i].state, cases[i].reason);
 
-        assert_string_equal(view_state_name(v.state), cases[i].name);
-        assert_string_equal(v.reason, cases[i].why);
+        assert_string_equal(wire_launcher_domain_text(v.state), cases[i].name);
+        assert_string_equal(wire_launcher_reason_text(v.reason), cases[i].why);
     }
 }
 
@@ -154,29 +154,29 @@ static void results(void **state)
         const char *what;
         struct result_input in;
         bool decided;
-        enum state_phase phase;
-        enum state_abort_status abort_status;
+        enum launcher_phase phase;
+        enum wire_abort abort_status;
         const char *code, *reason;
     } cases[] = {
         {"moved",
          {.domain = MOVED, .call_known = true, .call_ok = true},
          true,
-         STATE_PHASE_SUCCEEDED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_SUCCEEDED,
+         ABORT_NONE,
          "",
          ""},
         {"moved, but the call failed",
          {.domain = MOVED, .call_known = true, .text = bad},
          true,
-         STATE_PHASE_SUCCEEDED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_SUCCEEDED,
+         ABORT_NONE,
          "",
          ""},
         {"moved while the launcher was away",
          {.domain = MOVED},
          true,
-         STATE_PHASE_SUCCEEDED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_SUCCEEDED,
+         ABORT_NONE,
          "",
          ""},
         {"319 an abort that came too late",
@@ -186,36 +186,36 @@ static void results(void **state)
           .abort = STATE_ABORT_ASKED,
           .abort_accepted = true},
          true,
-         STATE_PHASE_SUCCEEDED,
-         STATE_ABORT_STATUS_FAILED,
+         LAUNCHER_SUCCEEDED,
+         ABORT_FAILED,
          "",
          ""},
         {"transient domain gone",
          {.domain = view_none(), .call_known = true, .call_ok = true},
          true,
-         STATE_PHASE_SUCCEEDED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_SUCCEEDED,
+         ABORT_NONE,
          "",
          ""},
         {"316 failed by libvirt",
          {.domain = RUNNING, .call_known = true, .libvirt_code = 9, .text = bad},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "operation failed: Channel error"},
         {"failed without words",
          {.domain = RUNNING, .call_known = true},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "libvirt gave no reason"},
         {"failed, paused by its user",
          {.domain = PAUSED, .call_known = true, .text = "x"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "x"},
         {"CPU",
@@ -224,8 +224,8 @@ static void results(void **state)
           .libvirt_code = VIR_ERR_CPU_INCOMPATIBLE,
           .text = "cpu x"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "CPUIncompatible",
          "cpu x"},
         {"by the target's filter",
@@ -234,8 +234,8 @@ static void results(void **state)
           .refused = REASON_CONTROL_REFUSED,
           .text = "call x"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "ControlRefused",
          "call x"},
         {"destination too small",
@@ -245,8 +245,8 @@ static void results(void **state)
                   "size of the containing "
                   "file (8)"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "DestinationTooSmall",
          "the destination volume is smaller than the source volume and cannot hold its data: The "
          "sum of offset (0) "
@@ -257,8 +257,8 @@ static void results(void **state)
           .text = "internal error: process exited:\nThe sum of offset (0) and size (9) has to be "
                   "smaller or equal to the  actual size\nof the containing file (8)\n"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "DestinationTooSmall",
          "the destination volume is smaller than the source volume and cannot hold its data: "
          "internal error: process exited: The sum of offset (0) and size (9) has to be smaller or "
@@ -266,8 +266,8 @@ static void results(void **state)
         {"destination too small, in words that nobody knows",
          {.domain = RUNNING, .call_known = true, .text = "the file is shorter than 9 bytes"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "the file is shorter than 9 bytes"},
         {"destination too small, found before anything was sent",
@@ -276,8 +276,8 @@ static void results(void **state)
           .refused = REASON_DESTINATION_TOO_SMALL,
           .text = "volume a"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "DestinationTooSmall",
          "the destination volume is smaller than the source volume and cannot hold its data: "
          "volume a"},
@@ -287,8 +287,8 @@ static void results(void **state)
           .refused = REASON_DEVICE_NOT_MIGRATABLE,
           .text = "the guest did not let go"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "DeviceNotMigratable",
          "the guest did not let go"},
         {"cancelled before libvirt was asked",
@@ -299,22 +299,22 @@ static void results(void **state)
           .abort = STATE_ABORT_ASKED,
           .abort_accepted = true},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_SUCCEEDED,
+         LAUNCHER_FAILED,
+         ABORT_SUCCEEDED,
          "Aborted",
          "Live migration has been aborted"},
         {"171 our connection to libvirtd broke, and the guest is here",
          {.domain = RUNNING, .call_known = true, .text = "internal error: client socket is closed"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "internal error: client socket is closed"},
         {"success is said, the guest is here",
          {.domain = RUNNING, .call_known = true, .call_ok = true},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "libvirt reported success, but the guest still runs here"},
         {"aborted",
@@ -325,8 +325,8 @@ static void results(void **state)
           .abort = STATE_ABORT_ASKED,
           .abort_accepted = true},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_SUCCEEDED,
+         LAUNCHER_FAILED,
+         ABORT_SUCCEEDED,
          "Aborted",
          "Live migration has been aborted"},
         {"aborted, the message is about the channel",
@@ -337,15 +337,15 @@ static void results(void **state)
           .abort = STATE_ABORT_ASKED,
           .abort_accepted = true},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_SUCCEEDED,
+         LAUNCHER_FAILED,
+         ABORT_SUCCEEDED,
          "Aborted",
          "Live migration has been aborted"},
         {"318 abort asked for, not taken, failed by itself; 175 the last word counts",
          {.domain = RUNNING, .call_known = true, .text = bad, .abort = STATE_ABORT_ASKED},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_FAILED,
+         LAUNCHER_FAILED,
+         ABORT_FAILED,
          "LibvirtError",
          "operation failed: Channel error"},
         {"our own abort, stuck",
@@ -356,8 +356,8 @@ static void results(void **state)
           .abort_accepted = true,
           .abort_detail = "no progress"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_SUCCEEDED,
+         LAUNCHER_FAILED,
+         ABORT_SUCCEEDED,
          "Stuck",
          "no progress"},
         {"our own abort, not converging",
@@ -368,22 +368,22 @@ static void results(void **state)
           .abort_accepted = true,
           .abort_detail = "too slow"},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_SUCCEEDED,
+         LAUNCHER_FAILED,
+         ABORT_SUCCEEDED,
          "NotConverging",
          "too slow"},
         {"aborted while the launcher was away",
          {.domain = RUNNING, .abort = STATE_ABORT_ASKED, .abort_accepted = true},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_SUCCEEDED,
+         LAUNCHER_FAILED,
+         ABORT_SUCCEEDED,
          "Aborted",
          "Live migration has been aborted"},
         {"still going on",
          {.domain = RUNNING, .job_active = true},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"our connection broke, libvirt goes on",
@@ -392,72 +392,72 @@ static void results(void **state)
           .call_known = true,
           .text = "client socket is closed"},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"switching over",
          {.domain = SWITCHING, .call_known = true, .text = bad},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"stopped at the switch-over, the target is gone: resumed, then looked at again",
          {.domain = SWITCHING, .target = OUTCOME_TARGET_GONE},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          "resume"},
         {"the same, but libvirt still works on it",
          {.domain = SWITCHING, .target = OUTCOME_TARGET_GONE, .job_active = true},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"stopped at the switch-over, the target runs",
          {.domain = SWITCHING, .target = OUTCOME_TARGET_ACTIVE},
          true,
-         STATE_PHASE_SUCCEEDED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_SUCCEEDED,
+         ABORT_NONE,
          "",
          "stop"},
         {"post-copy", /* 271 */
          {.domain = LEFT, .postcopy = true, .call_known = true, .text = bad},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"post-copy broke: a failed call is not a failed migration",
          {.domain = LEFT_BROKEN, .postcopy = true, .call_known = true, .text = bad},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"post-copy broke, the target waits for more",
          {.domain = LEFT_BROKEN, .postcopy = true, .target = OUTCOME_TARGET_POSTCOPY_PAUSED},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"post-copy, the target is gone: lost, never resumed",
          {.domain = LEFT_BROKEN, .postcopy = true, .target = OUTCOME_TARGET_GONE},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "TargetLost",
          "the guest is lost: its target died in post-copy, when part of its memory was there only; "
          "what is left here is stale and must not run"},
         {"post-copy was about to begin when the target went away",
          {.domain = SWITCHING, .postcopy = true, .target = OUTCOME_TARGET_GONE},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "TargetLost",
          "the guest is lost: its target died in post-copy, when part of its memory was there only; "
          "what is left here is stale and must not run"},
@@ -467,8 +467,8 @@ static void results(void **state)
           .job_active = true,
           .target = OUTCOME_TARGET_NEVER_RAN},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          "rescue"},
         {"the same, and it was taken back",
@@ -478,107 +478,107 @@ static void results(void **state)
           .rescued = true,
           .target = OUTCOME_TARGET_NEVER_RAN},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "a post-copy broke before the guest ran on its target; it was taken back and runs on, but "
          "it cannot be moved before it is stopped and started"},
         {"post-copy was asked for and did not begin",
          {.domain = RUNNING, .postcopy = true, .call_known = true, .text = bad},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "operation failed: Channel error"},
         {"the target's answer was lost, and libvirt was not let resume the guest",
          {.domain = HELD, .call_known = true, .text = bad},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"the same, and the target has it",
          {.domain = HELD, .call_known = true, .text = bad, .target = OUTCOME_TARGET_ACTIVE},
          true,
-         STATE_PHASE_SUCCEEDED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_SUCCEEDED,
+         ABORT_NONE,
          "",
          "stop"},
         {"the same, and the target never ran it",
          {.domain = HELD, .call_known = true, .text = bad, .target = OUTCOME_TARGET_NEVER_RAN},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          "resume"},
         {"held although QEMU had not sent all of it",
          {.domain = HELD, .call_known = true, .text = bad, .incomplete = true},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          "resume"},
         {"suspended by us, and libvirtd knows of no move any more",
          {.domain = PAUSED, .postcopy = true, .suspended = true},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"the same, and QEMU had not sent all of it",
          {.domain = PAUSED, .postcopy = true, .suspended = true, .incomplete = true},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          "rescue"},
         {"paused by us so that the move ends, and the move was cut",
          {.domain = PAUSED, .suspended = true, .call_known = true, .text = bad, .incomplete = true},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          "resume"},
         {"paused by its user, and the move failed",
          {.domain = PAUSED, .call_known = true, .text = bad},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "LibvirtError",
          "operation failed: Channel error"},
         {"QEMU on its way down, the reason is not known yet",
          {.domain = ENDING},
          false,
-         STATE_PHASE_RUNNING,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_RUNNING,
+         ABORT_NONE,
          "",
          ""},
         {"guest powered off",
          {.domain = POWERED_OFF, .call_known = true, .text = bad},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "SourceLost",
          "the guest ended on the source during the migration (shutoff, shutdown)"},
         {"QEMU crashed",
          {.domain = CRASHED, .call_known = true, .text = bad, .abort = STATE_ABORT_ASKED},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_FAILED,
+         LAUNCHER_FAILED,
+         ABORT_FAILED,
          "SourceLost",
          "the guest ended on the source during the migration (crashed, crashed)"},
         {"gone, and nobody knows how",
          {.domain = UNKNOWN},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "SourceLost",
          "the guest ended on the source during the migration (shutoff, unknown)"},
         {"no trace of it",
          {.domain = view_none()},
          true,
-         STATE_PHASE_FAILED,
-         STATE_ABORT_STATUS_NONE,
+         LAUNCHER_FAILED,
+         ABORT_NONE,
          "SourceLost",
          "the guest ended on the source during the migration (none)"},
     };
@@ -607,20 +607,20 @@ static void results(void **state)
 static void gates(void **state)
 {
     static const struct {
-        enum state_role role;
-        enum state_phase phase;
+        enum launcher_role role;
+        enum launcher_phase phase;
         const char *code;
         bool closed;
     } cases[] = {
-        {STATE_ROLE_NONE, STATE_PHASE_PREPARED, "", false},
-        {STATE_ROLE_SOURCE, STATE_PHASE_RUNNING, "", true},
-        {STATE_ROLE_SOURCE, STATE_PHASE_SUCCEEDED, "", true},
-        {STATE_ROLE_SOURCE, STATE_PHASE_FAILED, "Aborted", false},
-        {STATE_ROLE_SOURCE, STATE_PHASE_FAILED, "TargetLost", true},
-        {STATE_ROLE_TARGET, STATE_PHASE_PREPARED, "", false},
-        {STATE_ROLE_TARGET, STATE_PHASE_RUNNING, "", false},
-        {STATE_ROLE_TARGET, STATE_PHASE_SUCCEEDED, "", false},
-        {STATE_ROLE_TARGET, STATE_PHASE_FAILED, "TargetLost", true},
+        {LAUNCHER_ROLE_NONE, LAUNCHER_PREPARED, "", false},
+        {LAUNCHER_ROLE_SOURCE, LAUNCHER_RUNNING, "", true},
+        {LAUNCHER_ROLE_SOURCE, LAUNCHER_SUCCEEDED, "", true},
+        {LAUNCHER_ROLE_SOURCE, LAUNCHER_FAILED, "Aborted", false},
+        {LAUNCHER_ROLE_SOURCE, LAUNCHER_FAILED, "TargetLost", true},
+        {LAUNCHER_ROLE_TARGET, LAUNCHER_PREPARED, "", false},
+        {LAUNCHER_ROLE_TARGET, LAUNCHER_RUNNING, "", false},
+        {LAUNCHER_ROLE_TARGET, LAUNCHER_SUCCEEDED, "", false},
+        {LAUNCHER_ROLE_TARGET, LAUNCHER_FAILED, "TargetLost", true},
     };
 
     (void)state;
@@ -697,78 +697,75 @@ static void arrivals(void **state)
     const struct {
         const char *what;
         struct incoming_input in;
-        enum state_phase phase;
+        enum launcher_phase phase;
         bool seen;
     } cases[] = {
-        {"nothing yet", {.domain = view_none(), .job_over = true}, STATE_PHASE_PREPARED, false},
+        {"nothing yet", {.domain = view_none(), .job_over = true}, LAUNCHER_PREPARED, false},
         {"left by an earlier attempt",
          {.domain = POWERED_OFF, .job_over = true},
-         STATE_PHASE_PREPARED,
+         LAUNCHER_PREPARED,
          false},
-        {"starting up", {.domain = STARTING, .job_over = true}, STATE_PHASE_RUNNING, true},
-        {"ending", {.domain = ENDING, .job_over = true, .seen = true}, STATE_PHASE_RUNNING, true},
-        {"coming", {.domain = SWITCHING}, STATE_PHASE_RUNNING, true},
+        {"starting up", {.domain = STARTING, .job_over = true}, LAUNCHER_RUNNING, true},
+        {"ending", {.domain = ENDING, .job_over = true, .seen = true}, LAUNCHER_RUNNING, true},
+        {"coming", {.domain = SWITCHING}, LAUNCHER_RUNNING, true},
         {"coming, job not visible",
          {.domain = SWITCHING, .job_over = true},
-         STATE_PHASE_RUNNING,
+         LAUNCHER_RUNNING,
          true},
         {"coming, and QEMU cannot load it",
          {.domain = SWITCHING, .seen = true, .broken = true},
-         STATE_PHASE_FAILED,
+         LAUNCHER_FAILED,
          true},
         {"its source was refused before it came",
          {.domain = view_none(), .refused = "procedure 7"},
-         STATE_PHASE_FAILED,
+         LAUNCHER_FAILED,
          false},
         {"refused while it comes",
          {.domain = SWITCHING, .seen = true, .refused = "procedure 7"},
-         STATE_PHASE_FAILED,
+         LAUNCHER_FAILED,
          true},
         {"refused when it runs here",
          {.domain = ARRIVED, .job_over = true, .seen = true, .refused = "procedure 7"},
-         STATE_PHASE_SUCCEEDED,
+         LAUNCHER_SUCCEEDED,
          true},
         {"refused when it runs here in post-copy",
          {.domain = ARRIVING, .seen = true, .refused = "procedure 7"},
-         STATE_PHASE_RUNNING,
+         LAUNCHER_RUNNING,
          true},
         {"refused in a post-copy that broke",
          {.domain = ARRIVING_BROKEN, .seen = true, .refused = "procedure 7"},
-         STATE_PHASE_RUNNING,
+         LAUNCHER_RUNNING,
          true},
         {"runs, whatever QEMU said before",
          {.domain = ARRIVED, .job_over = true, .seen = true, .broken = true},
-         STATE_PHASE_SUCCEEDED,
+         LAUNCHER_SUCCEEDED,
          true},
         {"295 runs, libvirt not done, or it does not tell",
          {.domain = ARRIVED, .seen = true},
-         STATE_PHASE_RUNNING,
+         LAUNCHER_RUNNING,
          true},
         {"294 runs, and libvirt is done; 295 now it tells",
          {.domain = ARRIVED, .job_over = true, .seen = true},
-         STATE_PHASE_SUCCEEDED,
+         LAUNCHER_SUCCEEDED,
          true},
         {"runs, never seen before",
          {.domain = ARRIVED, .job_over = true},
-         STATE_PHASE_SUCCEEDED,
+         LAUNCHER_SUCCEEDED,
          true},
         {"paused by its user",
          {.domain = PAUSED, .job_over = true, .seen = true},
-         STATE_PHASE_SUCCEEDED,
+         LAUNCHER_SUCCEEDED,
          true},
-        {"paused, libvirt not done", {.domain = PAUSED, .seen = true}, STATE_PHASE_RUNNING, true},
-        {"runs in post-copy", {.domain = ARRIVING, .job_over = true}, STATE_PHASE_RUNNING, true},
+        {"paused, libvirt not done", {.domain = PAUSED, .seen = true}, LAUNCHER_RUNNING, true},
+        {"runs in post-copy", {.domain = ARRIVING, .job_over = true}, LAUNCHER_RUNNING, true},
         {"runs in a post-copy that broke",
          {.domain = ARRIVING_BROKEN, .job_over = true, .seen = true},
-         STATE_PHASE_RUNNING,
+         LAUNCHER_RUNNING,
          true},
-        {"aborted",
-         {.domain = view_none(), .job_over = true, .seen = true},
-         STATE_PHASE_FAILED,
-         true},
+        {"aborted", {.domain = view_none(), .job_over = true, .seen = true}, LAUNCHER_FAILED, true},
         {"crashed on arrival",
          {.domain = CRASHED, .job_over = true, .seen = true},
-         STATE_PHASE_FAILED,
+         LAUNCHER_FAILED,
          true},
     };
 
@@ -777,8 +774,8 @@ static void arrivals(void **state)
         struct incoming r = incoming_decide(&cases[i].in);
 
         if (r.phase != cases[i].phase || r.seen != cases[i].seen ||
-            (r.failure_reason != NULL) != (r.phase == STATE_PHASE_FAILED) ||
-            (r.reason_code != REASON_NONE) != (r.phase == STATE_PHASE_FAILED) ||
+            (r.failure_reason != NULL) != (r.phase == LAUNCHER_FAILED) ||
+            (r.reason_code != REASON_NONE) != (r.phase == LAUNCHER_FAILED) ||
             (r.failure_reason && r.failure_reason == cases[i].in.refused) !=
                 (r.reason_code == REASON_CONTROL_REFUSED)) {
             fail_msg("%s: phase %d seen %d", cases[i].what, (int)r.phase, r.seen);
@@ -832,10 +829,10 @@ static void options_and_calls(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         yyjson_doc *doc = yyjson_read(cases[i].json, strlen(cases[i].json), 0);
-        struct migrate_options o;
+        struct wire_options o;
         struct migrate_call c;
         struct ferry_error err = {0};
-        int rc = migrate_options_decode(yyjson_doc_get_root(doc), &o, &err);
+        int rc = wire_options_read(yyjson_doc_get_root(doc), &o, &err);
 
         yyjson_doc_free(doc);
         assert_string_equal(err.msg, cases[i].message ? cases[i].message : "");
@@ -858,7 +855,7 @@ static void options_and_calls(void **state)
             migrate_call_done(&c);
         }
     }
-    struct migrate_options both = {.parallel_connections = 4, .allow_post_copy = true};
+    struct wire_options both = {.parallel_connections = 4, .allow_post_copy = true};
     struct migrate_call c;
     migrate_call_make(
         &both, &(struct migrate_call_input){.dir = "/d", .key = "k", .qemu_version = 10001000}, &c);
@@ -872,18 +869,18 @@ static void options_and_calls(void **state)
     assert_string_equal(c.note,
                         "post-copy is left out: a device of the host is attached to the guest");
     migrate_call_done(&c);
-    migrate_call_make(&(struct migrate_options){0},
+    migrate_call_make(&(struct wire_options){0},
                       &(struct migrate_call_input){.dir = "/d", .key = "k", .system = true}, &c);
     assert_string_equal(c.destination_uri, "qemu+unix:///system?socket=/d/k-source.sock");
     migrate_call_done(&c);
-    migrate_call_make(&(struct migrate_options){0},
+    migrate_call_make(&(struct wire_options){0},
                       &(struct migrate_call_input){.dir = "/d", .key = "k", .copies_disks = true},
                       &c); /* 206; 207 are the others */
     assert_int_equal(c.flags, always | VIR_MIGRATE_NON_SHARED_INC);
     assert_string_equal(c.disks_uri, "unix:///d/k-49153-source.sock");
     migrate_call_done(&c);
-    struct migrate_options defaults;
-    assert_int_equal(migrate_options_decode(NULL, &defaults, NULL), 0);
+    struct wire_options defaults;
+    assert_int_equal(wire_options_read(NULL, &defaults, NULL), 0);
     assert_int_equal(defaults.completion_timeout_per_gib_s, 150);
     assert_int_equal(defaults.progress_timeout_s, 150);
     assert_int_equal(defaults.max_downtime_ms, 900);
@@ -893,7 +890,7 @@ static void samples(void **state)
 {
     virTypedParameterPtr p = NULL;
     int n = 0, max = 0;
-    struct sample s;
+    struct launcher_sample s;
 
     (void)state;
     sample_decode(VIR_DOMAIN_JOB_NONE, NULL, 0, &s);
@@ -923,7 +920,7 @@ static void samples(void **state)
     assert_int_equal(s.downtime_ms, 2795);
 
     yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-    yyjson_mut_doc_set_root(doc, sample_json(doc, &s));
+    yyjson_mut_doc_set_root(doc, wire_launcher_sample_write(doc, &s));
     ferry_cleanup_free char *text = yyjson_mut_write(doc, 0, NULL);
     yyjson_mut_doc_free(doc);
     assert_string_equal(text, "{\"elapsedMs\":10319,\"totalBytes\":537403392,"
@@ -943,12 +940,13 @@ static void state_survives_the_file(void **state)
     struct state_values v;
     struct ferry_error err;
     struct state_migration m = {
-        .role = STATE_ROLE_SOURCE,
-        .phase = STATE_PHASE_RUNNING,
+        .role = LAUNCHER_ROLE_SOURCE,
+        .phase = LAUNCHER_RUNNING,
         .uid = "m-1",
+        .mode = MODE_PRE_COPY,
         .start_ms = 1700000000123,
         .abort = STATE_ABORT_ASKED,
-        .abort_status = STATE_ABORT_STATUS_ABORTING,
+        .abort_status = ABORT_UNDER_WAY,
         .abort_accepted = true,
         .abort_detail = "figures",
         .downtime_ms = -1,
@@ -988,7 +986,7 @@ static void state_survives_the_file(void **state)
     state_close(s);
 
     /* a target's options are none, and that is fine */
-    m = (struct state_migration){.role = STATE_ROLE_TARGET, .uid = "m-3", .downtime_ms = -1};
+    m = (struct state_migration){.role = LAUNCHER_ROLE_TARGET, .uid = "m-3", .downtime_ms = -1};
     assert_int_equal(state_open(path, &s, &err), 0);
     state_begin_migration(state_lock(s), &m);
     assert_int_equal(state_commit(s, &err), 0);
@@ -1006,7 +1004,7 @@ static void state_survives_the_file(void **state)
 static void old_migrations_are_forgotten_in_order(void **state)
 {
     struct state_values v;
-    struct state_migration m = {.role = STATE_ROLE_SOURCE};
+    struct state_migration m = {.role = LAUNCHER_ROLE_SOURCE};
 
     (void)state;
     state_values_init(&v);
@@ -1026,7 +1024,7 @@ static void old_migrations_are_forgotten_in_order(void **state)
 static void statuses(void **state)
 {
     struct state_migration m = {.downtime_ms = -1};
-    struct sample s = {0};
+    struct launcher_sample s = {0};
     struct view v = RUNNING;
     ferry_cleanup_free char *none = status_json(&v, "", &m, &s);
 
@@ -1035,13 +1033,14 @@ static void statuses(void **state)
     ferry_cleanup_free char *typed = status_json(&v, "pc-q35-9.2", &m, &s);
     assert_string_equal(typed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"},"
                                "\"machine\":\"pc-q35-9.2\"}");
-    m = (struct state_migration){.role = STATE_ROLE_SOURCE,
-                                 .phase = STATE_PHASE_FAILED,
+    m = (struct state_migration){.role = LAUNCHER_ROLE_SOURCE,
+                                 .phase = LAUNCHER_FAILED,
                                  .uid = "m-1",
+                                 .mode = MODE_PRE_COPY,
                                  .start_ms = 1700000000000,
                                  .end_ms = 1700000001000,
                                  .abort = STATE_ABORT_ASKED,
-                                 .abort_status = STATE_ABORT_STATUS_SUCCEEDED,
+                                 .abort_status = ABORT_SUCCEEDED,
                                  .failure_reason = "Live migration has been aborted",
                                  .reason_code = "Aborted",
                                  .downtime_ms = -1};
@@ -1054,9 +1053,9 @@ static void statuses(void **state)
                 "\"abortStatus\":\"Succeeded\","
                 "\"failureReason\":\"Live migration has been aborted\","
                 "\"reasonCode\":\"Aborted\"}}");
-    m.phase = STATE_PHASE_RUNNING; /* 172: being aborted is not an end */
+    m.phase = LAUNCHER_RUNNING; /* 172: being aborted is not an end */
     m.end_ms = 0;
-    m.abort_status = STATE_ABORT_STATUS_ABORTING;
+    m.abort_status = ABORT_UNDER_WAY;
     ferry_cleanup_free char *aborting = status_json(&v, "", &m, &s);
     assert_non_null(strstr(aborting, "\"abortStatus\":\"Aborting\""));
     assert_null(strstr(aborting, "endTimestamp"));
@@ -1066,8 +1065,8 @@ static void statuses(void **state)
     assert_string_equal(left, "{\"domain\":{\"state\":\"shutoff\",\"reason\":\"migrated\"}}");
     v = view_none();
     m = (struct state_migration){
-        .role = STATE_ROLE_SOURCE, .phase = STATE_PHASE_SUCCEEDED, .uid = "m-1", .downtime_ms = 25};
-    s = (struct sample){.present = true, .remaining_bytes = 5, .downtime_ms = -1};
+        .role = LAUNCHER_ROLE_SOURCE, .phase = LAUNCHER_SUCCEEDED, .uid = "m-1", .downtime_ms = 25};
+    s = (struct launcher_sample){.present = true, .remaining_bytes = 5, .downtime_ms = -1};
     ferry_cleanup_free char *done = status_json(&v, "", &m, &s);
     assert_non_null(strstr(done, "{\"domain\":{\"state\":\"none\",\"reason\":\"\"}"));
     assert_non_null(strstr(done, "\"downtimeMs\":25"));

@@ -108,7 +108,7 @@ static void metrics(void **state)
     ferry_cleanup_buf struct ferry_buf running = {0};
     ferry_cleanup_buf struct ferry_buf over = {0};
     struct state_migration m = {.downtime_ms = -1};
-    struct sample s = {.present = true, .remaining_bytes = 5, .downtime_ms = 250};
+    struct launcher_sample s = {.present = true, .remaining_bytes = 5, .downtime_ms = 250};
     struct launcher_metrics in = {.namespace_ = "default",
                                   .name = "vm1",
                                   .migration = &m,
@@ -124,10 +124,10 @@ static void metrics(void **state)
     ferry_buf_append(&still, "", 1);
     assert_non_null(strstr(still.data, "\nkubevirt_vmi_dirty_rate_bytes_per_second{namespace="
                                        "\"default\",name=\"vm1\"} 4096\n"));
-    m = (struct state_migration){.role = STATE_ROLE_SOURCE,
-                                 .phase = STATE_PHASE_RUNNING,
+    m = (struct state_migration){.role = LAUNCHER_ROLE_SOURCE,
+                                 .phase = LAUNCHER_RUNNING,
                                  .start_ms = 1700000000500,
-                                 .mode = STRATEGY_POSTCOPY,
+                                 .mode = MODE_POST_COPY,
                                  .downtime_ms = -1};
     launcher_metrics_write(&in, &running);
     ferry_buf_append(&running, "", 1);
@@ -147,7 +147,7 @@ static void metrics(void **state)
         }
     }
     assert_null(strstr(running.data, "dirty_rate_bytes_per_second")); /* not while it moves */
-    m.phase = STATE_PHASE_SUCCEEDED;
+    m.phase = LAUNCHER_SUCCEEDED;
     m.downtime_ms = 31;
     launcher_metrics_write(&in, &over);
     ferry_buf_append(&over, "", 1);

@@ -14,13 +14,13 @@ static const char OPTIONS[] =
     "\"completionTimeoutPerGiBS\":150,\"stallDetector\":{\"stallProgressTimeout\":40,"
     "\"switchoverTimeout\":60,\"stallMargin\":4,\"ewmaAlpha\":\"0.4\"}}";
 
-static struct migrate_options options_of(const char *json)
+static struct wire_options options_of(const char *json)
 {
     yyjson_doc *doc = yyjson_read(json, strlen(json), 0);
-    struct migrate_options o;
+    struct wire_options o;
     struct ferry_error err = {0};
 
-    if (migrate_options_decode(yyjson_doc_get_root(doc), &o, &err) < 0) {
+    if (wire_options_read(yyjson_doc_get_root(doc), &o, &err) < 0) {
         fail_msg("%s", err.msg);
     }
     yyjson_doc_free(doc);
@@ -29,12 +29,13 @@ static struct migrate_options options_of(const char *json)
 }
 
 /* One look at round `iteration`. */
-static enum strategy_action look(const struct migrate_options *policy, struct strategy_memory *m,
+static enum strategy_action look(const struct wire_options *policy, struct strategy_memory *m,
                                  int64_t at_ms, int64_t remaining_mib, int64_t iteration)
 {
     struct strategy_decision d;
 
     strategy_decide(&(struct strategy_input){.policy = policy,
+                                             .mode = MODE_PRE_COPY,
                                              .data_bytes = 1000000000,
                                              .elapsed_ms = at_ms,
                                              .sample = {.present = true,
@@ -48,7 +49,7 @@ static enum strategy_action look(const struct migrate_options *policy, struct st
 }
 
 /* A move whose detector knows the path. */
-static struct strategy_memory begun(const struct migrate_options *policy)
+static struct strategy_memory begun(const struct wire_options *policy)
 {
     struct strategy_memory m = {0};
 
@@ -60,7 +61,7 @@ static struct strategy_memory begun(const struct migrate_options *policy)
 /* 280, 220 */
 static void options_reach_the_detector(void **state)
 {
-    struct migrate_options o = options_of(
+    struct wire_options o = options_of(
         "{\"strategy\":\"kubevirt\",\"stallDetector\":{\"ewmaAlpha\":\"0.5\",\"stallMargin\":7,"
         "\"stallProgressTimeout\":11,\"switchoverTimeout\":13}}");
     struct strategy_memory m = begun(&o);
@@ -77,7 +78,7 @@ static void options_reach_the_detector(void **state)
 /* 222, 223, 224 */
 static void records_within_the_window(void **state)
 {
-    struct migrate_options o = options_of(OPTIONS);
+    struct wire_options o = options_of(OPTIONS);
     struct strategy_memory m = begun(&o);
     const struct strategy_kubevirt *k = &m.kubevirt;
 
@@ -97,7 +98,7 @@ static void records_within_the_window(void **state)
 /* 228, 229, 234, 235 */
 static void a_stall_and_its_best_value(void **state)
 {
-    struct migrate_options o = options_of(OPTIONS), wide = o;
+    struct wire_options o = options_of(OPTIONS), wide = o;
     struct strategy_memory m = begun(&o), other;
 
     (void)state;
@@ -122,7 +123,7 @@ static void a_stall_and_its_best_value(void **state)
 /* 231, 232 */
 static void no_patience(void **state)
 {
-    struct migrate_options o = options_of(OPTIONS);
+    struct wire_options o = options_of(OPTIONS);
 
     (void)state;
     o.stall.progress_timeout_s = 0;
@@ -155,7 +156,7 @@ static void whether_it_can_finish(void **state)
         {"264 beyond the deadline", 100, 10, 20000, false},
         {"265 no time needed; 267 nothing remains", 0, 10, 80000 / 2, true},
     };
-    struct migrate_options o = options_of(OPTIONS);
+    struct wire_options o = options_of(OPTIONS);
 
     (void)state;
     o.stall.search_minima = false;

@@ -20,13 +20,13 @@ struct step {
     int64_t at_ms, remaining_mib, iteration, mib_per_s;
     enum strategy_action action;
     int64_t downtime_ms;
-    enum strategy_mode mode;
+    enum wire_mode mode;
     bool failed, blind, aborting; /* last action failed; no statistics; an abort is on its way */
 };
 
 struct strategy_case {
     const char *name;
-    struct migrate_options policy; /* on top of what `base` says */
+    struct wire_options policy; /* on top of what `base` says */
     bool vfio;
     struct step steps[STEPS_MAX];
 };
@@ -42,7 +42,7 @@ static void run_case(const struct strategy_case *c)
             .policy = &c->policy,
             .data_bytes = 1000000000, /* one giga: completionTimeoutPerGiB seconds in all */
             .elapsed_ms = s->at_ms,
-            .mode = s->mode,
+            .mode = s->mode ? s->mode : MODE_PRE_COPY,
             .vfio = c->vfio,
             .aborting = s->aborting,
             .last_failed = s->failed,
@@ -67,7 +67,7 @@ static void run_case(const struct strategy_case *c)
  */
 
 #define LEGACY_TIMES                                                                               \
-    .strategy = MIGRATE_STRATEGY_KUBEVIRT, .completion_timeout_per_gib_s = 150,                    \
+    .strategy = WIRE_STRATEGY_KUBEVIRT, .completion_timeout_per_gib_s = 150,                       \
     .progress_timeout_s = 50
 #define LEGACY LEGACY_TIMES, .max_downtime_ms = 900
 #define KEEP STRATEGY_KEEP
@@ -114,33 +114,33 @@ static void kubevirt_legacy(void **state)
          false,
          {{150000, 100, 1, 1, KEEP},
           {150001, 100, 1, 1, STRATEGY_POST_COPY},
-          {999999, 100, 1, 1, KEEP, .mode = STRATEGY_POSTCOPY}}},
+          {999999, 100, 1, 1, KEEP, .mode = MODE_POST_COPY}}},
         {"308 post-copy fails at first",
          {LEGACY, .allow_post_copy = true, .allow_workload_disruption = true},
          false,
          {{149000, 100, 1, 1, KEEP},
           {150001, 100, 1, 1, STRATEGY_POST_COPY},
           {150401, 100, 1, 1, STRATEGY_POST_COPY, .failed = true},
-          {150801, 100, 1, 1, KEEP, .mode = STRATEGY_POSTCOPY}}},
+          {150801, 100, 1, 1, KEEP, .mode = MODE_POST_COPY}}},
         {"309 disruption without post-copy: paused",
          {LEGACY, .allow_workload_disruption = true},
          false,
          {{140000, 100, 1, 1, KEEP},
           {150001, 90, 1, 1, STRATEGY_PAUSE},
-          {200000, 80, 1, 1, KEEP, .mode = STRATEGY_PAUSED},
-          {240000, 70, 1, 1, KEEP, .mode = STRATEGY_PAUSED},
-          {280000, 60, 1, 1, KEEP, .mode = STRATEGY_PAUSED},
-          {300000, 50, 1, 1, KEEP, .mode = STRATEGY_PAUSED},
+          {200000, 80, 1, 1, KEEP, .mode = MODE_PAUSED},
+          {240000, 70, 1, 1, KEEP, .mode = MODE_PAUSED},
+          {280000, 60, 1, 1, KEEP, .mode = MODE_PAUSED},
+          {300000, 50, 1, 1, KEEP, .mode = MODE_PAUSED},
           /* 310 not in doubled time either */
-          {300001, 40, 1, 1, NOT_CONVERGING, .mode = STRATEGY_PAUSED}}},
+          {300001, 40, 1, 1, NOT_CONVERGING, .mode = MODE_PAUSED}}},
         {"248 VFIO: QEMU's own switch-over instead of post-copy or a pause",
          {LEGACY, .allow_post_copy = true, .allow_workload_disruption = true},
          true,
          {{149000, 100, 1, 1, KEEP},
           {150001, 100, 1, 1, STRATEGY_FORCE, 300000},
-          {150401, 90, 1, 1, KEEP, .mode = STRATEGY_PAUSED}}},
+          {150401, 90, 1, 1, KEEP, .mode = MODE_PAUSED}}},
         {"limits of 0 are none",
-         {.strategy = MIGRATE_STRATEGY_KUBEVIRT, .allow_workload_disruption = true},
+         {.strategy = WIRE_STRATEGY_KUBEVIRT, .allow_workload_disruption = true},
          false,
          {{1000, 100, 1, 1, KEEP}, {INT64_C(1) << 40, 100, 1, 1, KEEP}}},
         {"286 no tuning options, no tuning", {LEGACY}, false, {{1000, 100, 5, 1, KEEP}}},
@@ -217,8 +217,8 @@ static void kubevirt_stall(void **state)
           {20000, 101, 3, 10, KEEP},
           {40000, 100, 4, 10, KEEP},
           {50000, 100, 5, 10, STRATEGY_POST_COPY},
-          {50400, 100, 5, 10, KEEP, .mode = STRATEGY_POSTCOPY},
-          {400000, 100, 5, 10, KEEP, .mode = STRATEGY_POSTCOPY}}}, /* 271 */
+          {50400, 100, 5, 10, KEEP, .mode = MODE_POST_COPY},
+          {400000, 100, 5, 10, KEEP, .mode = MODE_POST_COPY}}}, /* 271 */
         {"226 enough progress: not stalled",
          {STALL, .allow_workload_disruption = true},
          false,
@@ -325,9 +325,9 @@ static void kubevirt_stall(void **state)
          {FIRST,
           RATE(800, 10),
           {150001, 100, 1, 10, STRATEGY_FORCE, 2000000},
-          {220000, 90, 1, 10, KEEP, .mode = STRATEGY_PAUSED},
-          {300000, 90, 1, 10, KEEP, .mode = STRATEGY_PAUSED},
-          {300001, 90, 1, 10, NOT_CONVERGING, .mode = STRATEGY_PAUSED}}},
+          {220000, 90, 1, 10, KEEP, .mode = MODE_PAUSED},
+          {300000, 90, 1, 10, KEEP, .mode = MODE_PAUSED},
+          {300001, 90, 1, 10, NOT_CONVERGING, .mode = MODE_PAUSED}}},
         {"276 neither allowed",
          {STALL},
          false,
@@ -356,7 +356,7 @@ static void kubevirt_stall(void **state)
 
 static void kubevirt_bandwidth(void **state)
 {
-    struct migrate_options policy = {STALL};
+    struct wire_options policy = {STALL};
     struct strategy_memory memory = {0};
     struct strategy_decision d;
     static const int64_t rates[] = {0, 100, 200, 50};
@@ -364,6 +364,7 @@ static void kubevirt_bandwidth(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(rates); i++) {
         strategy_decide(&(struct strategy_input){.policy = &policy,
+                                                 .mode = MODE_PRE_COPY,
                                                  .elapsed_ms = 400 * (int64_t)(i + 1),
                                                  .sample = {.present = true,
                                                             .active = true,
@@ -399,7 +400,7 @@ struct end {
 };
 
 /* Runs until the switch-over, an abort, or a decision that ends pre-copy. Ten looks a second. */
-static struct end simulate(const struct world *w, const struct migrate_options *policy)
+static struct end simulate(const struct world *w, const struct wire_options *policy)
 {
     struct strategy_memory memory = {0};
     double left = (double)w->memory_mib, dirtied = 0, sent = 0;
@@ -436,6 +437,7 @@ static struct end simulate(const struct world *w, const struct migrate_options *
         }
         strategy_decide(
             &(struct strategy_input){.policy = policy,
+                                     .mode = MODE_PRE_COPY,
                                      .data_bytes = w->memory_mib * MIB,
                                      .elapsed_ms = now,
                                      .vfio = w->vfio,
@@ -461,11 +463,11 @@ static struct end simulate(const struct world *w, const struct migrate_options *
     return (struct end){.action = STRATEGY_ACTION_COUNT, .at_ms = 4000000};
 }
 
-static struct migrate_options ferry_policy(bool post_copy, bool disruption, bool converge)
+static struct wire_options ferry_policy(bool post_copy, bool disruption, bool converge)
 {
-    struct migrate_options p;
+    struct wire_options p;
 
-    migrate_options_init(&p);
+    wire_options_init(&p);
     p.allow_post_copy = post_copy;
     p.allow_workload_disruption = disruption;
     p.allow_auto_converge = converge;
@@ -622,7 +624,7 @@ static void ferry_runs(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct migrate_options p =
+        struct wire_options p =
             ferry_policy(cases[i].post_copy, cases[i].disruption, cases[i].converge);
         struct end e = simulate(&cases[i].world, &p);
 
@@ -643,9 +645,9 @@ static void ferry_is_not_slower(void **state)
         for (int64_t working = 64; working <= 4096; working *= 2) {
             for (int64_t dirty = 5; dirty <= 5000; dirty *= 3) {
                 struct world w = {4096, working, dirty, link};
-                struct migrate_options f = ferry_policy(true, true, false), k = f;
+                struct wire_options f = ferry_policy(true, true, false), k = f;
 
-                k.strategy = MIGRATE_STRATEGY_KUBEVIRT;
+                k.strategy = WIRE_STRATEGY_KUBEVIRT;
                 struct end mine = simulate(&w, &f), theirs = simulate(&w, &k);
                 bool theirs_timed_out = theirs.action == STRATEGY_POST_COPY;
                 if (mine.action == STUCK || mine.action == NOT_CONVERGING ||
@@ -679,8 +681,8 @@ static void ferry_steps(void **state)
         {"271 post-copy: nothing, ever",
          {.progress_timeout_s = 50, .max_downtime_ms = 900, .completion_timeout_per_gib_s = 1},
          false,
-         {{1000, 100, 2, 1, KEEP, .mode = STRATEGY_POSTCOPY},
-          {900000, 100, 2, 1, KEEP, .mode = STRATEGY_POSTCOPY}}},
+         {{1000, 100, 2, 1, KEEP, .mode = MODE_POST_COPY},
+          {900000, 100, 2, 1, KEEP, .mode = MODE_POST_COPY}}},
         {"an abort on its way: nothing",
          {.max_downtime_ms = 900,
           .completion_timeout_per_gib_s = 1,
@@ -696,8 +698,8 @@ static void ferry_steps(void **state)
          {{150000, 100, 2, 1, KEEP},
           {150001, 100, 2, 1, STRATEGY_FORCE, 2000000},
           {150401, 100, 2, 1, STRATEGY_FORCE, 2000000, .failed = true},
-          {300000, 90, 2, 1, KEEP, .mode = STRATEGY_PAUSED},
-          {300001, 90, 2, 1, NOT_CONVERGING, .mode = STRATEGY_PAUSED}}},
+          {300000, 90, 2, 1, KEEP, .mode = MODE_PAUSED},
+          {300001, 90, 2, 1, NOT_CONVERGING, .mode = MODE_PAUSED}}},
         {"limits of 0 are none",
          {.max_downtime_ms = 900},
          false,
@@ -726,21 +728,21 @@ static int64_t number(yyjson_val *line, const char *name)
     return yyjson_get_sint(yyjson_obj_get(line, name));
 }
 
-static struct sample recorded_sample(yyjson_val *line)
+static struct launcher_sample recorded_sample(yyjson_val *line)
 {
-    return (struct sample){.present = true,
-                           .active = true,
-                           .total_bytes = number(line, "totalBytes"),
-                           .processed_bytes = number(line, "processedBytes"),
-                           .remaining_bytes = number(line, "remainingBytes"),
-                           .bytes_per_s = number(line, "bytesPerS"),
-                           .dirty_bytes_per_s = number(line, "dirtyBytesPerS"),
-                           .iteration = number(line, "iteration"),
-                           .throttle_percent = number(line, "throttlePercent")};
+    return (struct launcher_sample){.present = true,
+                                    .active = true,
+                                    .total_bytes = number(line, "totalBytes"),
+                                    .processed_bytes = number(line, "processedBytes"),
+                                    .remaining_bytes = number(line, "remainingBytes"),
+                                    .bytes_per_s = number(line, "bytesPerS"),
+                                    .dirty_bytes_per_s = number(line, "dirtyBytesPerS"),
+                                    .iteration = number(line, "iteration"),
+                                    .throttle_percent = number(line, "throttlePercent")};
 }
 
 struct replay {
-    struct migrate_options policy;
+    struct wire_options policy;
     struct strategy_memory memory;
     struct strategy_input in;
     int64_t start_ms;
@@ -753,10 +755,9 @@ static void replay_line(struct replay *r, yyjson_val *line)
     struct strategy_decision d;
 
     if (strcmp(type, "start") == 0) {
-        assert_int_equal(migrate_options_decode(yyjson_obj_get(line, "options"), &r->policy, NULL),
-                         0);
-        r->in =
-            (struct strategy_input){.policy = &r->policy, .data_bytes = number(line, "guestBytes")};
+        assert_int_equal(wire_options_read(yyjson_obj_get(line, "options"), &r->policy, NULL), 0);
+        r->in = (struct strategy_input){
+            .policy = &r->policy, .mode = MODE_PRE_COPY, .data_bytes = number(line, "guestBytes")};
         r->start_ms = record_ms(line);
     } else if (strcmp(type, "decision") == 0) {
         strcat(strcat(r->recorded, yyjson_get_str(yyjson_obj_get(line, "action"))), " ");
@@ -768,8 +769,8 @@ static void replay_line(struct replay *r, yyjson_val *line)
             strcat(strcat(r->decided, strategy_action_name(d.action)), " ");
         }
         r->in.aborting = r->in.aborting || d.action == STUCK || d.action == NOT_CONVERGING;
-        r->in.mode = d.action == STRATEGY_POST_COPY ? STRATEGY_POSTCOPY
-                     : d.action == STRATEGY_FORCE   ? STRATEGY_PAUSED
+        r->in.mode = d.action == STRATEGY_POST_COPY ? MODE_POST_COPY
+                     : d.action == STRATEGY_FORCE   ? MODE_PAUSED
                                                     : r->in.mode;
     }
 }

@@ -11,6 +11,7 @@ static const char *const texts[] = {
     [ABORT_FAILED] = "Failed",
 };
 _Static_assert(FERRY_COUNT(texts) == ABORT_COUNT, "one text per word");
+const struct wire_words wire_aborts = {texts, ABORT_COUNT};
 
 const char *wire_abort_text(enum wire_abort abort)
 {

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "api/wire/wire_words.h"
+
 enum wire_abort {
     ABORT_NONE, /* "" or absent: there was none */
     ABORT_UNDER_WAY,
@@ -14,3 +16,4 @@ enum wire_abort {
 
 const char *wire_abort_text(enum wire_abort abort);          /* "" for ABORT_NONE */
 bool wire_abort_is(const char *text, enum wire_abort abort); /* `text` may be NULL */
+extern const struct wire_words wire_aborts;

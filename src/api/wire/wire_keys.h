@@ -75,6 +75,7 @@
 #define ANNOTATION_TARGET_DISKS "ferry.io/target-disks"
 #define ANNOTATION_SOURCE_TROUBLE "ferry.io/source-trouble"
 #define ANNOTATION_TARGET_TROUBLE "ferry.io/target-trouble"
+#define ANNOTATION_FAILURE "ferry.io/failure"
 /* Of a migration. */
 #define ANNOTATION_QUEUE "ferry.io/queue"
 #define ANNOTATION_RESULT "ferry.io/result"
@@ -133,6 +134,7 @@
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"
 #define CONDITION_REFUSED "migrationTargetPodRefused" /* for another reason; ours */
 #define CONDITION_NODE_TROUBLE "migrationNodeTrouble" /* ours */
+#define CONDITION_FAILED "migrationFailed"            /* ours; its reason is the code */
 /* Of a pod. */
 #define CONDITION_POD_SCHEDULED "PodScheduled"
 #define CONDITION_INITIALIZED "Initialized"

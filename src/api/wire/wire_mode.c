@@ -11,6 +11,7 @@ static const char *const texts[] = {
     [MODE_POST_COPY] = "PostCopy",
 };
 _Static_assert(FERRY_COUNT(texts) == MODE_COUNT, "one text per mode");
+const struct wire_words wire_modes = {texts, MODE_COUNT};
 
 const char *wire_mode_text(enum wire_mode mode)
 {

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "api/wire/wire_words.h"
+
 enum wire_mode {
     MODE_NONE,      /* "" or absent: not told */
     MODE_PRE_COPY,  /* the guest runs on the source */
@@ -14,3 +16,4 @@ enum wire_mode {
 
 const char *wire_mode_text(enum wire_mode mode);          /* "" for MODE_NONE */
 bool wire_mode_is(const char *text, enum wire_mode mode); /* `text` may be NULL */
+extern const struct wire_words wire_modes;

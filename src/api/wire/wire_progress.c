@@ -1,5 +1,6 @@
 #include "api/wire/wire_progress.h"
 
+#include "api/wire/wire_launcher_status.h"
 #include "base/count.h"
 #include "base/str.h"
 
@@ -34,12 +35,35 @@ static int64_t *figure_of(const struct wire_progress *p, size_t i)
     return (int64_t *)((char *)(uintptr_t)p + figures[i].offset);
 }
 
-void wire_progress_figures(const yyjson_val *sample, struct wire_progress *ret)
+void wire_progress_figures(const struct launcher_sample *sample, struct wire_progress *ret)
+{
+    const struct launcher_sample *s = sample;
+
+    ret->has_figures = s->present;
+    ret->elapsed_ms = s->elapsed_ms;
+    ret->total_bytes = s->total_bytes;
+    ret->processed_bytes = s->processed_bytes;
+    ret->remaining_bytes = s->remaining_bytes;
+    ret->bytes_per_s = s->bytes_per_s;
+    ret->dirty_bytes_per_s = s->dirty_bytes_per_s;
+    ret->iteration = s->iteration;
+    ret->expected_downtime_ms = s->downtime_ms;
+    ret->throttle_percent = s->throttle_percent;
+    ret->disk_total_bytes = s->disk_total_bytes;
+    ret->disk_remaining_bytes = s->disk_remaining_bytes;
+    for (size_t i = 0; i < N_FIGURES; i++) {
+        int64_t *figure = figure_of(ret, i);
+
+        *figure = s->present && *figure >= 0 && *figure <= figures[i].max ? *figure : 0;
+    }
+}
+
+static void read_figures(const yyjson_val *o, struct wire_progress *ret)
 {
     ret->has_figures = false;
     for (size_t i = 0; i < N_FIGURES; i++) {
-        ret->has_figures |= yyjson_obj_get((yyjson_val *)sample, figures[i].key) != NULL;
-        *figure_of(ret, i) = wire_json_number(sample, figures[i].key, 0, figures[i].max, 0);
+        ret->has_figures |= yyjson_obj_get((yyjson_val *)o, figures[i].key) != NULL;
+        *figure_of(ret, i) = wire_json_number(o, figures[i].key, 0, figures[i].max, 0);
     }
 }
 
@@ -52,7 +76,7 @@ bool wire_progress_read(const char *text, struct wire_progress *ret)
     if (!doc) {
         return false;
     }
-    wire_progress_figures(root, ret);
+    read_figures(root, ret);
     wire_json_copy(root, "uid", ret->uid, sizeof(ret->uid));
     wire_json_copy(root, "mode", ret->mode, sizeof(ret->mode));
     ret->done = ferry_streq(wire_json_text(root, "phase", WIRE_MODE), "succeeded");

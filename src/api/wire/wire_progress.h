@@ -5,6 +5,8 @@
 
 #include "api/wire/wire_json.h"
 
+struct launcher_sample; /* wire_launcher_status.h */
+
 enum { WIRE_MODE = 16 };
 
 struct wire_progress {
@@ -25,7 +27,7 @@ struct wire_progress {
 bool wire_progress_read(const char *text, struct wire_progress *ret);
 /* The same, when it is about the move `uid`: what stands there may be of an earlier one. */
 bool wire_progress_of(const char *text, const char *uid, struct wire_progress *ret);
-/* The figures of a launcher's "sample", which has the same members; `sample` may be NULL. */
-void wire_progress_figures(const yyjson_val *sample, struct wire_progress *ret);
+/* The figures of what a launcher tells; none when it has none. */
+void wire_progress_figures(const struct launcher_sample *sample, struct wire_progress *ret);
 /* The text, the caller's; NULL when `mode` or `uid` is no text. */
 char *wire_progress_text(const struct wire_progress *p);

@@ -21,6 +21,7 @@ bool wire_queue_read(const char *text, struct wire_queue *ret)
         .deadline_ms = wire_json_time(q, "deadline"),
         .doc = doc,
     };
+    ret->lack_text = wire_error_lack_read(q, &ret->lack);
     return true;
 }
 
@@ -38,6 +39,7 @@ char *wire_queue_text(const struct wire_queue *q)
     wire_json_put(doc, o, "reason", wire_reason_text(q->reason));
     wire_json_put(doc, o, "message", q->message);
     wire_json_put(doc, o, "blocker", q->blocker);
+    wire_error_lack_write(doc, o, q->lack, q->lack_text);
     yyjson_mut_obj_add_int(doc, o, "position", q->position);
     wire_json_put_time(doc, o, "since", q->since_ms);
     if (q->check_s) {

@@ -1,6 +1,7 @@
 /* What a migration waits for: its annotation ferry.io/queue, written by the controller. Pure. */
 #pragma once
 
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_json.h"
 #include "api/wire/wire_reason.h"
 
@@ -13,6 +14,9 @@ struct wire_queue {
     int64_t check_s;     /* it is looked at again at least this often; 0 = not told */
     int64_t deadline_ms; /* it stops waiting then, unix time; 0 = not told */
     yyjson_doc *doc;     /* owns the strings of one that was read */
+    /* What the guest has and no other node; in `lack_text`: which node lacks what, or NULL. */
+    enum wire_lack lack;
+    const char *lack_text;
 };
 
 /* False when it does not wait. A reason that is none of the set is REASON_NONE. */

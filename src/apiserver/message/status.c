@@ -187,6 +187,31 @@ static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *obj, const char *key, 
     yyjson_mut_obj_add_val(doc, obj, key, text(doc, s));
 }
 
+static bool has_cause(const struct status *st)
+{
+    return st->cause && *st->cause;
+}
+
+static void add_details(yyjson_mut_doc *doc, yyjson_mut_val *d, const struct status *st)
+{
+    if (st->resource) {
+        add_text(doc, d, "name", st->name);
+        yyjson_mut_obj_add_str(doc, d, "group", st->resource->group);
+        /* as Kubernetes has it: what is invalid is an object, what is not found is of a resource */
+        yyjson_mut_obj_add_str(doc, d, "kind",
+                               st->code == 422 ? st->resource->kind_name : st->resource->plural);
+    }
+    if (!*st->why && !has_cause(st)) {
+        return;
+    }
+    yyjson_mut_val *c = yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
+    yyjson_mut_obj_add_str(doc, c, "reason", has_cause(st) ? st->cause : cause_of(st->why));
+    if (*st->why) { /* kubectl shows this instead of the message */
+        add_text(doc, c, "message", st->why);
+        add_text(doc, c, "field", st->field);
+    }
+}
+
 char *status_text(const struct status *st)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
@@ -203,22 +228,8 @@ char *status_text(const struct status *st)
     if (st->reason && *st->reason) {
         yyjson_mut_obj_add_str(doc, root, "reason", st->reason);
     }
-    if (st->resource) {
-        yyjson_mut_val *d = yyjson_mut_obj_add_obj(doc, root, "details");
-
-        add_text(doc, d, "name", st->name);
-        yyjson_mut_obj_add_str(doc, d, "group", st->resource->group);
-        /* as Kubernetes has it: what is invalid is an object, what is not found is of a resource */
-        yyjson_mut_obj_add_str(doc, d, "kind",
-                               st->code == 422 ? st->resource->kind_name : st->resource->plural);
-        if (*st->why) { /* kubectl shows this instead of the message */
-            yyjson_mut_val *c =
-                yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
-
-            yyjson_mut_obj_add_str(doc, c, "reason", cause_of(st->why));
-            add_text(doc, c, "message", st->why);
-            add_text(doc, c, "field", st->field);
-        }
+    if (st->resource || has_cause(st)) {
+        add_details(doc, yyjson_mut_obj_add_obj(doc, root, "details"), st);
     }
     yyjson_mut_obj_add_int(doc, root, "code", st->code);
     char *json = json_doc_text(doc, YYJSON_WRITE_NOFLAG, NULL);

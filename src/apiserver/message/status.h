@@ -12,6 +12,7 @@ struct status {
     const struct api_resource *resource;
     char name[256];
     char field[128], why[FERRY_ERROR_TEXT]; /* the one cause, when a field is to blame */
+    const char *cause; /* a reason of wire_error.h, static, or NULL: what programs act upon */
 };
 
 /* All return -1, so that `return status_...(st, ...)` reads well. */

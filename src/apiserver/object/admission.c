@@ -4,6 +4,7 @@
 
 #include "api/admit.h"
 #include "api/json.h"
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "apiserver/object/spec_check.h"
@@ -46,7 +47,7 @@ static int create_migration(const struct api_resource *r, const yyjson_val *obje
                             const struct admission_view *view, struct status *st)
 {
     const char *vmi_name = text_at(object, "/spec/vmiName");
-    char why[FERRY_ERROR_TEXT] = "";
+    struct ferry_error err;
 
     if (!*vmi_name) {
         return status_invalid(st, r, name_of(object), "spec.vmiName", "Required value");
@@ -60,9 +61,10 @@ static int create_migration(const struct api_resource *r, const yyjson_val *obje
                               at(object, "/spec/sendTo") ? "spec.sendTo" : "spec.receive",
                               "Unsupported value: migration between clusters is not available");
     }
-    if (!api_admit_move(vmi_name, view->vmi, view->migrations, view->n_migrations, why,
-                        sizeof(why))) {
-        return status_fail(st, 400, "%s", why);
+    if (api_admit_move(vmi_name, view->vmi, view->migrations, view->n_migrations, &err) < 0) {
+        status_fail(st, 400, "%s", err.msg);
+        st->cause = wire_error_text(wire_error_find(err.reason));
+        return -1;
     }
     return 0;
 }

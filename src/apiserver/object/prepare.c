@@ -406,14 +406,14 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
 /* ---- validation --------------------------------------------------------------------------------
  */
 
-/* "spec.x: must be a string": the part before the colon is the field. */
-static int wrong_field(const struct api_resource *r, const char *name, const char *what,
-                       struct status *st)
+static int wrong_field(const struct api_resource *r, const char *name,
+                       const struct ferry_error *err, struct status *st)
 {
-    const char *colon = strstr(what, ": ");
-    ferry_cleanup_free char *field = ferry_strndup(what, colon ? (size_t)(colon - what) : 0);
+    size_t len;
+    const char *about = ferry_error_about(err, &len);
+    ferry_cleanup_free char *field = ferry_strndup(about, len);
 
-    return status_invalid(st, r, name, field, "%s", colon ? colon + 2 : what);
+    return status_invalid(st, r, name, field, "%s", ferry_error_words(err));
 }
 
 int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_doc **ret,
@@ -433,7 +433,7 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_d
         return -1;
     }
     if (api_object_from_val(r->kind, yyjson_doc_get_root(copy), &o, &err) < 0) {
-        return wrong_field(r, name, err.msg, st);
+        return wrong_field(r, name, &err, st);
     }
     if (ns ? !api_name_is_dns_label(name) : !api_name_is_dns_subdomain(name)) {
         return status_invalid(st, r, name, "metadata.name", "Invalid value: \"%.100s\": %s", name,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_phase.h"
 #include "apiserver/object/edit.h"
 #include "base/count.h"
@@ -230,9 +231,11 @@ static int refuse_excess(struct request *r, const char *quota, const struct usag
     if (!over.requested.len) {
         return 0;
     }
-    return status_forbidden(&r->st, r->route.resource, r->route.name,
-                            "exceeded quota: %s, requested: %s, used: %s, limited: %s", quota,
-                            over.requested.data, over.used.data, over.limited.data);
+    status_forbidden(&r->st, r->route.resource, r->route.name,
+                     "exceeded quota: %s, requested: %s, used: %s, limited: %s", quota,
+                     over.requested.data, over.used.data, over.limited.data);
+    r->st.cause = wire_error_text(WIRE_ERROR_QUOTA);
+    return -1;
 }
 
 /* `old` is NULL when the object is new. */

@@ -101,7 +101,8 @@ static bool is_cancel(const struct api_event *e)
            !ferry_str_empty(e->about_name) &&
            (ferry_streq(e->reason, "SuccessfulAbortMigration") ||
             (ferry_streq(e->reason, "FailedMigration") &&
-             wire_reason_of_failure(e->message) == REASON_ABORTED));
+             (e->action ? wire_reason_of(e->action) : wire_reason_of_failure(e->message)) ==
+                 REASON_ABORTED));
 }
 
 static bool is_listed(const struct kube_list *moves, const char *uid)

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/messages.h"
 #include "api/object.h"
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "api/wire/wire_reason.h"
@@ -105,11 +105,12 @@ static void pod_pending(const struct why_view *v, struct why_link *l)
     int64_t age_ms = v->now_ms - pod->meta.created_ms;
     char age[PROGRESS_TEXT];
 
-    ferry_cleanup_free char *cpu = why_cpu_trouble(v);
-    if (c && ferry_streq(c->status, "False") && cpu) {
-        why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name, cpu);
+    enum wire_lack lack;
+    ferry_cleanup_free char *lacks = why_lack(v, &lack);
+    if (c && ferry_streq(c->status, "False") && lacks) {
+        why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name, lacks);
         why_remedy(l, "%s",
-                   ferry_str_starts(cpu, API_NO_NODE_WITH_MACHINE)
+                   lack == WIRE_LACK_MACHINE
                        ? "add a node whose QEMU has that machine type; a VM that starts anew gets "
                          "one that all nodes have"
                        : "add a node with that CPU; a VM with a named CPU model can go to more "
@@ -320,9 +321,11 @@ static void walk_failed(const struct why_view *v, struct why_answer *ret)
     const char *reason =
         why_text_or(v->migration->state.failure_reason,
                     why_text_or(s ? s->failure_reason : NULL, "no reason was given"));
-    enum wire_reason code = wire_reason_of_failure(reason);
+    enum wire_reason code = wire_error_failure_of(v->migration);
     const char *link = "end", *advice = "'ferry show' has its events";
 
+    code = code || !s ? code : wire_error_failure_read(&v->vmi->meta.annotations, s->uid);
+    code = code ? code : wire_reason_of_failure(reason);
     for (size_t i = 0; i < FERRY_COUNT(failures); i++) {
         if (failures[i].code == code) {
             link = failures[i].link;

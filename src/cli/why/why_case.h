@@ -1,6 +1,7 @@
 /* What the links of the chain share; of src/cli/why*.c alone. */
 #pragma once
 
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_phase.h"
 #include "api/wire/wire_reason.h"
 #include "cli/why/why.h"
@@ -33,9 +34,8 @@ void why_node_step(const struct why_view *v, struct why_link *l, const char *nod
 /* Whether the controller says that the move waits at this link; then `l` says it, too. */
 bool why_queued_at(const struct why_view *v, const char *link, struct why_link *l);
 /* What the controller says of a CPU, or a machine type, that no other node has; NULL when that is
- * not it. The caller's.
- */
-char *why_cpu_trouble(const struct why_view *v);
+ * not it. The caller's. */
+char *why_lack(const struct why_view *v, enum wire_lack *ret);
 
 /* Links, in their files. */
 void why_link_turn(const struct why_view *v, struct why_link *l);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/json.h"
-#include "api/messages.h"
 #include "api/object.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
@@ -51,15 +50,12 @@ static bool queue_of(const struct why_view *v, struct wire_queue *ret)
     return wire_queue_read(api_map_get(&v->migration->meta.annotations, ANNOTATION_QUEUE), ret);
 }
 
-char *why_cpu_trouble(const struct why_view *v)
+char *why_lack(const struct why_view *v, enum wire_lack *ret)
 {
     wire_cleanup_queue struct wire_queue q = {0};
-    const char *message = queue_of(v, &q) ? q.message : NULL;
-    const char *cpu = message ? strstr(message, API_NO_NODE_WITH_CPU) : NULL;
 
-    cpu = cpu || !message ? cpu : strstr(message, API_NO_NODE_WITH_MACHINE);
-
-    return cpu ? ferry_strdup(cpu) : NULL;
+    *ret = queue_of(v, &q) ? q.lack : WIRE_LACK_NOTHING;
+    return ferry_strdup(q.lack_text);
 }
 
 /* Whether the controller says that the move waits at this link; then `l` says it, too. */

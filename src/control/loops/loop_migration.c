@@ -271,7 +271,7 @@ static int undo(struct loop_migration *l, const struct api_object *m,
         struct migration_view view = make_view(l->cluster, m, f, &s);
 
         plan_done(p);
-        migration_decide_refused(&view, err->msg, s.now_ms, p);
+        migration_decide_refused(&view, err, s.now_ms, p);
         ferry_warn("the target pod was refused", F_STR("namespace", m->meta->namespace_),
                    F_STR("migration", m->meta->name), F_ERR(err));
         rc = plan_apply(p, &l->cluster->writer, err);

@@ -85,7 +85,7 @@ static void record(const struct plan_action *a, struct kube_recorder *recorder)
 {
     kube_record_about(recorder, a->kind,
                       &(struct api_meta){.namespace_ = a->ns, .name = a->name, .uid = a->uid},
-                      a->event_vmi, a->event_type, a->event_reason, a->body);
+                      a->event_vmi, a->event_type, a->event_reason, a->event_code, a->body);
 }
 
 /* The event of a write that was refused, where the success would have had one. What is merely tried
@@ -111,6 +111,7 @@ static void record_refusal(const struct plan *p, size_t i, int rc, const struct 
             struct plan_action a = p->actions[i];
 
             a.event_reason = pairs[k][1];
+            a.event_code = NULL;
             a.event_type = KUBE_EVENT_WARNING;
             a.body = (char *)(uintptr_t)err->msg;
             record(&a, recorder);

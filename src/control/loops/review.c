@@ -94,7 +94,17 @@ char *review_patch(const struct review *r, const char *patch)
     return json_doc_text(doc, 0, NULL);
 }
 
-char *review_deny(const struct review *r, int code, const char *why)
+/* Where kube-apiserver passes it on: the reason of a Status belongs to its code. */
+static void add_cause(yyjson_mut_doc *doc, yyjson_mut_val *status, enum wire_error reason)
+{
+    yyjson_mut_val *details = yyjson_mut_obj_add_obj(doc, status, "details");
+    yyjson_mut_val *causes = yyjson_mut_obj_add_arr(doc, details, "causes");
+
+    yyjson_mut_obj_add_str(doc, yyjson_mut_arr_add_obj(doc, causes), "reason",
+                           wire_error_text(reason));
+}
+
+char *review_deny(const struct review *r, int code, enum wire_error reason, const char *why)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *status = yyjson_mut_obj_add_obj(doc, begin(doc, r, false), "status");
@@ -103,6 +113,9 @@ char *review_deny(const struct review *r, int code, const char *why)
     yyjson_mut_obj_add_strcpy(doc, status, "message", why);
     yyjson_mut_obj_add_str(doc, status, "reason",
                            code == TOO_MANY_REQUESTS ? "TooManyRequests" : "BadRequest");
+    if (reason != WIRE_ERROR_NONE) {
+        add_cause(doc, status, reason);
+    }
     return json_doc_text(doc, 0, NULL);
 }
 

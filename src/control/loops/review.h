@@ -6,6 +6,7 @@
 #include <yyjson.h>
 
 #include "api/object.h"
+#include "api/wire/wire_error.h"
 #include "base/error.h"
 
 /* What is asked. Strings live as long as `doc`. */
@@ -23,7 +24,7 @@ void review_done(struct review *r);
 char *review_allow(const struct review *r);
 /* Allowed, with a change: `patch` is a JSON patch. */
 char *review_patch(const struct review *r, const char *patch);
-char *review_deny(const struct review *r, int code, const char *why);
+char *review_deny(const struct review *r, int code, enum wire_error reason, const char *why);
 
 /* The patch that labels a migration with its VMI, as KubeVirt does; NULL when it is labelled, or
  * when the name is none for a label. Owned by the caller. */

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "api/machine_type.h"
-#include "api/messages.h"
 #include "api/wire/wire_keys.h"
 #include "base/str.h"
 
@@ -38,11 +37,17 @@ static size_t lacking(const struct api_map *selector, const struct api_map *labe
 }
 
 char *cpu_fit_trouble(const struct api_pod *target, const struct api_object *const *nodes, size_t n,
-                      const char *source_node)
+                      const char *source_node, enum wire_lack *ret)
 {
+    static const char *const says[] = {
+        [WIRE_LACK_NOTHING] = "",
+        [WIRE_LACK_CPU] = "no other node has its CPU",
+        [WIRE_LACK_MACHINE] = "no other node has its machine type",
+    };
     ferry_cleanup_buf struct ferry_buf b = {0};
     size_t told = 0;
-    const char *says = API_NO_NODE_WITH_CPU;
+
+    *ret = WIRE_LACK_NOTHING;
 
     for (size_t i = 0; i < n; i++) {
         const struct api_node *node = &nodes[i]->u.node;
@@ -53,14 +58,15 @@ char *cpu_fit_trouble(const struct api_pod *target, const struct api_object *con
         }
         size_t lacks = lacking(&target->node_selector, &node->meta.labels, &first);
         if (lacks == 0) {
+            *ret = WIRE_LACK_NOTHING;
             return NULL;
         }
-        if (told == 0 && is_about_machine(first)) {
-            says = API_NO_NODE_WITH_MACHINE;
+        if (told == 0) {
+            *ret = is_about_machine(first) ? WIRE_LACK_MACHINE : WIRE_LACK_CPU;
         }
         if (told++ < NODES_TOLD) {
-            ferry_buf_printf(&b, "%s%s%s lacks %s", told == 1 ? says : "", told == 1 ? ": " : ", ",
-                             node->meta.name, first);
+            ferry_buf_printf(&b, "%s%s%s lacks %s", told == 1 ? says[*ret] : "",
+                             told == 1 ? ": " : ", ", node->meta.name, first);
             if (lacks > 1) {
                 ferry_buf_printf(&b, " and %zu more", lacks - 1);
             }

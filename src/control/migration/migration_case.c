@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "api/wire/wire_reason.h"
@@ -124,19 +125,39 @@ void migration_copy_state(struct migration_case *d, struct api_patch *p, const c
     }
 }
 
+/* All conditions of an end at once: each is a place in the list. */
+static void say_why(const struct migration_case *d, struct api_patch *p, enum wire_reason reason,
+                    const char *failure)
+{
+    char text[MIGRATION_TEXT];
+    struct plan_condition c[2] = {{.type = CONDITION_FAILED,
+                                   .status = "True",
+                                   .reason = wire_reason_text(reason),
+                                   .message = failure}};
+    size_t n = 1;
+
+    if (d->m->meta.deleted_ms) {
+        c[n++] = (struct plan_condition){.type = CONDITION_ABORT_REQUESTED, .status = "True"};
+    } else if ((c[n].reason = wire_reason_text(migration_trouble(d, text)))) {
+        c[n].type = CONDITION_NODE_TROUBLE;
+        c[n].status = "True";
+        c[n++].message = text;
+    }
+    plan_set_conditions(p, d->view->migration, &d->m->conditions, c, n, d->now_ms);
+}
+
 void migration_end_as_failed(struct migration_case *d, enum wire_reason reason, const char *failure)
 {
     struct api_patch *p = migration_status_patch(d);
 
     plan_set_phase(p, d->view->migration, PHASE_FAILED, d->now_ms);
-    if (!migration_set_abort_condition(d, p)) {
-        migration_keep_trouble(d, p);
-    }
+    say_why(d, p, reason, failure);
     migration_copy_state(d, p, failure);
     plan_patch_status(d->plan, d->view->migration, p);
     d->plan->phase = wire_phase_text(PHASE_FAILED);
     d->plan->reason = wire_reason_text(reason);
     plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
+    plan_event_code(d->plan, wire_reason_text(reason));
 }
 
 void migration_fail(struct migration_case *d, enum wire_reason reason, const char *fmt, ...)
@@ -162,7 +183,7 @@ void migration_fail_on_vmi(struct migration_case *d, enum wire_reason reason, co
     ferry_cleanup_free char *failure = wire_reason_failure(reason, message);
 
     plan_patch_status(d->plan, d->view->vmi,
-                      migration_patch_failed(d->view->vmi, failure, unsure, d->now_ms));
+                      migration_patch_failed(d->view->vmi, reason, failure, unsure, d->now_ms));
     d->plan->reason = wire_reason_text(reason);
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "FailedMigration", "%s", failure);
 }

@@ -2,6 +2,7 @@
  * a rule may plan. Not for others. */
 #pragma once
 
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_phase.h"
 #include "api/wire/wire_reason.h"
 #include "control/migration/migration_decide.h"
@@ -40,6 +41,9 @@ struct migration_wait {
     enum wire_reason reason;
     const char *message;
     const char *blocker; /* key of what is in the way, or NULL */
+    enum wire_lack
+        lack; /* what the guest has and no other node; `lack_text`: which node not what */
+    const char *lack_text;
     size_t position;     /* in the queue; 0 = not a matter of the queue */
     int64_t check_ms;    /* looked at again at least this often */
     int64_t deadline_ms; /* when it stops waiting; 0 = never. One of the two is always told */
@@ -90,8 +94,8 @@ bool migration_rule_target_pod_pending(struct migration_case *d);
  * note, or out of the condition. True when there is something; `deadline_ms` is when the move stops
  * waiting, 0 = it does not wait. */
 bool migration_note_trouble(struct migration_case *d, int64_t deadline_ms);
-/* Into the condition alone, with a patch that ends the move and sets no other condition. */
-void migration_keep_trouble(struct migration_case *d, struct api_patch *p);
+/* Its reason, static, with words for the condition; NULL = there is none. */
+enum wire_reason migration_trouble(const struct migration_case *d, char ret_text[MIGRATION_TEXT]);
 
 /* The rule for each phase, when nothing ended the migration before (migration_phase.c). */
 bool migration_rule_phase(struct migration_case *d);

@@ -166,26 +166,23 @@ static int64_t timeout_s(const struct migration_case *d, const char *annotation,
 }
 
 /* Which nodes lack what of the CPU that the guest has seen; NULL when that is not it. */
-static char *cpu_trouble(const struct migration_case *d)
+static char *cpu_trouble(const struct migration_case *d, enum wire_lack *ret)
 {
     return cpu_fit_trouble(d->target, d->view->nodes, d->view->n_nodes,
-                           d->vmi ? d->vmi->node_name : NULL);
+                           d->vmi ? d->vmi->node_name : NULL, ret);
 }
 
 /* The scheduler counts nodes; what they lack of the CPU is worth its words. */
-static char *homeless_text(const struct migration_case *d, const char *message)
+static char *homeless_text(const char *message, const char *cpu)
 {
-    ferry_cleanup_free char *cpu = cpu_trouble(d);
-
     message = message ? message : "";
     return cpu ? ferry_asprintf("%s; %s", message, cpu) : ferry_strdup(message);
 }
 
 /* Of a CPU that no other node has, the VM's owner has to hear. */
-static void tell_unschedulable(struct migration_case *d, const char *why)
+static void tell_unschedulable(struct migration_case *d, const char *why, const char *cpu)
 {
     const struct migration_view *v = d->view;
-    ferry_cleanup_free char *cpu = cpu_trouble(d);
 
     plan_event(d->plan, d->view->migration, KUBE_EVENT_WARNING, "migrationTargetPodUnschedulable",
                "%s", why);
@@ -206,13 +203,15 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
     const struct migration_settings *s = d->view->settings;
     const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
     bool homeless = c && ferry_streq(c->status, "False");
-    ferry_cleanup_free char *why = homeless ? homeless_text(d, c->message) : ferry_strdup("");
+    enum wire_lack lack = WIRE_LACK_NOTHING;
+    ferry_cleanup_free char *cpu = homeless ? cpu_trouble(d, &lack) : NULL;
+    ferry_cleanup_free char *why = homeless ? homeless_text(c->message, cpu) : ferry_strdup("");
     int64_t unschedulable_s =
         timeout_s(d, ANNOTATION_UNSCHEDULABLE_TIMEOUT, s->unschedulable_timeout_s);
     int64_t pending_s = timeout_s(d, ANNOTATION_PENDING_TIMEOUT, s->pending_timeout_s);
 
     if (homeless && migration_past(d, pod->meta.created_ms, unschedulable_s)) {
-        tell_unschedulable(d, why);
+        tell_unschedulable(d, why, cpu);
         migration_delete_target_pod(d);
         migration_fail(d, REASON_UNSCHEDULABLE_TIMEOUT, "no node for the target pod: %s", why);
         return true;
@@ -230,6 +229,8 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
         .reason =
             homeless ? pending_reason(c->message ? c->message : "") : REASON_TARGET_POD_PENDING,
         .message = homeless ? why : "the target pod is starting",
+        .lack = lack,
+        .lack_text = cpu,
         .blocker = pod->meta.name,
         .deadline_ms = pod->meta.created_ms + limit_s * 1000,
     };
@@ -237,7 +238,7 @@ bool migration_rule_target_pod_pending(struct migration_case *d)
     if (!homeless) {
         migration_wait_since(d, pod->meta.created_ms, &wait);
     } else if (migration_wait_for(d, &wait)) {
-        tell_unschedulable(d, why);
+        tell_unschedulable(d, why, cpu);
     }
     return true;
 }

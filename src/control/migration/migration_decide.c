@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/wire/wire_abort.h"
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_mode.h"
 #include "api/wire/wire_phase.h"
@@ -84,12 +85,14 @@ static bool target_pod_is_left_over(const struct migration_case *d)
 static void end_on_nodes(struct migration_case *d)
 {
     const char *why = d->m->state.failure_reason;
+    enum wire_reason code = wire_error_failure_of(d->m);
 
     if (d->state && !d->state->completed && migration_in_phase(d, PHASE_FAILED)) {
         ferry_cleanup_free char *ended = wire_reason_failure(REASON_ABORTED, "it was ended");
 
         plan_patch_status(d->plan, d->view->vmi,
-                          migration_patch_failed(d->view->vmi, ferry_str_empty(why) ? ended : why,
+                          migration_patch_failed(d->view->vmi, code ? code : REASON_ABORTED,
+                                                 ferry_str_empty(why) ? ended : why,
                                                  migration_may_run_unseen(d), d->now_ms));
     }
 }
@@ -231,13 +234,21 @@ static bool rule_node_gone(struct migration_case *d)
     return true;
 }
 
+/* By the VMI's annotation; a node of an older version says it in the text alone. */
+static enum wire_reason code_on_nodes(const struct migration_case *d)
+{
+    enum wire_reason code = wire_error_failure_read(&d->vmi->meta.annotations, d->m->meta.uid);
+
+    return code ? code : wire_reason_of_failure(d->state->failure_reason);
+}
+
 static bool rule_failed_on_nodes(struct migration_case *d)
 {
     if (!d->state || !d->state->failed) {
         return false;
     }
     const char *why = d->state->failure_reason;
-    enum wire_reason code = wire_reason_of_failure(why);
+    enum wire_reason code = code_on_nodes(d);
 
     if (code) {
         migration_end_as_failed(d, code, why);
@@ -316,17 +327,15 @@ bool migration_is_refused(const struct api_migration *m)
            api_condition_true(&m->conditions, CONDITION_REFUSED);
 }
 
-void migration_decide_refused(const struct migration_view *view, const char *message,
+void migration_decide_refused(const struct migration_view *view, const struct ferry_error *err,
                               int64_t now_ms, struct plan *ret)
 {
     *ret = (struct plan){.rule = "refused"};
     struct migration_case d = make_case(view, now_ms, ret);
-    /* Kubernetes' API server (tried: 1.36; quota.c here) refuses with 403, Forbidden, and no cause:
-     * only its words tell. In others it is a refusal like any. */
-    bool quota = strstr(message, "exceeded quota") != NULL;
+    bool quota = wire_error_is(err, WIRE_ERROR_QUOTA);
     struct plan_condition c[] = {{.type = CONDITION_QUOTA}, {.type = CONDITION_REFUSED}};
     struct migration_wait wait = {.reason = quota ? REASON_QUOTA : REASON_TARGET_POD_PENDING,
-                                  .message = message,
+                                  .message = err->msg,
                                   .blocker = d.m->vmi_name,
                                   .check_ms = REFUSED_RETRY_MS};
 
@@ -341,7 +350,7 @@ void migration_decide_refused(const struct migration_view *view, const char *mes
     }
     if (migration_wait_for(&d, &wait)) {
         plan_event(ret, view->vmi ? view->vmi : view->migration, KUBE_EVENT_WARNING, "FailedCreate",
-                   "Error creating target pod: %s", message);
+                   "Error creating target pod: %s", err->msg);
     }
 }
 

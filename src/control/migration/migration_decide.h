@@ -48,9 +48,9 @@ struct migration_view {
 
 void migration_decide(const struct migration_view *view, int64_t now_ms, struct plan *ret);
 
-/* What to write when the API refused the target pod with `message`: the move waits, says so, and
+/* What to write when the API refused the target pod with `err`: the move waits, says so, and
  * takes only places that are left over until it is let in. */
-void migration_decide_refused(const struct migration_view *view, const char *message,
+void migration_decide_refused(const struct migration_view *view, const struct ferry_error *err,
                               int64_t now_ms, struct plan *ret);
 bool migration_is_refused(const struct api_migration *m);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_progress.h"
 #include "api/wire/wire_queue.h"
@@ -75,8 +76,8 @@ struct api_patch *migration_patch_hand_off(const struct migration_view *v, const
     return p;
 }
 
-struct api_patch *migration_patch_failed(const struct api_object *vmi, const char *reason,
-                                         bool unsure, int64_t now_ms)
+struct api_patch *migration_patch_failed(const struct api_object *vmi, enum wire_reason code,
+                                         const char *reason, bool unsure, int64_t now_ms)
 {
     const struct api_migration_state *s = &vmi->u.vmi.migration;
     struct api_patch *p = api_patch_new();
@@ -87,13 +88,16 @@ struct api_patch *migration_patch_failed(const struct api_object *vmi, const cha
     if (!s->end_ms) {
         api_patch_add_time(p, "/status/migrationState/endTimestamp", now_ms);
     }
+    if (vmi->meta->annotations.n == 0) {
+        plan_guard(p, vmi); /* one that came meanwhile must not be overwritten */
+    }
     if (ferry_str_empty(s->failure_reason)) {
+        ferry_cleanup_free char *failure = wire_error_failure_write(s->uid, code);
+
         api_patch_add_str(p, "/status/migrationState/failureReason", reason);
+        plan_set_annotation(p, vmi, ANNOTATION_FAILURE, failure);
     }
     if (unsure) {
-        if (vmi->meta->annotations.n == 0) {
-            plan_guard(p, vmi); /* one that came meanwhile must not be overwritten */
-        }
         plan_set_annotation(p, vmi, ANNOTATION_UNCONFIRMED, s->uid);
     }
     return p;
@@ -172,6 +176,8 @@ char *migration_queue_text(const struct migration_wait *w, int64_t now_ms)
     return wire_queue_text(&(struct wire_queue){.reason = w->reason,
                                                 .message = w->message,
                                                 .blocker = w->blocker,
+                                                .lack = w->lack,
+                                                .lack_text = w->lack_text,
                                                 .position = (int64_t)w->position,
                                                 .since_ms = now_ms,
                                                 .check_s = (w->check_ms + 999) / 1000,

@@ -12,10 +12,11 @@
 struct api_patch *migration_patch_hand_off(const struct migration_view *v, const char *policy,
                                            const char *configuration);
 
-/* Ends the move in the VMI's migrationState, which must still be the one that was looked at;
- * `unsure`: the target may have the guest, and has to let go of it (vmi_awaits_target()). */
-struct api_patch *migration_patch_failed(const struct api_object *vmi, const char *reason,
-                                         bool unsure, int64_t now_ms);
+/* Ends the move in the VMI's migrationState, which must still be the one that was looked at, for
+ * `reason`, which begins with `code`; `unsure`: the target may have the guest, and has to let go of
+ * it (vmi_awaits_target()). */
+struct api_patch *migration_patch_failed(const struct api_object *vmi, enum wire_reason code,
+                                         const char *reason, bool unsure, int64_t now_ms);
 /* Completes a move whose guest is on the target node by that node's own word. */
 struct api_patch *migration_patch_completed(const struct api_object *vmi);
 struct api_patch *migration_patch_abort(const struct api_object *vmi);

@@ -73,11 +73,10 @@ bool migration_note_trouble(struct migration_case *d, int64_t deadline_ms)
     return t.reason != REASON_NONE;
 }
 
-void migration_keep_trouble(struct migration_case *d, struct api_patch *p)
+enum wire_reason migration_trouble(const struct migration_case *d, char ret_text[MIGRATION_TEXT])
 {
     struct trouble t = read_trouble(d);
 
-    if (t.reason) {
-        put_condition(d, &t, p);
-    }
+    memcpy(ret_text, t.text, sizeof(t.text));
+    return t.reason;
 }

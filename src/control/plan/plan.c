@@ -112,6 +112,11 @@ void plan_event(struct plan *p, const struct api_object *about, enum kube_event_
     a->event_vmi = ferry_strdup(kube_record_vmi(about));
 }
 
+void plan_event_code(struct plan *p, const char *code)
+{
+    p->actions[p->n - 1].event_code = code;
+}
+
 void plan_again(struct plan *p, int64_t after_ms)
 {
     after_ms = after_ms > 0 ? after_ms : 1;
@@ -159,7 +164,7 @@ void plan_guard(struct api_patch *p, const struct api_object *o)
 
 void plan_ensure_object(struct api_patch *p, const struct api_object *o, const char *path)
 {
-    if (!yyjson_is_obj(at(o, path))) {
+    if (!yyjson_is_obj(at(o, path)) && !api_patch_adds(p, path)) {
         api_patch_add_raw(p, path, "{}");
     }
 }

@@ -28,6 +28,7 @@ struct plan_action {
     char *body;
     enum kube_event_type event_type;
     const char *event_reason; /* static */
+    const char *event_code;   /* reason code of a move that failed, static, or NULL */
     char *event_vmi;          /* that the migration moves, else NULL */
 };
 
@@ -57,6 +58,8 @@ void plan_delete(struct plan *p, const struct api_object *o);
 void plan_evict(struct plan *p, const struct api_object *pod);
 void plan_event(struct plan *p, const struct api_object *about, enum kube_event_type type,
                 const char *reason, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* Why, as a code, the move of the event that was planned last failed; static. */
+void plan_event_code(struct plan *p, const char *code);
 /* The earlier of what was asked for and this; never below 1 ms. */
 void plan_again(struct plan *p, int64_t after_ms);
 

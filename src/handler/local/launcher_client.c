@@ -24,7 +24,7 @@ int launcher_get_status(const char *socket, struct launcher_status *ret, struct 
             .socket = socket, .method = "GET", .path = "/v1/status", .timeout_ms = STATUS_MS},
         &reply, err);
 
-    return rc < 0 ? rc : launcher_status_parse(reply.body.data, reply.body.len, ret, err);
+    return rc < 0 ? rc : wire_launcher_status_read(reply.body.data, reply.body.len, ret, err);
 }
 
 struct vmi_call {
@@ -62,9 +62,8 @@ const char *launcher_refused(const struct ferry_error *err)
 {
     bool for_good = err->http && (err->cls == FERRY_INVALID || err->cls == FERRY_NOT_FOUND ||
                                   err->cls == FERRY_DENIED);
-    const char *words = strstr(err->msg, ": "); /* behind the call */
 
-    return !for_good ? NULL : words ? words + 2 : err->msg;
+    return for_good ? ferry_error_words(err) : NULL;
 }
 
 int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err)
@@ -199,27 +198,30 @@ static int tell(const char *socket, const char *method, const char *path, const 
                      NULL, err);
 }
 
-int launcher_recover(const char *socket, const char *uid, const char *role, struct ferry_error *err)
+int launcher_recover(const char *socket, const char *uid, enum launcher_role role,
+                     struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "/recover");
 
-    return tell(socket, "POST", path, "role", role, RECOVER_MS, err);
+    return tell(socket, "POST", path, "role", wire_launcher_role_text(role), RECOVER_MS, err);
 }
 
-int launcher_target_state(const char *socket, const char *uid, const char *state,
+int launcher_target_state(const char *socket, const char *uid, enum outcome_target state,
                           struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "/target-state");
 
-    return tell(socket, "PUT", path, "state", state, QUICK_MS, err);
+    return tell(socket, "PUT", path, "state", wire_launcher_target_text(state), QUICK_MS, err);
 }
 
 int launcher_tell_path(const char *socket, const char *uid, bool away, int64_t bytes_per_s,
                        struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "/path");
-    ferry_cleanup_free char *body = ferry_asprintf("{\"state\":\"%s\",\"bytesPerS\":%lld}",
-                                                   away ? "away" : "up", (long long)bytes_per_s);
+    ferry_cleanup_free char *body =
+        ferry_asprintf("{\"state\":\"%s\",\"bytesPerS\":%lld}",
+                       wire_launcher_path_text(away ? LAUNCHER_PATH_AWAY : LAUNCHER_PATH_UP),
+                       (long long)bytes_per_s);
 
     return node_call(
         &(struct node_call){

@@ -32,11 +32,10 @@ int launcher_cancel(const char *socket, const char *uid, struct ferry_error *err
 /* The flight record of a migration that this launcher worked on. */
 int launcher_get_record(const char *socket, const char *uid, struct http_reply *ret,
                         struct ferry_error *err);
-/* `role`: "source" or "target". */
-int launcher_recover(const char *socket, const char *uid, const char *role,
+int launcher_recover(const char *socket, const char *uid, enum launcher_role role,
                      struct ferry_error *err);
-/* To the source: what is known for sure of the target ("gone", "active"). */
-int launcher_target_state(const char *socket, const char *uid, const char *state,
+/* To the source: what is known for sure of the target. */
+int launcher_target_state(const char *socket, const char *uid, enum outcome_target state,
                           struct ferry_error *err);
 /* What a move under these options would be like; takes some seconds. */
 int launcher_plan(const char *socket, const char *options_json, struct http_reply *ret,

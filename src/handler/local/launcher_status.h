@@ -1,60 +1,10 @@
-/* What a launcher says about itself (docs/contracts/launcher.md). Pure: text in,
- * values out. The launcher runs beside the hypervisor: its words are checked, not trusted. */
+/* What the status of a launcher (wire_launcher_status.h) means here. Pure. */
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <yyjson.h>
 
 #include "api/outcome.h"
-#include "base/cleanup.h"
-#include "base/error.h"
-
-enum launcher_domain {
-    LAUNCHER_DOMAIN_NONE,
-    LAUNCHER_DOMAIN_RUNNING,
-    LAUNCHER_DOMAIN_PAUSED,
-    LAUNCHER_DOMAIN_SHUTOFF,
-    LAUNCHER_DOMAIN_CRASHED,
-    LAUNCHER_DOMAIN_COUNT
-};
-enum launcher_role { LAUNCHER_ROLE_SOURCE, LAUNCHER_ROLE_TARGET, LAUNCHER_ROLE_COUNT };
-enum launcher_phase {
-    LAUNCHER_PREPARED,
-    LAUNCHER_RUNNING,
-    LAUNCHER_SUCCEEDED,
-    LAUNCHER_FAILED,
-    LAUNCHER_PHASE_COUNT
-};
-
-struct launcher_migration {
-    const char *uid;
-    enum launcher_role role;
-    enum launcher_phase phase;
-    const char *mode; /* never NULL, may be "" */
-    int64_t start_ms, end_ms;
-    const char *abort_status;                 /* never NULL */
-    const char *failure_reason, *reason_code; /* never NULL */
-    int64_t downtime_ms;                      /* -1 = not known */
-    bool never_ran;                           /* target, failed: and it never will */
-    bool filtered;                            /* target: see launcher_control_socket() */
-    const yyjson_val *sample;                 /* or NULL */
-};
-
-struct launcher_status {
-    enum launcher_domain domain;
-    const char *domain_reason; /* never NULL */
-    const char *machine;       /* type of the running domain; "" = it does not say */
-    bool has_migration;
-    struct launcher_migration migration;
-    yyjson_doc *doc; /* owns all strings */
-};
-
-int launcher_status_parse(const char *json, size_t len, struct launcher_status *ret,
-                          struct ferry_error *err);
-void launcher_status_done(struct launcher_status *s);
-#define launcher_cleanup_status ferry_cleanup(launcher_status_done)
+#include "api/wire/wire_launcher_status.h"
 
 /* The latest migration when it is `uid` in that role, else NULL. */
 const struct launcher_migration *launcher_status_migration(const struct launcher_status *s,

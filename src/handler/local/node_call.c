@@ -4,6 +4,7 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_error.h"
 #include "base/str.h"
 
 static const size_t REPLY_MAX = 1 << 20;
@@ -32,16 +33,12 @@ static int refused(const struct node_call *call, const struct http_reply *r,
                    struct ferry_error *err)
 {
     api_cleanup_doc yyjson_doc *doc = NULL;
-    const char *message = NULL;
 
-    if (r->body.len && api_json_parse(r->body.data, r->body.len, &doc, NULL) == 0) {
-        message = api_json_str(yyjson_doc_get_root(doc), "/message");
+    if (r->body.len) {
+        (void)api_json_parse(r->body.data, r->body.len, &doc, NULL);
     }
-    int rc = ferry_fail(err, class_of(r->status), "%s %s: %s", call->method, call->path,
-                        message ? message : "no reason given");
-    if (err) {
-        err->http = r->status;
-    }
+    int rc = wire_error_read(class_of(r->status), r->status, yyjson_doc_get_root(doc), err);
+    ferry_wrap_about(err, "%s %s", call->method, call->path);
     return rc;
 }
 
@@ -65,8 +62,9 @@ int node_call(const struct node_call *call, struct http_reply *ret, struct ferry
             &reply, err);
     }
     if (rc < 0) {
-        return ferry_fail(err, FERRY_RETRY, "%s %s: no answer at %s", call->method, call->path,
-                          call->socket);
+        ferry_fail(err, FERRY_RETRY, "no answer at %s", call->socket);
+        ferry_wrap_about(err, "%s %s", call->method, call->path);
+        return -FERRY_RETRY;
     }
     if (reply.status < 200 || reply.status > 299) {
         return refused(call, &reply, err);

@@ -12,6 +12,7 @@ struct node_call {
     size_t max_reply; /* 0 = 1 MiB */
 };
 
-/* An answer other than 2xx is an error: the message is the answer's own, the class follows from the
- * status (404 NOT_FOUND, 409 CONFLICT, 400 INVALID, 403 DENIED, else RETRY). No answer is RETRY. */
+/* An answer other than 2xx is an error: words and reason are the answer's own, the class follows
+ * from the status (404 NOT_FOUND, 409 CONFLICT, 400 INVALID, 403 DENIED, else RETRY). No answer is
+ * RETRY. */
 int node_call(const struct node_call *call, struct http_reply *ret, struct ferry_error *err);

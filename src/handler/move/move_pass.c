@@ -40,28 +40,29 @@ static int too_many_steps(struct pass *pass, struct ferry_error *err)
 /* ---- what the other side is known to be -------------------------------------------------------
  */
 
-/* "gone" when the target's pod is over: no hypervisor runs there and none will; "never-ran" when
- * the target's launcher saw to that; "active" when the guest arrived and this side still has
- * something of it; else NULL. */
-static const char *target_state(struct pass *pass)
+/* GONE when the target's pod is over: no hypervisor runs there and none will; NEVER_RAN when the
+ * target's launcher saw to that; ACTIVE when the guest arrived and this side still has something of
+ * it; else UNKNOWN. */
+static enum outcome_target target_state(struct pass *pass)
 {
     const struct api_migration_state *m = &pass->vmi->u.vmi.migration;
     api_cleanup_object struct api_object *pod = NULL;
 
     if (m->target_domain_ready_ms) {
-        return pass->now_ms - m->target_domain_ready_ms >= CONFIRM_MS ? "active" : NULL;
+        return pass->now_ms - m->target_domain_ready_ms >= CONFIRM_MS ? OUTCOME_TARGET_ACTIVE
+                                                                      : OUTCOME_TARGET_UNKNOWN;
     }
     if (launcher_status_active(&pass->status) || ferry_str_empty(m->target_pod)) {
-        return NULL;
+        return OUTCOME_TARGET_UNKNOWN;
     }
     if (wire_move_never_ran(&pass->vmi->u.vmi)) {
-        return "never-ran";
+        return OUTCOME_TARGET_NEVER_RAN;
     }
     int rc = kube_client_get(pass->node->client,
                              kube_ref(API_KIND_POD, pass->vmi->meta->namespace_, m->target_pod),
                              &pod, NULL);
     bool over = rc == 0 && wire_pod_is_over(&pod->u.pod);
-    return over || rc == -FERRY_NOT_FOUND ? "gone" : NULL;
+    return over || rc == -FERRY_NOT_FOUND ? OUTCOME_TARGET_GONE : OUTCOME_TARGET_UNKNOWN;
 }
 
 /* Where the source's launcher cannot know what became of the guest, it is told, with evidence. */
@@ -81,12 +82,12 @@ void pass_tell_target_state(struct pass *pass)
         return;
     }
     pass->memory->told_ms = pass->now_ms;
-    const char *state = target_state(pass);
-    if (!state) {
+    enum outcome_target state = target_state(pass);
+    if (state == OUTCOME_TARGET_UNKNOWN) {
         return;
     }
     ferry_warn("the source's launcher is told of the target", F_STR("vmi", pass->vmi->meta->name),
-               F_STR("move", uid), F_STR("state", state));
+               F_STR("move", uid), F_STR("state", wire_launcher_target_text(state)));
     if (launcher_target_state(pass->socket, uid, state, &err) < 0) {
         ferry_debug("the launcher did not take it", F_ERR(&err));
     }
@@ -211,7 +212,7 @@ static int recover_source(struct pass *pass, bool *failed, struct ferry_error *e
 {
     const struct api_vmi *vmi = &pass->vmi->u.vmi;
     int64_t generation = wire_move_generation(vmi, ANNOTATION_PORTS_GENERATION);
-    int rc = launcher_recover(pass->socket, vmi->migration.uid, "source", err);
+    int rc = launcher_recover(pass->socket, vmi->migration.uid, LAUNCHER_ROLE_SOURCE, err);
 
     pass->memory->recovered = generation;
     pass->memory->recovered_ms = rc == 0 ? pass->now_ms : 0;
@@ -580,7 +581,7 @@ int pass_as_target(struct pass *pass, struct ferry_error *err)
             pass_refresh(pass);
             break;
         case TARGET_RECOVER:
-            rc = launcher_recover(pass->socket, uid, "target", err);
+            rc = launcher_recover(pass->socket, uid, LAUNCHER_ROLE_TARGET, err);
             in.recovered = rc == 0;
             break;
         case TARGET_LISTEN:

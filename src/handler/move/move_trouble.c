@@ -28,15 +28,6 @@ static bool is_for_good(enum move_part part, const struct ferry_error *err)
     return false;
 }
 
-/* Without the call ("relay: PUT /v1/sources/KEY: "), which says nothing to who reads the object. */
-static const char *words_of(const struct ferry_error *err)
-{
-    const char *call = strstr(err->msg, " /v1/");
-    const char *words = call ? strstr(call, ": ") : NULL;
-
-    return words ? words + 2 : err->msg;
-}
-
 struct move_trouble move_trouble_of(enum move_part part, const struct ferry_error *err,
                                     int64_t since_ms)
 {
@@ -51,7 +42,7 @@ struct move_trouble move_trouble_of(enum move_part part, const struct ferry_erro
     }
     t.fresh = !t.for_good && since_ms < FRESH_MS;
     /* Half a character would make the whole of it unreadable. */
-    const char *words = words_of(err);
+    const char *words = ferry_error_words(err); /* the call says nothing to who reads the object */
     snprintf(t.message, sizeof(t.message), "%.*s",
              (int)ferry_utf8_fit(words, sizeof(t.message) - 1), words);
     return t;

@@ -57,8 +57,8 @@ void pass_refresh(struct pass *pass)
 {
     struct ferry_error err;
 
-    launcher_status_done(&pass->status);
     pass->view.status = NULL;
+    pass->status = (struct launcher_status){0};
     if (launcher_get_status(pass->socket, &pass->status, &err) < 0) {
         ferry_debug("launcher does not answer", F_STR("vmi", pass->vmi->meta->name), F_ERR(&err));
         pass->view.reach = LAUNCHER_SILENT;
@@ -98,7 +98,6 @@ void pass_begin(struct pass *pass)
 
 void pass_done(struct pass *pass)
 {
-    launcher_status_done(&pass->status);
     free(pass->pod_dir);
     free(pass->socket);
     free(pass->pod_uid);

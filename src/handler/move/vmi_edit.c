@@ -2,6 +2,8 @@
 
 #include <yyjson.h>
 
+#include "api/wire/wire_error.h"
+#include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
@@ -82,7 +84,7 @@ static void edit_map(struct vmi_edit *e, const struct api_map *map, const char *
     if (!value) {
         api_patch_remove(e->patch, path);
     } else {
-        if (map->n == 0) {
+        if (map->n == 0 && !api_patch_adds(e->patch, where)) {
             /* Somebody else may be adding the first one, too. */
             api_patch_test_str(e->patch, "/metadata/resourceVersion",
                                e->vmi->meta.resource_version);
@@ -101,6 +103,15 @@ void vmi_edit_label(struct vmi_edit *e, const char *key, const char *value)
 void vmi_edit_annotation(struct vmi_edit *e, const char *key, const char *value)
 {
     edit_map(e, &e->vmi->meta.annotations, "/metadata/annotations", key, value);
+}
+
+void vmi_edit_failure(struct vmi_edit *e, enum wire_reason code)
+{
+    if (wire_reason_is_failure(code)) {
+        ferry_cleanup_free char *value = wire_error_failure_write(e->vmi->migration.uid, code);
+
+        vmi_edit_annotation(e, ANNOTATION_FAILURE, value);
+    }
 }
 
 void vmi_edit_phase(struct vmi_edit *e, enum wire_phase phase)

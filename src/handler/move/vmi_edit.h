@@ -6,6 +6,7 @@
 
 #include "api/object.h"
 #include "api/wire/wire_phase.h"
+#include "api/wire/wire_reason.h"
 
 struct vmi_edit {
     const struct api_vmi *vmi;
@@ -33,6 +34,8 @@ void vmi_edit_raw(struct vmi_edit *e, const char *path, const char *json);
 
 void vmi_edit_label(struct vmi_edit *e, const char *key, const char *value); /* NULL removes */
 void vmi_edit_annotation(struct vmi_edit *e, const char *key, const char *value);
+/* Why the move failed, for whoever reads codes; one that is no failure is not written. */
+void vmi_edit_failure(struct vmi_edit *e, enum wire_reason code);
 /* Also adds to status.phaseTransitionTimestamps. */
 void vmi_edit_phase(struct vmi_edit *e, enum wire_phase phase);
 /* `reason` and `message` may be NULL. An equal condition is left alone. */

@@ -77,9 +77,9 @@ static struct owner_decision decide_running(const struct owner_input *in)
 {
     const struct launcher_status *s = in->launcher.status;
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
-    bool by_user = s->domain == LAUNCHER_DOMAIN_PAUSED && ferry_streq(s->domain_reason, "user");
+    bool by_user = s->domain == LAUNCHER_DOMAIN_PAUSED && s->domain_reason == LAUNCHER_REASON_USER;
     bool io_error =
-        s->domain == LAUNCHER_DOMAIN_PAUSED && ferry_streq(s->domain_reason, "io-error");
+        s->domain == LAUNCHER_DOMAIN_PAUSED && s->domain_reason == LAUNCHER_REASON_IO_ERROR;
 
     vmi_edit_phase(&e, PHASE_RUNNING);
     vmi_edit_condition(&e, CONDITION_READY, true, NULL, NULL);
@@ -144,7 +144,7 @@ static struct owner_decision decide_guest_gone(const struct owner_input *in)
 {
     enum launcher_domain domain = in->launcher.status->domain;
     bool left = domain == LAUNCHER_DOMAIN_SHUTOFF &&
-                ferry_streq(in->launcher.status->domain_reason, "migrated");
+                in->launcher.status->domain_reason == LAUNCHER_REASON_MIGRATED;
 
     if (domain != LAUNCHER_DOMAIN_CRASHED && target_may_have_it(in->vmi)) {
         return (struct owner_decision){.guest_missing = true, .again_ms = RECHECK_SOON_MS};
@@ -175,9 +175,8 @@ static bool lost_in_post_copy(const struct launcher_status *s)
 {
     const struct launcher_migration *m = &s->migration;
 
-    return s->domain == LAUNCHER_DOMAIN_PAUSED && s->has_migration &&
-           m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_FAILED &&
-           wire_reason_of(m->reason_code) == REASON_TARGET_LOST;
+    return s->domain == LAUNCHER_DOMAIN_PAUSED && m->role == LAUNCHER_ROLE_SOURCE &&
+           m->phase == LAUNCHER_FAILED && wire_reason_of(m->reason_code) == REASON_TARGET_LOST;
 }
 
 /* Not started yet; a start that failed leaves a domain that is shut off for no reason of its own.
@@ -187,9 +186,9 @@ static bool to_be_started(const struct owner_input *in)
     const struct launcher_status *s = in->launcher.status;
 
     return wire_phase_is(in->vmi->phase, PHASE_SCHEDULED) &&
-           (s->domain == LAUNCHER_DOMAIN_NONE ||
-            (s->domain == LAUNCHER_DOMAIN_SHUTOFF && (ferry_streq(s->domain_reason, "failed") ||
-                                                      ferry_streq(s->domain_reason, "unknown"))));
+           (s->domain == LAUNCHER_DOMAIN_NONE || (s->domain == LAUNCHER_DOMAIN_SHUTOFF &&
+                                                  (s->domain_reason == LAUNCHER_REASON_FAILED ||
+                                                   s->domain_reason == LAUNCHER_REASON_UNKNOWN)));
 }
 
 static struct owner_decision decide_up(const struct owner_input *in)
@@ -197,7 +196,7 @@ static struct owner_decision decide_up(const struct owner_input *in)
     const struct launcher_status *s = in->launcher.status;
     const struct launcher_migration *m = &s->migration;
 
-    if (s->has_migration && m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_RUNNING) {
+    if (m->role == LAUNCHER_ROLE_SOURCE && m->phase == LAUNCHER_RUNNING) {
         return (struct owner_decision){
             .action = OWNER_CANCEL, .cancel_uid = m->uid, .again_ms = RECHECK_SOON_MS};
     }

@@ -121,9 +121,6 @@ static void add_launchers(const struct node_api_config *cfg, struct ferry_buf *o
         }
     }
     node_metrics_moves(out, cfg->node->name, vms, n);
-    for (size_t i = 0; i < n; i++) {
-        launcher_status_done(&status[i]);
-    }
     free(status);
     free(vms);
 }

@@ -46,7 +46,6 @@ static void check_pod(struct report *r, const struct check_facts *f)
 
 static void check_launcher(struct report *r, const struct check_facts *f)
 {
-    static const char *const phases[] = {"prepared", "running", "succeeded", "failed"};
     const struct launcher_status *s = f->launcher.status;
 
     if (f->launcher.reach != LAUNCHER_UP) {
@@ -63,8 +62,9 @@ static void check_launcher(struct report *r, const struct check_facts *f)
             source ? "answers; the migration has not begun" : "the launcher is not prepared");
         return;
     }
-    ferry_cleanup_free char *text = ferry_asprintf(
-        "%s%s%s", phases[m->phase], m->failure_reason[0] ? ": " : "", m->failure_reason);
+    ferry_cleanup_free char *text =
+        ferry_asprintf("%s%s%s", wire_launcher_phase_text(m->phase),
+                       m->failure_reason[0] ? ": " : "", m->failure_reason);
     add(r, "launcher", m->phase != LAUNCHER_FAILED, text);
 }
 

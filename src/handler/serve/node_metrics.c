@@ -1,6 +1,8 @@
 #include "handler/serve/node_metrics.h"
 
-#include "api/json.h"
+#include <stddef.h>
+#include <string.h>
+
 #include "base/count.h"
 #include "base/prom.h"
 #include "handler/move/node_role.h"
@@ -25,8 +27,8 @@ static const struct launcher_migration *running(const struct node_metrics_vm *vm
 {
     const struct launcher_status *s = vm->status;
 
-    return s->has_migration && s->migration.role == LAUNCHER_ROLE_SOURCE &&
-                   s->migration.phase == LAUNCHER_RUNNING && s->migration.sample
+    return s->migration.role == LAUNCHER_ROLE_SOURCE && s->migration.phase == LAUNCHER_RUNNING &&
+                   s->migration.sample.present
                ? &s->migration
                : NULL;
 }
@@ -35,24 +37,31 @@ void node_metrics_moves(struct ferry_buf *out, const char *node, const struct no
                         size_t n)
 {
     static const struct {
-        const char *name, *field, *type, *help;
+        const char *name, *type, *help;
+        size_t figure; /* where it is in a sample */
     } rows[] = {
-        {MOVE "data_bytes_total", "totalBytes", "counter", "Guest memory and disks to be moved."},
-        {MOVE "data_remaining_bytes", "remainingBytes", "gauge", "What is still to be sent."},
-        {MOVE "data_processed_bytes", "processedBytes", "gauge", "What was sent."},
-        {MOVE "dirty_memory_rate_bytes", "dirtyBytesPerS", "gauge",
-         "Memory written by the guest per second."},
-        {MOVE "memory_transfer_rate_bytes", "bytesPerS", "gauge", "Bytes sent per second."},
+        {MOVE "data_bytes_total", "counter", "Guest memory and disks to be moved.",
+         offsetof(struct launcher_sample, total_bytes)},
+        {MOVE "data_remaining_bytes", "gauge", "What is still to be sent.",
+         offsetof(struct launcher_sample, remaining_bytes)},
+        {MOVE "data_processed_bytes", "gauge", "What was sent.",
+         offsetof(struct launcher_sample, processed_bytes)},
+        {MOVE "dirty_memory_rate_bytes", "gauge", "Memory written by the guest per second.",
+         offsetof(struct launcher_sample, dirty_bytes_per_s)},
+        {MOVE "memory_transfer_rate_bytes", "gauge", "Bytes sent per second.",
+         offsetof(struct launcher_sample, bytes_per_s)},
     };
 
     for (size_t row = 0; row < FERRY_COUNT(rows); row++) {
         ferry_prom_head(out, rows[row].name, rows[row].type, rows[row].help);
         for (size_t i = 0; i < n; i++) {
             const struct launcher_migration *m = running(&vms[i]);
-            int64_t value;
+            int64_t value = -1;
 
-            if (m && api_json_get_int(yyjson_obj_get((yyjson_val *)m->sample, rows[row].field),
-                                      &value)) {
+            if (m) {
+                memcpy(&value, (const char *)&m->sample + rows[row].figure, sizeof(value));
+            }
+            if (value >= 0) {
                 ferry_prom_sample(
                     out, rows[row].name,
                     FERRY_LABELS({"namespace", vms[i].ns}, {"name", vms[i].name}, {"node", node}),

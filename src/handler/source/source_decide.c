@@ -7,9 +7,9 @@
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_mode.h"
 #include "api/wire/wire_move.h"
+#include "api/wire/wire_options.h"
 #include "api/wire/wire_progress.h"
 #include "api/wire/wire_reason.h"
-#include "base/count.h"
 #include "base/str.h"
 #include "handler/move/vmi_edit.h"
 #include "json/doc.h"
@@ -39,11 +39,11 @@ static void copy_run(struct vmi_edit *e, const struct launcher_migration *m)
     const struct api_migration_state *ms = &e->vmi->migration;
 
     vmi_edit_time_once(e, VMI_MOVE "startTimestamp", ms->start_ms, m->start_ms);
-    if (m->mode[0]) {
-        vmi_edit_str(e, VMI_MOVE "mode", ms->mode, m->mode);
+    if (m->mode != MODE_NONE) {
+        vmi_edit_str(e, VMI_MOVE "mode", ms->mode, wire_mode_text(m->mode));
     }
-    if (m->abort_status[0]) {
-        vmi_edit_str(e, VMI_MOVE "abortStatus", ms->abort_status, m->abort_status);
+    if (m->abort_status) {
+        vmi_edit_str(e, VMI_MOVE "abortStatus", ms->abort_status, wire_abort_text(m->abort_status));
     }
 }
 
@@ -54,20 +54,16 @@ static char *progress_text(const struct launcher_migration *m, bool path_away)
                               .path_away = path_away,
                               .downtime_ms = m->downtime_ms};
 
-    wire_progress_figures(m->sample, &p);
+    wire_progress_figures(&m->sample, &p);
     snprintf(p.uid, sizeof(p.uid), "%s", m->uid);
-    snprintf(p.mode, sizeof(p.mode), "%.*s", (int)ferry_utf8_fit(m->mode, sizeof(p.mode) - 1),
-             m->mode);
+    snprintf(p.mode, sizeof(p.mode), "%s", wire_mode_text(m->mode));
     return wire_progress_text(&p);
 }
 
 /* Before the first bytes a sample says nothing. */
 static bool has_figures(const struct launcher_migration *m)
 {
-    struct wire_progress p = {0};
-
-    wire_progress_figures(m->sample, &p);
-    return p.total_bytes > 0;
+    return m->sample.present && m->sample.total_bytes > 0;
 }
 
 static struct source_decision fail_move(const struct source_input *in, enum wire_reason code,
@@ -86,6 +82,7 @@ static struct source_decision fail_move(const struct source_input *in, enum wire
     vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
     vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_failure(&e, code);
     vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms,
                        m && m->end_ms ? m->end_ms : in->now_ms);
     if (in->trouble.reason) {
@@ -154,8 +151,8 @@ static bool cancel_wanted(const struct source_input *in, const struct launcher_m
 {
     bool wanted = in->vmi->migration.abort_requested || in->vmi->meta.deleted_ms;
 
-    return wanted && !in->cancelled && !wire_abort_is(m->abort_status, ABORT_UNDER_WAY) &&
-           !wire_abort_is(m->abort_status, ABORT_SUCCEEDED);
+    return wanted && !in->cancelled && m->abort_status != ABORT_UNDER_WAY &&
+           m->abort_status != ABORT_SUCCEEDED;
 }
 
 /* Post-copy without streams: the guest is on the target and waits for its memory. */
@@ -163,8 +160,8 @@ static bool broken(const struct source_input *in, const struct launcher_migratio
 {
     const struct launcher_status *s = in->launcher.status;
 
-    return wire_mode_is(m->mode, MODE_POST_COPY) && s->domain == LAUNCHER_DOMAIN_PAUSED &&
-           ferry_streq(s->domain_reason, "postcopy-failed") &&
+    return m->mode == MODE_POST_COPY && s->domain == LAUNCHER_DOMAIN_PAUSED &&
+           s->domain_reason == LAUNCHER_REASON_POSTCOPY_FAILED &&
            in->now_ms - in->recovered_ms >= RECOVERED_MS;
 }
 
@@ -195,8 +192,7 @@ static struct source_decision decide_broken(const struct source_input *in,
  * stopped before. */
 static bool halted(const struct source_input *in, const struct launcher_migration *m)
 {
-    return wire_mode_is(m->mode, MODE_PAUSED) &&
-           in->launcher.status->domain == LAUNCHER_DOMAIN_PAUSED &&
+    return m->mode == MODE_PAUSED && in->launcher.status->domain == LAUNCHER_DOMAIN_PAUSED &&
            !api_condition_find(&in->vmi->conditions, CONDITION_PAUSED);
 }
 
@@ -247,15 +243,14 @@ static struct source_decision decide_failed(const struct source_input *in,
         ms->target_domain_ready_ms ? OUTCOME_TARGET_ACTIVE : OUTCOME_TARGET_UNKNOWN;
 
     /* The launcher was told so, with evidence: nothing is left that could speak up. */
-    if (wire_mode_is(m->mode, MODE_POST_COPY) &&
-        wire_reason_of(m->reason_code) == REASON_TARGET_LOST) {
+    if (m->mode == MODE_POST_COPY && wire_reason_of(m->reason_code) == REASON_TARGET_LOST) {
         return fail_move(in, failure_code(m), m->failure_reason, m);
     }
     enum outcome_source source = launcher_status_as_source(in->launcher.status);
 
     /* A guest that runs here was not let go by post-copy, or was taken back from it. */
-    switch (api_outcome_of(
-        source, target, wire_mode_is(m->mode, MODE_POST_COPY) && source != OUTCOME_SOURCE_ACTIVE)) {
+    switch (api_outcome_of(source, target,
+                           m->mode == MODE_POST_COPY && source != OUTCOME_SOURCE_ACTIVE)) {
     case OUTCOME_ON_SOURCE:
         return fail_move(in, failure_code(m),
                          m->failure_reason[0] ? m->failure_reason : "the migration failed", m);
@@ -329,69 +324,48 @@ struct source_decision source_decide(const struct source_input *in)
     return d;
 }
 
-/* Fields that the launcher reads as they are. Present zeros matter: they switch a limit off. */
-static void pass_through(const yyjson_val *config, yyjson_mut_doc *doc, yyjson_mut_val *options)
-{
-    static const char *const fields[][2] = {
-        {"/completionTimeoutPerGiB", "completionTimeoutPerGiBS"},
-        {"/progressTimeout", "progressTimeoutS"},
-        {"/maxDowntimeMs", "maxDowntimeMs"},
-        {"/experimental/stallDetector", "stallDetector"},
-        {"/experimental/downtimeTuning", "downtimeTuning"},
-    };
-
-    for (size_t i = 0; i < FERRY_COUNT(fields); i++) {
-        yyjson_val *v = yyjson_ptr_get((yyjson_val *)(uintptr_t)config, fields[i][0]);
-
-        if (v && !yyjson_is_null(v)) {
-            yyjson_mut_obj_add_val(doc, options, fields[i][1], yyjson_val_mut_copy(doc, v));
-        }
-    }
-}
-
 /* Connections beside each other: as many as the VM's annotation asks for. Compression is a matter
- * of these connections, so that asking for it alone brings some. */
-static void parallel(const struct api_vmi *vmi, yyjson_mut_doc *doc, yyjson_mut_val *options)
+ * of these connections, so that asking for it alone brings some. The bits of what is said. */
+static unsigned ask_connections(const struct api_vmi *vmi, struct wire_options *o)
 {
     const char *text = api_map_get(&vmi->meta.annotations, ANNOTATION_PARALLEL);
-    bool zstd = ferry_streq(vmi->migration.config.experimental.compression, "zstd");
     long long n = 0;
 
     if (!text || ferry_parse_int(text, 0, MAX_CONNECTIONS, &n, NULL) < 0) {
         n = 0;
     }
-    if (zstd) {
-        yyjson_mut_obj_add_str(doc, options, "compression", "zstd");
-        n = n > 0 ? n : ZSTD_CONNECTIONS;
-    }
-    if (n > 0) {
-        yyjson_mut_obj_add_int(doc, options, "parallelConnections", n);
-    }
+    o->zstd = ferry_streq(vmi->migration.config.experimental.compression, "zstd");
+    o->parallel_connections = n == 0 && o->zstd ? ZSTD_CONNECTIONS : n;
+    return (o->zstd ? 1U << WIRE_OPTION_COMPRESSION : 0) |
+           (o->parallel_connections > 0 ? 1U << WIRE_OPTION_CONNECTIONS : 0);
+}
+
+/* What the policy allows. Absent means "as post-copy" for a disruption: what a policy of an older
+ * controller meant. */
+static unsigned ask_steps(const struct api_migration_config *c, struct wire_options *o)
+{
+    o->allow_auto_converge = c->allow_auto_converge;
+    o->allow_post_copy = c->allow_post_copy;
+    o->allow_workload_disruption =
+        c->has_allow_workload_disruption ? c->allow_workload_disruption : c->allow_post_copy;
+    o->unsafe = c->unsafe_migration_override;
+    o->bandwidth_bytes_per_s = c->bandwidth_bytes_per_s;
+    return 1U << WIRE_OPTION_AUTO_CONVERGE | 1U << WIRE_OPTION_POST_COPY |
+           1U << WIRE_OPTION_DISRUPTION | 1U << WIRE_OPTION_UNSAFE |
+           (c->bandwidth_bytes_per_s > 0 ? 1U << WIRE_OPTION_BANDWIDTH : 0);
 }
 
 char *source_options(const struct api_vmi *vmi, int64_t path_bytes_per_s)
 {
     const struct api_migration_config *c = &vmi->migration.config;
-    yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_val *o = json_doc_object(doc);
+    struct wire_options o = {.path_bytes_per_s = path_bytes_per_s};
+    unsigned said = ask_connections(vmi, &o);
 
     if (c->present) {
-        /* Absent means "as post-copy": what a policy of an older controller meant. */
-        bool disruption =
-            c->has_allow_workload_disruption ? c->allow_workload_disruption : c->allow_post_copy;
-
-        yyjson_mut_obj_add_bool(doc, o, "allowAutoConverge", c->allow_auto_converge);
-        yyjson_mut_obj_add_bool(doc, o, "allowPostCopy", c->allow_post_copy);
-        yyjson_mut_obj_add_bool(doc, o, "allowWorkloadDisruption", disruption);
-        yyjson_mut_obj_add_bool(doc, o, "unsafe", c->unsafe_migration_override);
-        if (c->bandwidth_bytes_per_s > 0) {
-            yyjson_mut_obj_add_int(doc, o, "bandwidthBytesPerS", c->bandwidth_bytes_per_s);
-        }
-        pass_through(c->raw, doc, o);
+        said |= ask_steps(c, &o);
     }
-    parallel(vmi, doc, o);
     if (path_bytes_per_s > 0) {
-        yyjson_mut_obj_add_int(doc, o, "pathBytesPerS", path_bytes_per_s);
+        said |= 1U << WIRE_OPTION_PATH;
     }
-    return json_doc_take(doc);
+    return wire_options_request(&o, said, c->present ? c->raw : NULL);
 }

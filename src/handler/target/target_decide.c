@@ -140,6 +140,7 @@ static struct target_decision decide_trouble(const struct target_input *in, bool
     vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
     vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_failure(&e, t->reason);
     vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, in->now_ms);
     move_trouble_say(&e, ANNOTATION_TARGET_TROUBLE, t);
     return (struct target_decision){.patch = vmi_edit_end(&e), .event = TARGET_REFUSED};
@@ -184,12 +185,14 @@ static struct target_decision decide_failed(const struct target_input *in,
     }
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
     enum wire_reason code = wire_reason_of(m->reason_code);
-    ferry_cleanup_free char *text =
-        wire_reason_failure(code ? code : REASON_SOURCE_LOST,
-                            m->failure_reason[0] ? m->failure_reason : "the source is silent");
+
+    code = code ? code : REASON_SOURCE_LOST;
+    ferry_cleanup_free char *text = wire_reason_failure(
+        code, m->failure_reason[0] ? m->failure_reason : "the source is silent");
     vmi_edit_bool(&e, VMI_MOVE "failed", ms->failed, true);
     vmi_edit_bool(&e, VMI_MOVE "completed", ms->completed, true);
     vmi_edit_str(&e, VMI_MOVE "failureReason", ms->failure_reason, text);
+    vmi_edit_failure(&e, code);
     vmi_edit_time_once(&e, VMI_MOVE "startTimestamp", ms->start_ms,
                        m->start_ms ? m->start_ms : m->end_ms);
     vmi_edit_time_once(&e, VMI_MOVE "endTimestamp", ms->end_ms, m->end_ms);
@@ -237,7 +240,7 @@ static bool recovery_asked(const struct target_input *in)
 /* QEMU is to see by itself that its streams are dead: made to drop them, it may crash. */
 static struct target_decision decide_recovery(const struct target_input *in)
 {
-    bool seen = ferry_streq(in->launcher.status->domain_reason, "postcopy-failed");
+    bool seen = in->launcher.status->domain_reason == LAUNCHER_REASON_POSTCOPY_FAILED;
 
     if (seen || (in->asked_ms && in->now_ms - in->asked_ms >= NOTICE_MS)) {
         return step(TARGET_RECOVER);

@@ -109,7 +109,7 @@ int vm_sync(struct vm *vm, const struct api_vmi *vmi, struct ferry_error *err)
         rc = ferry_fail(err, FERRY_CONFLICT, "this launcher was asked to stop");
     } else if (v.vm == STATE_VM_STARTED) {
         rc = 0;
-    } else if (v.migration.role == STATE_ROLE_TARGET) {
+    } else if (v.migration.role == LAUNCHER_ROLE_TARGET) {
         rc = ferry_fail(err, FERRY_CONFLICT,
                         "this launcher is the target of migration %s and starts no guest itself",
                         v.migration.uid);
@@ -131,14 +131,15 @@ int vm_set_paused(struct vm *vm, bool paused, struct ferry_error *err)
     if (rc < 0) {
         return rc;
     }
-    bool by_user = now.state == VIEW_PAUSED && ferry_streq(now.reason, "user");
-    bool by_error = now.state == VIEW_PAUSED && ferry_streq(now.reason, "io-error");
-    if (paused ? by_user : now.state == VIEW_RUNNING) {
+    bool by_user = now.state == LAUNCHER_DOMAIN_PAUSED && now.reason == LAUNCHER_REASON_USER;
+    bool by_error = now.state == LAUNCHER_DOMAIN_PAUSED && now.reason == LAUNCHER_REASON_IO_ERROR;
+    if (paused ? by_user : now.state == LAUNCHER_DOMAIN_RUNNING) {
         return 0;
     }
-    if (paused ? now.state != VIEW_RUNNING : !by_user && !by_error) {
-        return ferry_fail(err, FERRY_CONFLICT, "the guest is %s%s%s", view_state_name(now.state),
-                          now.reason[0] ? ", " : "", now.reason);
+    if (paused ? now.state != LAUNCHER_DOMAIN_RUNNING : !by_user && !by_error) {
+        return ferry_fail(err, FERRY_CONFLICT, "the guest is %s%s%s",
+                          wire_launcher_domain_text(now.state), now.reason ? ", " : "",
+                          wire_launcher_reason_text(now.reason));
     }
     virt_cleanup_domain virDomainPtr d = virt_domain(vm->c->virt, err);
     if (!d) {

@@ -429,7 +429,8 @@ int virt_view(struct virt *v, struct view *ret, struct ferry_error *err)
     return 0;
 }
 
-int virt_sample(struct virt *v, bool completed, struct sample *ret, struct ferry_error *err)
+int virt_sample(struct virt *v, bool completed, struct launcher_sample *ret,
+                struct ferry_error *err)
 {
     virt_cleanup_domain virDomainPtr d = virt_domain(v, err);
     virTypedParameterPtr params = NULL;

@@ -29,7 +29,7 @@ struct virt_event {
     uint64_t seq;
     enum virt_event_type type;
     int iteration;
-    struct sample completed;
+    struct launcher_sample completed;
 };
 
 /* Starts libvirt's event loop on a thread that lives as long as the process: call once. */
@@ -53,7 +53,8 @@ int virt_qemu_version(struct virt *v, unsigned long *ret, struct ferry_error *er
 /* State of the domain; an absent one is view_none(), not an error. */
 int virt_view(struct virt *v, struct view *ret, struct ferry_error *err);
 /* Job statistics of the domain; `completed`: of the last finished job. */
-int virt_sample(struct virt *v, bool completed, struct sample *ret, struct ferry_error *err);
+int virt_sample(struct virt *v, bool completed, struct launcher_sample *ret,
+                struct ferry_error *err);
 /* There is no job on the domain, and libvirt said so. */
 bool virt_job_over(struct virt *v);
 

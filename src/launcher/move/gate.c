@@ -71,11 +71,10 @@ bool gate_must_be_closed(const struct state_values *v)
     const struct state_migration *m = &v->migration;
 
     switch (m->role) {
-    case STATE_ROLE_SOURCE: /* only a move that failed leaves a guest here that may run */
-        return m->phase != STATE_PHASE_FAILED ||
-               wire_reason_of(m->reason_code) == REASON_TARGET_LOST;
-    case STATE_ROLE_TARGET:
-        return m->phase == STATE_PHASE_FAILED;
+    case LAUNCHER_ROLE_SOURCE: /* only a move that failed leaves a guest here that may run */
+        return m->phase != LAUNCHER_FAILED || wire_reason_of(m->reason_code) == REASON_TARGET_LOST;
+    case LAUNCHER_ROLE_TARGET:
+        return m->phase == LAUNCHER_FAILED;
     default:
         return false;
     }

@@ -10,7 +10,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
 
     if (in->refused && (!view_active(d) || (d->between && !d->postcopy))) {
         return (struct incoming){
-            .phase = STATE_PHASE_FAILED,
+            .phase = LAUNCHER_FAILED,
             .seen = in->seen || view_active(d),
             .reason_code = REASON_CONTROL_REFUSED,
             .failure_reason = in->refused,
@@ -18,10 +18,10 @@ struct incoming incoming_decide(const struct incoming_input *in)
     }
     if (!view_active(d)) {
         if (!in->seen) {
-            return (struct incoming){.phase = STATE_PHASE_PREPARED};
+            return (struct incoming){.phase = LAUNCHER_PREPARED};
         }
         return (struct incoming){
-            .phase = STATE_PHASE_FAILED,
+            .phase = LAUNCHER_FAILED,
             .seen = true,
             .reason_code = REASON_TARGET_LOST,
             .failure_reason = "the incoming guest went away before it ran here",
@@ -29,7 +29,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
     }
     if (in->broken && d->between) {
         return (struct incoming){
-            .phase = STATE_PHASE_FAILED,
+            .phase = LAUNCHER_FAILED,
             .seen = true,
             .reason_code = REASON_TARGET_LOST,
             .failure_reason = "QEMU could not load the incoming guest",
@@ -38,7 +38,7 @@ struct incoming incoming_decide(const struct incoming_input *in)
     bool arrived =
         !d->between && !d->postcopy; /* while QEMU waits for the stream it is paused on its way */
     return (struct incoming){
-        .phase = arrived && in->job_over ? STATE_PHASE_SUCCEEDED : STATE_PHASE_RUNNING,
+        .phase = arrived && in->job_over ? LAUNCHER_SUCCEEDED : LAUNCHER_RUNNING,
         .seen = true,
     };
 }

@@ -16,7 +16,7 @@ struct incoming_input {
 };
 
 struct incoming {
-    enum state_phase phase;
+    enum launcher_phase phase;
     bool seen;
     const char *failure_reason; /* static, or `refused`; NULL unless failed */
     enum wire_reason reason_code;

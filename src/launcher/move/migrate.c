@@ -48,7 +48,7 @@ struct migrate {
     bool make_call, paused;
     struct disks disks;              /* with make_call only */
     struct disks_sizes target_disks; /* likewise; empty = not known */
-    struct migrate_options options;
+    struct wire_options options;
     int64_t guest_bytes, started_ns;
     struct record *record;
 };
@@ -76,9 +76,9 @@ void migrate_free(struct migrate *m)
     free(m);
 }
 
-void migrate_sample(struct migrate *m, struct sample *ret)
+void migrate_sample(struct migrate *m, struct launcher_sample *ret)
 {
-    *ret = (struct sample){.downtime_ms = -1};
+    *ret = (struct launcher_sample){.downtime_ms = -1};
     pthread_mutex_lock(&m->lock);
     if (m->monitor) {
         monitor_sample(m->monitor, ret);
@@ -176,7 +176,8 @@ static int stop_source(struct migrate *m, struct ferry_error *err)
  * target, which happens only after that. */
 static bool never_complete(struct migrate *m, const struct result_input *in)
 {
-    bool stopped = in->domain.between || (in->suspended && in->domain.state == VIEW_PAUSED);
+    bool stopped =
+        in->domain.between || (in->suspended && in->domain.state == LAUNCHER_DOMAIN_PAUSED);
     unsigned long version = 0;
     char status[40];
 
@@ -200,7 +201,7 @@ static void settle_alone(struct migrate *m)
     pthread_mutex_lock(&m->lock);
     bool ours = m->target == OUTCOME_TARGET_NEVER_RAN;
     pthread_mutex_unlock(&m->lock);
-    if (ours && v.migration.mode == STRATEGY_POSTCOPY && !v.rescued) {
+    if (ours && v.migration.mode == MODE_POST_COPY && !v.rescued) {
         rescue_source(m, false);
     }
 }
@@ -216,7 +217,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
                                   .refused = call->refused,
                                   .text = call->text};
         struct state_values v;
-        struct sample s;
+        struct launcher_sample s;
 
         if (virt_view(m->c->virt, &in.domain, NULL) < 0) {
             settle_alone(m);
@@ -229,7 +230,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
             in.abort = v.migration.abort;
             in.abort_detail = v.migration.abort_detail;
             in.abort_accepted = v.migration.abort_accepted;
-            in.postcopy = v.migration.mode == STRATEGY_POSTCOPY;
+            in.postcopy = v.migration.mode == MODE_POST_COPY;
             in.suspended = v.migration.suspended && m->c->gated; /* else as libvirt says */
             pthread_mutex_lock(&m->lock);
             in.target = m->target;
@@ -252,7 +253,7 @@ static void settle(struct migrate *m, const struct request_result *call, struct 
 
 static int64_t real_downtime(struct migrate *m)
 {
-    struct sample s;
+    struct launcher_sample s;
 
     monitor_final(m->monitor, &s);
     int64_t ms = s.present ? s.downtime_ms : -1;
@@ -265,7 +266,7 @@ static int64_t real_downtime(struct migrate *m)
 static void write_result(struct migrate *m, const struct result *r)
 {
     struct ferry_error err;
-    int64_t downtime = r->phase == STATE_PHASE_SUCCEEDED ? real_downtime(m) : -1;
+    int64_t downtime = r->phase == LAUNCHER_SUCCEEDED ? real_downtime(m) : -1;
 
     for (;;) {
         struct state_values *v = state_lock(m->c->state);
@@ -284,20 +285,20 @@ static void write_result(struct migrate *m, const struct result *r)
         ferry_sleep_ms(1000);
     }
     ferry_info("migration is over", F_STR("migration", m->uid),
-               F_STR("phase", state_phase_name(r->phase)), F_STR("code", r->reason_code),
+               F_STR("phase", wire_launcher_phase_text(r->phase)), F_STR("code", r->reason_code),
                F_STR("reason", r->failure_reason), F_INT("downtimeMs", downtime));
 }
 
 static void note_end(struct migrate *m)
 {
-    struct sample s;
+    struct launcher_sample s;
     yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc);
     struct state_values v;
 
     state_get(m->c->state, &v);
     yyjson_mut_doc_set_root(doc, o);
-    yyjson_mut_obj_add_str(doc, o, "phase", state_phase_name(v.migration.phase));
+    yyjson_mut_obj_add_str(doc, o, "phase", wire_launcher_phase_text(v.migration.phase));
     yyjson_mut_obj_add_strcpy(doc, o, "failureReason", v.migration.failure_reason);
     yyjson_mut_obj_add_strcpy(doc, o, "reasonCode", v.migration.reason_code);
     yyjson_mut_obj_add_int(doc, o, "downtimeMs", v.migration.downtime_ms);
@@ -322,9 +323,9 @@ static void clean_up(struct migrate *m, const struct result *r)
     if (!gate_must_be_closed(&v) && gate_open(m->c->gate, &err) < 0) {
         ferry_error("libvirt may not resume the guest", F_ERR(&err));
     }
-    if (r->phase == STATE_PHASE_FAILED && v.migration.suspended &&
-        virt_view(m->c->virt, &now, NULL) == 0 && now.state == VIEW_PAUSED && !now.between &&
-        !now.postcopy) {
+    if (r->phase == LAUNCHER_FAILED && v.migration.suspended &&
+        virt_view(m->c->virt, &now, NULL) == 0 && now.state == LAUNCHER_DOMAIN_PAUSED &&
+        !now.between && !now.postcopy) {
         resume_source(m, "it was paused only for the move");
     }
 }
@@ -412,13 +413,13 @@ static void *run_migration(void *ctx)
 
 static void note_start(struct migrate *m)
 {
-    static const struct sample none = {.downtime_ms = -1};
+    static const struct launcher_sample none = {.downtime_ms = -1};
     yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = json_doc_object(doc);
 
     yyjson_mut_obj_add_strcpy(doc, o, "uid", m->uid);
     yyjson_mut_obj_add_int(doc, o, "guestBytes", m->guest_bytes);
-    yyjson_mut_obj_add_val(doc, o, "options", migrate_options_json(doc, &m->options));
+    yyjson_mut_obj_add_val(doc, o, "options", wire_options_write(doc, &m->options));
     record_add(m->record, m->make_call ? "start" : "reattach", doc);
     if (m->plan) {
         yyjson_doc *plan = yyjson_read(m->plan, strlen(m->plan), 0);
@@ -469,9 +470,9 @@ static int check_begin(const struct state_values *v, const char *uid, bool *ret_
                        struct ferry_error *err)
 {
     const struct state_migration *m = &v->migration;
-    bool current = m->role != STATE_ROLE_NONE && ferry_streq(m->uid, uid);
+    bool current = m->role != LAUNCHER_ROLE_NONE && ferry_streq(m->uid, uid);
 
-    *ret_again = current && m->role == STATE_ROLE_SOURCE && !state_migration_over(m);
+    *ret_again = current && m->role == LAUNCHER_ROLE_SOURCE && !state_migration_over(m);
     if (*ret_again) {
         return 0;
     }
@@ -488,7 +489,7 @@ static int check_begin(const struct state_values *v, const char *uid, bool *ret_
     return 0;
 }
 
-static int begin(struct migrate *m, const char *uid, const struct migrate_options *options,
+static int begin(struct migrate *m, const char *uid, const struct wire_options *options,
                  int64_t disk_bytes, struct ferry_error *err)
 {
     struct view now;
@@ -503,14 +504,16 @@ static int begin(struct migrate *m, const char *uid, const struct migrate_option
     rc = check_begin(v, uid, &again, err);
     if (rc == 0 && !again && !view_active(&now)) {
         rc = ferry_fail(err, FERRY_CONFLICT, "there is no running guest here: it is %s%s%s",
-                        view_state_name(now.state), now.reason[0] ? ", " : "", now.reason);
+                        wire_launcher_domain_text(now.state), now.reason ? ", " : "",
+                        wire_launcher_reason_text(now.reason));
     }
     if (rc < 0 || again) {
         state_unlock(m->c->state);
         return rc;
     }
-    struct state_migration fresh = {.role = STATE_ROLE_SOURCE,
-                                    .phase = STATE_PHASE_RUNNING,
+    struct state_migration fresh = {.role = LAUNCHER_ROLE_SOURCE,
+                                    .phase = LAUNCHER_RUNNING,
+                                    .mode = MODE_PRE_COPY,
                                     .start_ms = ferry_now_unix_ms(),
                                     .downtime_ms = -1,
                                     .disk_bytes = disk_bytes,
@@ -532,14 +535,14 @@ static int begin(struct migrate *m, const char *uid, const struct migrate_option
         }
         return rc;
     }
-    m->paused = now.state == VIEW_PAUSED;
+    m->paused = now.state == LAUNCHER_DOMAIN_PAUSED;
     m->busy = true;
     start_threads(m, &copy, true);
     return 0;
 }
 
 int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
-                  const struct migrate_options *options, const struct disks_sizes *target_disks,
+                  const struct wire_options *options, const struct disks_sizes *target_disks,
                   struct ferry_error *err)
 {
     struct disks disks;
@@ -591,7 +594,8 @@ void migrate_reattach(struct migrate *m)
 
     pthread_mutex_lock(&m->lock);
     state_get(m->c->state, &v);
-    if (!m->busy && v.migration.role == STATE_ROLE_SOURCE && !state_migration_over(&v.migration)) {
+    if (!m->busy && v.migration.role == LAUNCHER_ROLE_SOURCE &&
+        !state_migration_over(&v.migration)) {
         ferry_info("going on with a migration", F_STR("migration", v.migration.uid));
         m->busy = true;
         start_threads(m, &v, false);
@@ -610,7 +614,7 @@ int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err)
     if (!ferry_streq(v.migration.uid, uid) || state_migration_over(&v.migration)) {
         return ferry_fail(err, FERRY_CONFLICT, "migration %s is over", uid);
     }
-    if (v.migration.role != STATE_ROLE_SOURCE) {
+    if (v.migration.role != LAUNCHER_ROLE_SOURCE) {
         return ferry_fail(err, FERRY_CONFLICT,
                           "migration %s comes in here; it is cancelled at its source", uid);
     }
@@ -636,7 +640,7 @@ static int check_current(const struct state_values *v, const char *uid, struct f
     if (!state_uid_known(v, uid)) {
         return ferry_fail(err, FERRY_NOT_FOUND, "there is no migration %s here", uid);
     }
-    if (!ferry_streq(v->migration.uid, uid) || v->migration.role != STATE_ROLE_SOURCE) {
+    if (!ferry_streq(v->migration.uid, uid) || v->migration.role != LAUNCHER_ROLE_SOURCE) {
         return ferry_fail(err, FERRY_CONFLICT, "migration %s does not go away from here now", uid);
     }
     return 0;
@@ -671,7 +675,7 @@ static int give_way(struct migrate *m, struct ferry_error *err)
         return rc;
     }
     struct state_values *v = state_lock(m->c->state);
-    v->migration.phase = STATE_PHASE_SUCCEEDED;
+    v->migration.phase = LAUNCHER_SUCCEEDED;
     v->migration.failure_reason[0] = v->migration.reason_code[0] = '\0';
     return state_commit(m->c->state, err);
 }
@@ -707,10 +711,10 @@ int migrate_set_target(struct migrate *m, const char *uid, enum outcome_target t
     }
     pthread_mutex_lock(&m->lock);
     m->target = target;
-    note_hanging(m, v.migration.mode == STRATEGY_POSTCOPY && target == OUTCOME_TARGET_NEVER_RAN);
+    note_hanging(m, v.migration.mode == MODE_POST_COPY && target == OUTCOME_TARGET_NEVER_RAN);
     bool busy = m->busy;
     pthread_mutex_unlock(&m->lock);
-    if (busy || target != OUTCOME_TARGET_ACTIVE || v.migration.phase != STATE_PHASE_FAILED) {
+    if (busy || target != OUTCOME_TARGET_ACTIVE || v.migration.phase != LAUNCHER_FAILED) {
         return 0;
     }
     rc = virt_view(m->c->virt, &now, err);

@@ -15,7 +15,7 @@ void migrate_free(struct migrate *m);
  * CONFLICT. `target_disks`: how large the images of the disks that are copied are over
  * there; empty when that is not known. */
 int migrate_start(struct migrate *m, const char *uid, const struct api_vmi *vmi,
-                  const struct migrate_options *options, const struct disks_sizes *target_disks,
+                  const struct wire_options *options, const struct disks_sizes *target_disks,
                   struct ferry_error *err);
 /* Asks for an abort. NOT_FOUND for an unknown UID, CONFLICT when it is over. */
 int migrate_cancel(struct migrate *m, const char *uid, struct ferry_error *err);
@@ -38,4 +38,4 @@ void migrate_note_plan(struct migrate *m, const char *json);
  * state file says is running. */
 void migrate_reattach(struct migrate *m);
 /* The latest look at the current migration. */
-void migrate_sample(struct migrate *m, struct sample *ret);
+void migrate_sample(struct migrate *m, struct launcher_sample *ret);

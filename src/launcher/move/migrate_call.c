@@ -24,7 +24,7 @@ static unsigned long long mib_per_s(int64_t bytes)
     return bytes < MIB ? 1 : (unsigned long long)((bytes + MIB / 2) / MIB);
 }
 
-static unsigned flags_of(const struct migrate_options *o, const struct migrate_call_input *in)
+static unsigned flags_of(const struct wire_options *o, const struct migrate_call_input *in)
 {
     unsigned flags = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER | VIR_MIGRATE_PERSIST_DEST;
 
@@ -35,7 +35,7 @@ static unsigned flags_of(const struct migrate_options *o, const struct migrate_c
     return flags;
 }
 
-void migrate_call_make(const struct migrate_options *o, const struct migrate_call_input *in,
+void migrate_call_make(const struct wire_options *o, const struct migrate_call_input *in,
                        struct migrate_call *ret)
 {
     ferry_cleanup_free char *memory = ferry_channel_path(in->dir, in->key, FERRY_CHANNEL_MEMORY);

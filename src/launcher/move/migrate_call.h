@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/strategy/migrate_options.h"
+#include "api/wire/wire_options.h"
 
 /* The target's libvirt as the source reaches it, through the relay. Owned by the caller. */
 char *migrate_destination_uri(const char *dir, const char *key, bool system);
@@ -37,6 +37,6 @@ struct migrate_call {
     bool zstd;
     const char *note; /* what was asked for and is not done, and why; NULL = nothing */
 };
-void migrate_call_make(const struct migrate_options *o, const struct migrate_call_input *in,
+void migrate_call_make(const struct wire_options *o, const struct migrate_call_input *in,
                        struct migrate_call *ret);
 void migrate_call_done(struct migrate_call *c);

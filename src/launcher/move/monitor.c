@@ -29,24 +29,24 @@ struct monitor {
     pthread_t thread;
     bool joinable; /* by monitor_stop() only */
     pthread_mutex_t lock;
-    bool over, path_away;        /* guarded by lock */
-    int64_t path_bytes_per_s;    /* guarded by lock, as is */
-    int64_t path_measured_ns;    /* when it was told */
-    struct sample sample, final; /* guarded by lock */
+    bool over, path_away;                 /* guarded by lock */
+    int64_t path_bytes_per_s;             /* guarded by lock, as is */
+    int64_t path_measured_ns;             /* when it was told */
+    struct launcher_sample sample, final; /* guarded by lock */
     /* of its thread */
     struct strategy_memory memory;
     bool last_failed;
     int64_t next_abort_ns;
 };
 
-void monitor_sample(struct monitor *m, struct sample *ret)
+void monitor_sample(struct monitor *m, struct launcher_sample *ret)
 {
     pthread_mutex_lock(&m->lock);
     *ret = m->sample;
     pthread_mutex_unlock(&m->lock);
 }
 
-void monitor_final(struct monitor *m, struct sample *ret)
+void monitor_final(struct monitor *m, struct launcher_sample *ret)
 {
     pthread_mutex_lock(&m->lock);
     *ret = m->final;
@@ -69,22 +69,21 @@ void monitor_set_path(struct monitor *m, bool away, int64_t bytes_per_s)
 /* ---- telling -----------------------------------------------------------------------------------
  */
 
-static void log_sample(const struct sample *s, enum strategy_mode mode)
+static void log_sample(const struct launcher_sample *s, enum wire_mode mode)
 {
-    ferry_info("migration", F_STR("mode", strategy_mode_name(mode)),
-               F_INT("elapsedMs", s->elapsed_ms), F_INT("iteration", s->iteration),
-               F_INT("processedBytes", s->processed_bytes),
+    ferry_info("migration", F_STR("mode", wire_mode_text(mode)), F_INT("elapsedMs", s->elapsed_ms),
+               F_INT("iteration", s->iteration), F_INT("processedBytes", s->processed_bytes),
                F_INT("remainingBytes", s->remaining_bytes), F_INT("totalBytes", s->total_bytes),
                F_INT("bytesPerS", s->bytes_per_s), F_INT("dirtyBytesPerS", s->dirty_bytes_per_s),
                F_INT("postCopyRequests", s->postcopy_requests),
                F_INT("expectedDowntimeMs", s->downtime_ms));
 }
 
-static void publish_sample(struct monitor *m, const struct sample *s)
+static void publish_sample(struct monitor *m, const struct launcher_sample *s)
 {
     for (int i = 0; i < 2; i++) {
         yyjson_mut_doc *doc = json_doc_new();
-        yyjson_mut_val *o = sample_json(doc, s);
+        yyjson_mut_val *o = wire_launcher_sample_write(doc, s);
 
         yyjson_mut_doc_set_root(doc, o);
         yyjson_mut_obj_add_strcpy(doc, o, "uid", m->uid);
@@ -127,7 +126,7 @@ int monitor_decide_abort(const struct context *c, enum state_abort why, const ch
     struct state_values *v = state_lock(c->state);
     struct state_migration *m = &v->migration;
 
-    if (m->mode == STRATEGY_POSTCOPY && !state_migration_over(m)) {
+    if (m->mode == MODE_POST_COPY && !state_migration_over(m)) {
         state_unlock(c->state);
         return ferry_fail(err, FERRY_CONFLICT,
                           "migration %s is in post-copy: the guest runs on the target already, and "
@@ -139,7 +138,7 @@ int monitor_decide_abort(const struct context *c, enum state_abort why, const ch
         return 0;
     }
     m->abort = why;
-    m->abort_status = STATE_ABORT_STATUS_ABORTING;
+    m->abort_status = ABORT_UNDER_WAY;
     snprintf(m->abort_detail, sizeof(m->abort_detail), "%s", detail);
     return state_commit(c->state, err);
 }
@@ -171,12 +170,11 @@ static void abort_job(struct monitor *m, const struct state_values *v)
 }
 
 /* Writes the mode down; CONFLICT when an abort came first. */
-static int set_mode(struct monitor *m, enum strategy_mode mode, bool suspended,
-                    struct ferry_error *err)
+static int set_mode(struct monitor *m, enum wire_mode mode, bool suspended, struct ferry_error *err)
 {
     struct state_values *v = state_lock(m->cfg.c->state);
 
-    if (mode != STRATEGY_PRECOPY && v->migration.abort != STATE_ABORT_NONE) {
+    if (mode != MODE_PRE_COPY && v->migration.abort != STATE_ABORT_NONE) {
         state_unlock(m->cfg.c->state);
         return ferry_fail(err, FERRY_CONFLICT, "an abort came first");
     }
@@ -191,11 +189,11 @@ static bool must_suspend(struct monitor *m, enum strategy_action action)
     struct view now;
 
     return action != STRATEGY_FORCE &&
-           (virt_view(m->cfg.c->virt, &now, NULL) < 0 || now.state == VIEW_RUNNING);
+           (virt_view(m->cfg.c->virt, &now, NULL) < 0 || now.state == LAUNCHER_DOMAIN_RUNNING);
 }
 
 /* A mode that libvirt did not come into. */
-static void set_mode_back(struct monitor *m, enum strategy_mode mode, bool suspended)
+static void set_mode_back(struct monitor *m, enum wire_mode mode, bool suspended)
 {
     struct ferry_error err;
 
@@ -206,10 +204,10 @@ static void set_mode_back(struct monitor *m, enum strategy_mode mode, bool suspe
 
 /* The libvirt calls of an action that changes the mode to `mode`. */
 static int call_in_mode(struct monitor *m, virDomainPtr d, const struct strategy_decision *what,
-                        enum strategy_mode mode, struct ferry_error *err)
+                        enum wire_mode mode, struct ferry_error *err)
 {
     bool suspend = must_suspend(m, what->action);
-    struct sample s;
+    struct launcher_sample s;
     int rc = set_mode(m, mode, suspend, err);
 
     if (rc < 0) {
@@ -219,7 +217,7 @@ static int call_in_mode(struct monitor *m, virDomainPtr d, const struct strategy
         (what->action == STRATEGY_FORCE &&
          virDomainMigrateSetMaxDowntime(d, (unsigned long long)what->downtime_ms, 0) < 0)) {
         rc = virt_fail(err, "%s", strategy_action_name(what->action));
-        set_mode_back(m, STRATEGY_PRECOPY, false);
+        set_mode_back(m, MODE_PRE_COPY, false);
         return rc;
     }
     if (suspend) {
@@ -228,7 +226,7 @@ static int call_in_mode(struct monitor *m, virDomainPtr d, const struct strategy
     if (what->action == STRATEGY_POST_COPY && virDomainMigrateStartPostCopy(d, 0) < 0) {
         rc = virt_fail(err, "%s", strategy_action_name(what->action));
         /* It stays suspended: the move may be through at this instant. */
-        set_mode_back(m, suspend ? STRATEGY_PAUSED : STRATEGY_PRECOPY, suspend);
+        set_mode_back(m, suspend ? MODE_PAUSED : MODE_PRE_COPY, suspend);
         return rc;
     }
     monitor_sample(m, &s);
@@ -270,13 +268,13 @@ static int carry_out(struct monitor *m, const struct strategy_decision *what,
                    ? virt_fail(err, "setting the allowed downtime")
                    : 0;
     case STRATEGY_POST_COPY:
-        return call_in_mode(m, d, what, STRATEGY_POSTCOPY, err);
+        return call_in_mode(m, d, what, MODE_POST_COPY, err);
     default:
-        return call_in_mode(m, d, what, STRATEGY_PAUSED, err);
+        return call_in_mode(m, d, what, MODE_PAUSED, err);
     }
 }
 
-static void judge(struct monitor *m, const struct sample *s, const struct state_values *v)
+static void judge(struct monitor *m, const struct launcher_sample *s, const struct state_values *v)
 {
     struct strategy_input in = {.policy = &m->cfg.options,
                                 .data_bytes = m->cfg.data_bytes,
@@ -309,10 +307,10 @@ static void judge(struct monitor *m, const struct sample *s, const struct state_
 
 static void look(struct monitor *m, bool log, const struct state_values *v)
 {
-    struct sample s;
+    struct launcher_sample s;
 
     if (virt_sample(m->cfg.c->virt, false, &s, NULL) < 0) {
-        s = (struct sample){.downtime_ms = -1}; /* tolerated: only the clocks go on */
+        s = (struct launcher_sample){.downtime_ms = -1}; /* tolerated: only the clocks go on */
     } else if (s.present && s.active) {
         pthread_mutex_lock(&m->lock);
         m->sample = s;
@@ -373,7 +371,7 @@ int monitor_start(const struct monitor_config *cfg, struct monitor **ret, struct
     m->cfg = *cfg;
     snprintf(m->uid, sizeof(m->uid), "%s", cfg->uid);
     m->cfg.uid = m->uid;
-    m->sample = m->final = (struct sample){.downtime_ms = -1};
+    m->sample = m->final = (struct launcher_sample){.downtime_ms = -1};
     pthread_mutex_init(&m->lock, NULL);
     int rc = pthread_create(&m->thread, NULL, run, m);
     if (rc != 0) {

@@ -11,7 +11,7 @@ struct monitor;
 struct monitor_config {
     const struct context *c;
     const char *uid;
-    struct migrate_options options;
+    struct wire_options options;
     int64_t data_bytes; /* memory and disks that are to be moved */
     int64_t started_ns;
     bool vfio;
@@ -24,9 +24,9 @@ void monitor_stop(struct monitor *m);
 void monitor_free(struct monitor *m); /* takes NULL */
 
 /* The latest look. */
-void monitor_sample(struct monitor *m, struct sample *ret);
+void monitor_sample(struct monitor *m, struct launcher_sample *ret);
 /* The final figures, if libvirt told them (`present`). */
-void monitor_final(struct monitor *m, struct sample *ret);
+void monitor_final(struct monitor *m, struct launcher_sample *ret);
 /* Whether the transport bridges an outage, and what this move has of it; 0 = not measured. */
 void monitor_set_path(struct monitor *m, bool away, int64_t bytes_per_s);
 

@@ -98,7 +98,7 @@ static int measure(const struct context *c, struct plan_input *in, struct ferry_
     return 0;
 }
 
-int planner_run(const struct context *c, const struct migrate_options *options,
+int planner_run(const struct context *c, const struct wire_options *options,
                 const struct api_vmi *vmi, char **ret_json, struct ferry_error *err)
 {
     struct plan_input in = {.policy = *options, .path_bytes_per_s = options->path_bytes_per_s};

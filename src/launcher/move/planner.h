@@ -7,5 +7,5 @@
 /* Samples the dirty rate and makes a plan under `options`, whose pathBytesPerS (or bandwidth limit)
  * says what the path carries. `vmi` (optional) says which disks are copied. `*ret_json` is owned by
  * the caller. CONFLICT without a running guest or while it is being moved. */
-int planner_run(const struct context *c, const struct migrate_options *options,
+int planner_run(const struct context *c, const struct wire_options *options,
                 const struct api_vmi *vmi, char **ret_json, struct ferry_error *err);

@@ -157,7 +157,7 @@ static int check_path(const struct context *c, const char *path, struct ferry_er
     return 0;
 }
 
-static int check(const struct context *c, const char *uid, enum state_role role,
+static int check(const struct context *c, const char *uid, enum launcher_role role,
                  struct ferry_error *err)
 {
     struct state_values v;
@@ -171,15 +171,15 @@ static int check(const struct context *c, const char *uid, enum state_role role,
     }
     if (v.migration.role != role) {
         return ferry_fail(err, FERRY_CONFLICT, "this launcher is not the %s of migration %s",
-                          state_role_name(role), uid);
+                          wire_launcher_role_text(role), uid);
     }
-    if (role == STATE_ROLE_SOURCE && v.migration.mode != STRATEGY_POSTCOPY) {
+    if (role == LAUNCHER_ROLE_SOURCE && v.migration.mode != MODE_POST_COPY) {
         return ferry_fail(err, FERRY_CONFLICT, "migration %s is not in post-copy", uid);
     }
     return 0;
 }
 
-int recover_run(const struct context *c, const char *uid, enum state_role role,
+int recover_run(const struct context *c, const char *uid, enum launcher_role role,
                 const char *unix_path, struct ferry_error *err)
 {
     ferry_cleanup_free char *usual =
@@ -191,10 +191,10 @@ int recover_run(const struct context *c, const char *uid, enum state_role role,
     if (rc < 0 || (rc = check_path(c, path, err)) < 0) {
         return rc;
     }
-    rc =
-        role == STATE_ROLE_SOURCE ? recover_source(c, uri, err) : recover_target(c, path, uri, err);
-    ferry_info("post-copy recovery", F_STR("role", state_role_name(role)), F_STR("migration", uid),
-               F_STR("result", rc < 0 ? err->msg : "ok"));
+    rc = role == LAUNCHER_ROLE_SOURCE ? recover_source(c, uri, err)
+                                      : recover_target(c, path, uri, err);
+    ferry_info("post-copy recovery", F_STR("role", wire_launcher_role_text(role)),
+               F_STR("migration", uid), F_STR("result", rc < 0 ? err->msg : "ok"));
     if (rc < 0) {
         return rc;
     }

@@ -12,5 +12,5 @@
  * `unix_path` is the memory channel's socket in the pod: the target's QEMU listens there, the
  * source's connects. Idempotent; class RETRY when QEMU does not see its streams dead yet or the new
  * ones broke at once. */
-int recover_run(const struct context *c, const char *uid, enum state_role role,
+int recover_run(const struct context *c, const char *uid, enum launcher_role role,
                 const char *unix_path, struct ferry_error *err);

@@ -1,15 +1,15 @@
 /* The request to libvirt that moves a guest: made once per migration, blocks until it is over. */
 #pragma once
 
+#include "api/wire/wire_options.h"
 #include "api/wire/wire_reason.h"
 #include "launcher/domain/disks.h"
 #include "launcher/report/context.h"
 #include "launcher/report/record.h"
-#include "launcher/strategy/migrate_options.h"
 
 struct request {
     const struct context *c;
-    const struct migrate_options *options;
+    const struct wire_options *options;
     bool paused; /* the guest is paused by its user and must stay so */
     bool vfio;   /* a device of the host is attached */
     const struct disks *disks;

@@ -45,7 +45,7 @@ static bool says_too_small(const char *normalised)
 static void fail(struct result *r, enum wire_reason code, const char *text)
 {
     r->decided = true;
-    r->phase = STATE_PHASE_FAILED;
+    r->phase = LAUNCHER_FAILED;
     r->reason_code = wire_reason_text(code);
     snprintf(r->failure_reason, sizeof(r->failure_reason), "%s", text);
 }
@@ -88,20 +88,18 @@ static void stayed(struct result *r, const struct result_input *in)
 
     if (in->abort == STATE_ABORT_NONE || !in->abort_accepted) {
         fail_by_libvirt(r, in);
-        r->abort_status =
-            in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+        r->abort_status = in->abort == STATE_ABORT_NONE ? ABORT_NONE : ABORT_FAILED;
         return;
     }
     fail(r, codes[in->abort], in->abort == STATE_ABORT_ASKED ? ABORTED_TEXT : in->abort_detail);
-    r->abort_status = STATE_ABORT_STATUS_SUCCEEDED;
+    r->abort_status = ABORT_SUCCEEDED;
 }
 
 static void moved(struct result *r, const struct result_input *in)
 {
     r->decided = true;
-    r->phase = STATE_PHASE_SUCCEEDED;
-    r->abort_status =
-        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+    r->phase = LAUNCHER_SUCCEEDED;
+    r->abort_status = in->abort == STATE_ABORT_NONE ? ABORT_NONE : ABORT_FAILED;
 }
 
 static enum outcome_source source_of(const struct result_input *in)
@@ -109,10 +107,12 @@ static enum outcome_source source_of(const struct result_input *in)
     if (!view_active(&in->domain)) {
         return OUTCOME_SOURCE_GONE;
     }
-    if (in->domain.postcopy && in->domain.state != VIEW_RUNNING) { /* else we took it back */
+    if (in->domain.postcopy &&
+        in->domain.state != LAUNCHER_DOMAIN_RUNNING) { /* else we took it back */
         return OUTCOME_SOURCE_POSTCOPY;
     }
-    bool stopped = in->domain.between || (in->suspended && in->domain.state == VIEW_PAUSED);
+    bool stopped =
+        in->domain.between || (in->suspended && in->domain.state == LAUNCHER_DOMAIN_PAUSED);
     return stopped ? OUTCOME_SOURCE_STOPPED : OUTCOME_SOURCE_ACTIVE;
 }
 
@@ -120,8 +120,8 @@ static enum outcome_source source_of(const struct result_input *in)
  * libvirtd has said that the guest runs there), or by what the handler found out over there. */
 static enum outcome_target target_of(const struct result_input *in)
 {
-    bool confirmed = (in->domain.state == VIEW_SHUTOFF && in->domain.migrated) ||
-                     (in->domain.state == VIEW_NONE && in->call_known && in->call_ok);
+    bool confirmed = (in->domain.state == LAUNCHER_DOMAIN_SHUTOFF && in->domain.migrated) ||
+                     (in->domain.state == LAUNCHER_DOMAIN_NONE && in->call_known && in->call_ok);
 
     if (confirmed) {
         return OUTCOME_TARGET_ACTIVE;
@@ -134,11 +134,10 @@ static void ended(struct result *r, const struct result_input *in)
     char text[200];
 
     snprintf(text, sizeof(text), "the guest ended on the source during the migration (%s%s%s)",
-             view_state_name(in->domain.state), in->domain.reason[0] ? ", " : "",
-             in->domain.reason);
+             wire_launcher_domain_text(in->domain.state), in->domain.reason ? ", " : "",
+             wire_launcher_reason_text(in->domain.reason));
     fail(r, REASON_SOURCE_LOST, text);
-    r->abort_status =
-        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+    r->abort_status = in->abort == STATE_ABORT_NONE ? ABORT_NONE : ABORT_FAILED;
 }
 
 static void rescued(struct result *r, const struct result_input *in)
@@ -146,8 +145,7 @@ static void rescued(struct result *r, const struct result_input *in)
     fail(r, REASON_LIBVIRT_ERROR,
          "a post-copy broke before the guest ran on its target; it was taken back and runs on, but "
          "it cannot be moved before it is stopped and started");
-    r->abort_status =
-        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+    r->abort_status = in->abort == STATE_ABORT_NONE ? ABORT_NONE : ABORT_FAILED;
 }
 
 static void lost(struct result *r, const struct result_input *in)
@@ -155,8 +153,7 @@ static void lost(struct result *r, const struct result_input *in)
     fail(r, REASON_TARGET_LOST,
          "the guest is lost: its target died in post-copy, when part of its memory was there only; "
          "what is left here is stale and must not run");
-    r->abort_status =
-        in->abort == STATE_ABORT_NONE ? STATE_ABORT_STATUS_NONE : STATE_ABORT_STATUS_FAILED;
+    r->abort_status = in->abort == STATE_ABORT_NONE ? ABORT_NONE : ABORT_FAILED;
 }
 
 /* In post-copy other versions say "failed" as well when all was sent, and only then the stream
@@ -177,7 +174,7 @@ void result_decide(const struct result_input *in, struct result *ret)
     enum outcome_source source = source_of(in);
     bool postcopy = in->postcopy || in->domain.postcopy;
 
-    *ret = (struct result){.phase = STATE_PHASE_RUNNING, .reason_code = ""};
+    *ret = (struct result){.phase = LAUNCHER_RUNNING, .reason_code = ""};
     switch (api_outcome_of(source, target_of(in), postcopy && source != OUTCOME_SOURCE_ACTIVE)) {
     case OUTCOME_ON_TARGET:
         ret->stop_source = source != OUTCOME_SOURCE_GONE;

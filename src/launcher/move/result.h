@@ -32,8 +32,8 @@ struct result_input {
 
 struct result {
     bool decided; /* false: look again later */
-    enum state_phase phase;
-    enum state_abort_status abort_status;
+    enum launcher_phase phase;
+    enum wire_abort abort_status;
     char failure_reason[512]; /* "" on success */
     const char *reason_code;  /* of docs/contracts/reasons.md; "" on success */
     bool resume_source;       /* undecided: nobody else can have the guest, let it run here */

@@ -127,9 +127,9 @@ static void announce(struct target *t)
 /* Writes a step down; true when the migration is over. */
 static bool apply(struct target *t, const struct incoming *in)
 {
-    static const struct sample none = {.downtime_ms = -1};
+    static const struct launcher_sample none = {.downtime_ms = -1};
     struct ferry_error err;
-    bool never_ran = in->phase == STATE_PHASE_FAILED && never_will_run(t);
+    bool never_ran = in->phase == LAUNCHER_FAILED && never_will_run(t);
     struct state_values *v = state_lock(t->c->state);
     struct state_migration *m = &v->migration;
 
@@ -144,9 +144,9 @@ static bool apply(struct target *t, const struct incoming *in)
     if (state_migration_over(m)) {
         m->end_ms = ferry_now_unix_ms();
     }
-    if (in->phase == STATE_PHASE_SUCCEEDED) {
+    if (in->phase == LAUNCHER_SUCCEEDED) {
         v->vm = STATE_VM_STARTED;
-    } else if (in->phase == STATE_PHASE_FAILED) {
+    } else if (in->phase == LAUNCHER_FAILED) {
         snprintf(m->failure_reason, sizeof(m->failure_reason), "%s", in->failure_reason);
         snprintf(m->reason_code, sizeof(m->reason_code), "%s", wire_reason_text(in->reason_code));
         m->never_ran = never_ran;
@@ -155,19 +155,19 @@ static bool apply(struct target *t, const struct incoming *in)
         ferry_error("cannot write down how a migration goes", F_ERR(&err));
         return false; /* again at the next pass */
     }
-    ferry_info("incoming migration", F_STR("phase", state_phase_name(in->phase)));
-    if (in->phase == STATE_PHASE_FAILED) {
+    ferry_info("incoming migration", F_STR("phase", wire_launcher_phase_text(in->phase)));
+    if (in->phase == LAUNCHER_FAILED) {
         remove_sockets(t);
         undefine(t, never_ran);
     }
-    if (in->phase == STATE_PHASE_FAILED || in->phase == STATE_PHASE_SUCCEEDED) {
-        disk_made_settle(t->c->domain.disk_dir, in->phase == STATE_PHASE_SUCCEEDED);
+    if (in->phase == LAUNCHER_FAILED || in->phase == LAUNCHER_SUCCEEDED) {
+        disk_made_settle(t->c->domain.disk_dir, in->phase == LAUNCHER_SUCCEEDED);
     }
     context_publish_migration(t->c, &none);
-    if (in->phase == STATE_PHASE_SUCCEEDED) {
+    if (in->phase == LAUNCHER_SUCCEEDED) {
         announce(t);
     }
-    return in->phase == STATE_PHASE_SUCCEEDED || in->phase == STATE_PHASE_FAILED;
+    return in->phase == LAUNCHER_SUCCEEDED || in->phase == LAUNCHER_FAILED;
 }
 
 /* Whether QEMU has said for a while that what came in cannot be loaded. */
@@ -232,7 +232,7 @@ static bool look(struct target *t, bool *ret_arrived)
     state_get(t->c->state, &v);
     in.seen = v.migration.incoming_seen;
     struct incoming step = incoming_decide(&in);
-    *ret_arrived = in.domain.state == VIEW_RUNNING;
+    *ret_arrived = in.domain.state == LAUNCHER_DOMAIN_RUNNING;
     return apply(t, &step);
 }
 
@@ -316,7 +316,7 @@ static int check_prepare(const struct state_values *v, const struct view *now, c
     const struct state_migration *m = &v->migration;
 
     *ret_again =
-        m->role == STATE_ROLE_TARGET && ferry_streq(m->uid, uid) && m->phase != STATE_PHASE_FAILED;
+        m->role == LAUNCHER_ROLE_TARGET && ferry_streq(m->uid, uid) && m->phase != LAUNCHER_FAILED;
     if (*ret_again) {
         return 0;
     }
@@ -352,8 +352,9 @@ static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,
         state_unlock(t->c->state);
         return rc;
     }
-    struct state_migration fresh = {.role = STATE_ROLE_TARGET,
-                                    .phase = STATE_PHASE_PREPARED,
+    struct state_migration fresh = {.role = LAUNCHER_ROLE_TARGET,
+                                    .phase = LAUNCHER_PREPARED,
+                                    .mode = MODE_PRE_COPY,
                                     .filtered = true,
                                     .start_ms = ferry_now_unix_ms(),
                                     .downtime_ms = -1};
@@ -408,7 +409,7 @@ void target_leave(struct target *t)
     struct state_values v;
 
     state_get(t->c->state, &v);
-    if (v.migration.role == STATE_ROLE_TARGET && v.migration.phase != STATE_PHASE_SUCCEEDED) {
+    if (v.migration.role == LAUNCHER_ROLE_TARGET && v.migration.phase != LAUNCHER_SUCCEEDED) {
         disk_made_settle(t->c->domain.disk_dir, false);
     }
 }
@@ -421,8 +422,8 @@ int target_finalize(struct target *t, const char *uid, struct ferry_error *err)
 
     if (!state_uid_known(v, uid)) {
         rc = ferry_fail(err, FERRY_NOT_FOUND, "there is no migration %s here", uid);
-    } else if (!ferry_streq(m->uid, uid) || m->role != STATE_ROLE_TARGET ||
-               m->phase != STATE_PHASE_SUCCEEDED) {
+    } else if (!ferry_streq(m->uid, uid) || m->role != LAUNCHER_ROLE_TARGET ||
+               m->phase != LAUNCHER_SUCCEEDED) {
         rc = ferry_fail(err, FERRY_CONFLICT, "migration %s has not succeeded here", uid);
     }
     if (rc < 0 || m->finalized) {
@@ -443,13 +444,13 @@ static int check_withdraw(const struct context *c, const struct state_values *v,
     if (!state_uid_known(v, uid)) {
         return ferry_fail(err, FERRY_NOT_FOUND, "there is no migration %s here", uid);
     }
-    if (!ferry_streq(m->uid, uid) || m->role != STATE_ROLE_TARGET) {
+    if (!ferry_streq(m->uid, uid) || m->role != LAUNCHER_ROLE_TARGET) {
         return ferry_fail(err, FERRY_CONFLICT, "migration %s does not come in here now", uid);
     }
-    *ret_done = m->phase == STATE_PHASE_FAILED && m->never_ran;
+    *ret_done = m->phase == LAUNCHER_FAILED && m->never_ran;
     if (!*ret_done && state_migration_over(m)) {
         return ferry_fail(err, FERRY_CONFLICT, "migration %s is over here: %s", uid,
-                          state_phase_name(m->phase));
+                          wire_launcher_phase_text(m->phase));
     }
     if (!*ret_done && !c->gated) {
         return ferry_fail(
@@ -483,7 +484,7 @@ int target_withdraw(struct target *t, const char *uid, struct ferry_error *err)
         state_unlock(t->c->state);
         return rc;
     }
-    m->phase = STATE_PHASE_FAILED;
+    m->phase = LAUNCHER_FAILED;
     m->never_ran = true;
     m->end_ms = ferry_now_unix_ms();
     snprintf(m->reason_code, sizeof(m->reason_code), "%s", wire_reason_text(REASON_ABORTED));
@@ -518,7 +519,7 @@ void target_reattach(struct target *t)
 
     pthread_mutex_lock(&t->lock);
     state_get(t->c->state, &v);
-    if (v.migration.role == STATE_ROLE_TARGET && !state_migration_over(&v.migration)) {
+    if (v.migration.role == LAUNCHER_ROLE_TARGET && !state_migration_over(&v.migration)) {
         ferry_info("going on to wait for a migration", F_STR("migration", v.migration.uid));
         if (v.migration.filtered && control_filter_start(t->filter, &err) < 0) {
             ferry_error("no filter for the control channel", F_ERR(&err));

@@ -10,18 +10,18 @@
 #include "launcher/report/status.h"
 #include "json/doc.h"
 
-void context_publish_migration(const struct context *c, const struct sample *sample)
+void context_publish_migration(const struct context *c, const struct launcher_sample *sample)
 {
+    struct launcher_migration m;
     struct state_values v;
-    yyjson_mut_doc *doc = json_doc_new();
 
     state_get(c->state, &v);
-    yyjson_mut_val *o = status_migration(doc, &v.migration, sample);
-    if (!o) {
-        yyjson_mut_doc_free(doc);
+    if (v.migration.role == LAUNCHER_ROLE_NONE) {
         return;
     }
-    yyjson_mut_doc_set_root(doc, o);
+    yyjson_mut_doc *doc = json_doc_new();
+    status_of_migration(&v.migration, sample, &m);
+    yyjson_mut_doc_set_root(doc, wire_launcher_migration_write(doc, &m));
     events_publish(c->events, "migration", doc);
 }
 

@@ -31,7 +31,7 @@ struct context {
 };
 
 /* Publishes the current migration: an event of type "migration". */
-void context_publish_migration(const struct context *c, const struct sample *sample);
+void context_publish_migration(const struct context *c, const struct launcher_sample *sample);
 /* Class INVALID unless `vmi` is the one that this launcher is for. */
 int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct ferry_error *err);
 /* Its domain XML, and that the files it names are here: what fails now would fail when the guest

@@ -15,7 +15,7 @@ static void line(struct ferry_buf *b, const struct launcher_metrics *in, const c
 
 static void write_job(const struct launcher_metrics *in, struct ferry_buf *b)
 {
-    const struct sample *s = in->sample;
+    const struct launcher_sample *s = in->sample;
     const struct {
         const char *name, *help;
         int64_t value;
@@ -51,17 +51,23 @@ static void write_job(const struct launcher_metrics *in, struct ferry_buf *b)
     }
 }
 
+static double mode_figure(enum wire_mode mode)
+{
+    return mode == MODE_POST_COPY ? 2 : mode == MODE_PAUSED ? 1 : 0;
+}
+
 static void write_result(const struct launcher_metrics *in, struct ferry_buf *b)
 {
     const struct state_migration *m = in->migration;
 
     line(b, in, "kubevirt_vmi_migration_start_time_seconds", "When the last migration began.",
          (double)m->start_ms / 1000);
-    line(b, in, "ferry_migration_mode", "0: pre-copy, 1: paused, 2: post-copy.", (double)m->mode);
+    line(b, in, "ferry_migration_mode", "0: pre-copy, 1: paused, 2: post-copy.",
+         mode_figure(m->mode));
     line(b, in, "ferry_migration_postcopy", "The migration switched to post-copy.",
-         m->mode == STRATEGY_POSTCOPY);
+         m->mode == MODE_POST_COPY);
     line(b, in, "ferry_migration_paused", "The guest was paused so that the migration ends.",
-         m->mode == STRATEGY_PAUSED);
+         m->mode == MODE_PAUSED);
     line(b, in, "ferry_migration_recoveries", "How often a broken post-copy was recovered.",
          (double)m->recoveries);
     if (!state_migration_over(m)) {
@@ -70,7 +76,7 @@ static void write_result(const struct launcher_metrics *in, struct ferry_buf *b)
     ferry_prom_head(b, END_TIME, "gauge", "When the last migration ended.");
     ferry_prom_sample(b, END_TIME,
                       FERRY_LABELS({"namespace", in->namespace_}, {"name", in->name},
-                                   {"status", state_phase_name(m->phase)}),
+                                   {"status", wire_launcher_phase_text(m->phase)}),
                       (double)m->end_ms / 1000);
     if (m->downtime_ms >= 0) {
         line(b, in, "ferry_migration_downtime_seconds",
@@ -87,11 +93,11 @@ void launcher_metrics_write(const struct launcher_metrics *in, struct ferry_buf 
              "Memory dirtied by the guest per second, sampled; not during a migration.",
              (double)in->dirty_bytes_per_s);
     }
-    if (m->role == STATE_ROLE_NONE) {
+    if (m->role == LAUNCHER_ROLE_NONE) {
         return;
     }
     write_result(in, ret);
-    if (m->role == STATE_ROLE_SOURCE && !state_migration_over(m) && in->sample->present) {
+    if (m->role == LAUNCHER_ROLE_SOURCE && !state_migration_over(m) && in->sample->present) {
         write_job(in, ret);
     }
 }

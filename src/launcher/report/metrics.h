@@ -11,8 +11,8 @@
 struct launcher_metrics {
     const char *namespace_, *name; /* of the VMI */
     const struct state_migration *migration;
-    const struct sample *sample; /* the latest of the current migration */
-    int64_t dirty_bytes_per_s;   /* of the guest while it is not moved; negative = not known */
+    const struct launcher_sample *sample; /* the latest of the current migration */
+    int64_t dirty_bytes_per_s; /* of the guest while it is not moved; negative = not known */
 };
 
 /* Appends to `ret`. Figures of a job are there only while it runs, as KubeVirt has it. */

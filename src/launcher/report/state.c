@@ -7,7 +7,9 @@
 #include <string.h>
 #include <yyjson.h>
 
+#include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_launcher_fields.h"
 #include "base/count.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -16,37 +18,58 @@
 enum { FILE_MAX = 256 * 1024 };
 
 static const char *const vm_names[] = {"none", "starting", "started"};
-static const char *const role_names[] = {"", "source", "target"};
-static const char *const phase_names[] = {"prepared", "running", "succeeded", "failed"};
 static const char *const abort_names[] = {"", "asked", "stuck", "not-converging"};
-static const char *const abort_status_names[] = {"", "Aborting", "Succeeded", "Failed"};
-#define NAMES(table, count) static_assert(FERRY_COUNT(table) == (count), "one name a value")
-NAMES(vm_names, STATE_VM_COUNT);
-NAMES(role_names, STATE_ROLE_COUNT);
-NAMES(phase_names, STATE_PHASE_COUNT);
-NAMES(abort_names, STATE_ABORT_COUNT);
-NAMES(abort_status_names, STATE_ABORT_STATUS_COUNT);
+static_assert(FERRY_COUNT(vm_names) == STATE_VM_COUNT, "one name a value");
+static_assert(FERRY_COUNT(abort_names) == STATE_ABORT_COUNT, "likewise");
+static const struct wire_words vm_words = {vm_names, STATE_VM_COUNT};
+static const struct wire_words abort_words = {abort_names, STATE_ABORT_COUNT};
 
-const char *state_role_name(enum state_role role)
-{
-    return role_names[role];
-}
+#define MOVE(kind, name, member, ...)                                                              \
+    WIRE_ROW(kind, state_migration, name, member, WIRE_ANY, __VA_ARGS__)
+#define VALUE(kind, name, member, ...)                                                             \
+    WIRE_ROW(kind, state_values, name, member, WIRE_ANY, __VA_ARGS__)
 
-const char *state_phase_name(enum state_phase phase)
-{
-    return phase_names[phase];
-}
+static const struct wire_field migration_fields[] = {
+    MOVE(WIRE_TEXT, "uid", uid, .needed = true),
+    MOVE(WIRE_WORD, "role", role, .words = &wire_launcher_roles, .needed = true),
+    MOVE(WIRE_WORD, "phase", phase, .words = &wire_launcher_phases),
+    MOVE(WIRE_NUMBER, "startMs", start_ms),
+    MOVE(WIRE_NUMBER, "endMs", end_ms),
+    MOVE(WIRE_WORD, "abort", abort, .words = &abort_words),
+    MOVE(WIRE_TEXT, "abortDetail", abort_detail),
+    MOVE(WIRE_FLAG, "abortAccepted", abort_accepted),
+    MOVE(WIRE_WORD, "abortStatus", abort_status, .words = &wire_aborts),
+    MOVE(WIRE_WORD, "mode", mode, .words = &wire_modes),
+    MOVE(WIRE_FLAG, "suspended", suspended),
+    MOVE(WIRE_NUMBER, "recoveries", recoveries),
+    MOVE(WIRE_FLAG, "neverRan", never_ran),
+    MOVE(WIRE_FLAG, "filtered", filtered),
+    MOVE(WIRE_NUMBER, "diskBytes", disk_bytes),
+    MOVE(WIRE_FLAG, "incomingSeen", incoming_seen),
+    MOVE(WIRE_FLAG, "finalized", finalized),
+    MOVE(WIRE_TEXT, "failureReason", failure_reason),
+    MOVE(WIRE_TEXT, "reasonCode", reason_code),
+    MOVE(WIRE_NUMBER, "downtimeMs", downtime_ms),
+    {0},
+};
 
-const char *state_abort_status_name(enum state_abort_status status)
-{
-    return abort_status_names[status];
-}
+static const struct wire_field value_fields[] = {
+    VALUE(WIRE_TEXT, "hostUUID", host_uuid),
+    VALUE(WIRE_WORD, "vm", vm, .words = &vm_words),
+    VALUE(WIRE_NUMBER, "graceS", grace_s),
+    VALUE(WIRE_NUMBER, "memoryBytes", memory_bytes),
+    VALUE(WIRE_FLAG, "stop", stop),
+    VALUE(WIRE_FLAG, "rescued", rescued),
+    VALUE(WIRE_NUMBER, "stopDeadlineMs", stop_deadline_ms),
+    {0},
+};
 
 void state_values_init(struct state_values *v)
 {
     *v = (struct state_values){.grace_s = 30};
+    v->migration.mode = MODE_PRE_COPY;
     v->migration.downtime_ms = -1;
-    migrate_options_init(&v->migration.options);
+    wire_options_init(&v->migration.options);
 }
 
 bool state_uid_valid(const char *uid)
@@ -68,12 +91,12 @@ bool state_uid_known(const struct state_values *v, const char *uid)
             return true;
         }
     }
-    return v->migration.role != STATE_ROLE_NONE && ferry_streq(v->migration.uid, uid);
+    return v->migration.role != LAUNCHER_ROLE_NONE && ferry_streq(v->migration.uid, uid);
 }
 
 void state_begin_migration(struct state_values *v, const struct state_migration *m)
 {
-    if (v->migration.role != STATE_ROLE_NONE) {
+    if (v->migration.role != LAUNCHER_ROLE_NONE) {
         if (v->n_past == STATE_PAST_MAX) {
             memmove(v->past[0], v->past[1], sizeof(v->past[0]) * (STATE_PAST_MAX - 1));
             v->n_past--;
@@ -85,8 +108,8 @@ void state_begin_migration(struct state_values *v, const struct state_migration 
 
 bool state_migration_over(const struct state_migration *m)
 {
-    return m->role == STATE_ROLE_NONE || m->phase == STATE_PHASE_SUCCEEDED ||
-           m->phase == STATE_PHASE_FAILED;
+    return m->role == LAUNCHER_ROLE_NONE || m->phase == LAUNCHER_SUCCEEDED ||
+           m->phase == LAUNCHER_FAILED;
 }
 
 /* ---- JSON --------------------------------------------------------------------------------------
@@ -94,158 +117,72 @@ bool state_migration_over(const struct state_migration *m)
 
 static yyjson_mut_val *encode_migration(yyjson_mut_doc *doc, const struct state_migration *m)
 {
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    yyjson_mut_val *o = wire_fields_write(doc, migration_fields, m);
 
-    yyjson_mut_obj_add_str(doc, o, "uid", m->uid);
-    yyjson_mut_obj_add_str(doc, o, "role", role_names[m->role]);
-    yyjson_mut_obj_add_str(doc, o, "phase", phase_names[m->phase]);
-    yyjson_mut_obj_add_int(doc, o, "startMs", m->start_ms);
-    yyjson_mut_obj_add_int(doc, o, "endMs", m->end_ms);
-    yyjson_mut_obj_add_str(doc, o, "abort", abort_names[m->abort]);
-    yyjson_mut_obj_add_str(doc, o, "abortDetail", m->abort_detail);
-    yyjson_mut_obj_add_bool(doc, o, "abortAccepted", m->abort_accepted);
-    yyjson_mut_obj_add_str(doc, o, "abortStatus", abort_status_names[m->abort_status]);
-    yyjson_mut_obj_add_str(doc, o, "mode", strategy_mode_name(m->mode));
-    yyjson_mut_obj_add_bool(doc, o, "suspended", m->suspended);
-    yyjson_mut_obj_add_int(doc, o, "recoveries", m->recoveries);
-    yyjson_mut_obj_add_bool(doc, o, "filtered", m->filtered);
-    yyjson_mut_obj_add_bool(doc, o, "neverRan", m->never_ran);
-    yyjson_mut_obj_add_int(doc, o, "diskBytes", m->disk_bytes);
-    yyjson_mut_obj_add_bool(doc, o, "incomingSeen", m->incoming_seen);
-    yyjson_mut_obj_add_bool(doc, o, "finalized", m->finalized);
-    yyjson_mut_obj_add_str(doc, o, "failureReason", m->failure_reason);
-    yyjson_mut_obj_add_str(doc, o, "reasonCode", m->reason_code);
-    yyjson_mut_obj_add_int(doc, o, "downtimeMs", m->downtime_ms);
-    if (m->role == STATE_ROLE_SOURCE) { /* a target has none */
-        yyjson_mut_obj_add_val(doc, o, "options", migrate_options_json(doc, &m->options));
+    if (m->role == LAUNCHER_ROLE_SOURCE) { /* a target has none */
+        yyjson_mut_obj_add_val(doc, o, "options", wire_options_write(doc, &m->options));
     }
     return o;
 }
 
 char *state_encode(const struct state_values *v)
 {
-    yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_val *o = wire_fields_write(doc, value_fields, v);
     yyjson_mut_val *past = yyjson_mut_arr(doc);
 
     yyjson_mut_doc_set_root(doc, o);
-    yyjson_mut_obj_add_str(doc, o, "hostUUID", v->host_uuid);
-    yyjson_mut_obj_add_str(doc, o, "vm", vm_names[v->vm]);
-    yyjson_mut_obj_add_int(doc, o, "graceS", v->grace_s);
-    yyjson_mut_obj_add_int(doc, o, "memoryBytes", v->memory_bytes);
-    yyjson_mut_obj_add_bool(doc, o, "stop", v->stop);
-    yyjson_mut_obj_add_bool(doc, o, "rescued", v->rescued);
-    yyjson_mut_obj_add_int(doc, o, "stopDeadlineMs", v->stop_deadline_ms);
-    if (v->migration.role != STATE_ROLE_NONE) {
+    if (v->migration.role != LAUNCHER_ROLE_NONE) {
         yyjson_mut_obj_add_val(doc, o, "migration", encode_migration(doc, &v->migration));
     }
     for (size_t i = 0; i < v->n_past; i++) {
         yyjson_mut_arr_add_str(doc, past, v->past[i]);
     }
     yyjson_mut_obj_add_val(doc, o, "past", past);
-    char *text = json_doc_text(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
-    yyjson_mut_doc_free(doc);
-    return text;
-}
-
-static void copy_text(const yyjson_val *v, const char *pointer, char *to, size_t size)
-{
-    const char *s = api_json_str(v, pointer);
-
-    snprintf(to, size, "%s", s ? s : "");
-}
-
-/* Index of the text at `pointer` in `names`; -1 when it is none of them, 0 when it is absent. */
-static int lookup(const yyjson_val *v, const char *pointer, const char *const *names, int count)
-{
-    const char *s = api_json_str(v, pointer);
-
-    if (!s) {
-        return 0;
-    }
-    for (int i = 0; i < count; i++) {
-        if (ferry_streq(s, names[i])) {
-            return i;
-        }
-    }
-    return -1;
+    return json_doc_text(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, NULL);
 }
 
 static int decode_migration(const yyjson_val *o, struct state_migration *m, struct ferry_error *err)
 {
-    int role = lookup(o, "/role", role_names, STATE_ROLE_COUNT);
-    int phase = lookup(o, "/phase", phase_names, STATE_PHASE_COUNT);
-    int abort = lookup(o, "/abort", abort_names, STATE_ABORT_COUNT);
-    int status = lookup(o, "/abortStatus", abort_status_names, STATE_ABORT_STATUS_COUNT);
+    int rc = wire_fields_read(o, migration_fields, "migration", FERRY_INVALID, m, err);
 
-    int mode = 0;
+    if (rc == 0 && !state_uid_valid(m->uid)) {
+        rc = ferry_fail(err, FERRY_INVALID, "migration.uid: not a UID");
+    }
+    return rc < 0 ? rc
+                  : wire_options_read(yyjson_obj_get((yyjson_val *)o, "options"), &m->options, err);
+}
 
-    while (mode < STRATEGY_MODE_COUNT && api_json_str(o, "/mode") &&
-           !ferry_streq(api_json_str(o, "/mode"), strategy_mode_name((enum strategy_mode)mode))) {
-        mode++;
+static void decode_past(yyjson_val *list, struct state_values *v)
+{
+    yyjson_arr_iter it = yyjson_arr_iter_with(list);
+
+    for (yyjson_val *item; (item = yyjson_arr_iter_next(&it)) && v->n_past < STATE_PAST_MAX;) {
+        const char *uid = yyjson_get_str(item);
+
+        if (state_uid_valid(uid)) {
+            snprintf(v->past[v->n_past++], STATE_UID_SIZE, "%s", uid);
+        }
     }
-    copy_text(o, "/uid", m->uid, sizeof(m->uid));
-    if (role <= 0 || phase < 0 || abort < 0 || status < 0 || mode == STRATEGY_MODE_COUNT ||
-        !state_uid_valid(m->uid)) {
-        return ferry_fail(err, FERRY_INVALID, "migration: a field has an unknown value");
-    }
-    m->role = (enum state_role)role;
-    m->phase = (enum state_phase)phase;
-    m->abort = (enum state_abort)abort;
-    m->abort_status = (enum state_abort_status)status;
-    m->mode = (enum strategy_mode)mode;
-    m->suspended = api_json_bool(o, "/suspended", false);
-    m->recoveries = api_json_int(o, "/recoveries", 0);
-    m->filtered = api_json_bool(o, "/filtered", false);
-    m->never_ran = api_json_bool(o, "/neverRan", false);
-    m->disk_bytes = api_json_int(o, "/diskBytes", 0);
-    m->start_ms = api_json_int(o, "/startMs", 0);
-    m->end_ms = api_json_int(o, "/endMs", 0);
-    copy_text(o, "/abortDetail", m->abort_detail, sizeof(m->abort_detail));
-    m->abort_accepted = api_json_bool(o, "/abortAccepted", false);
-    m->incoming_seen = api_json_bool(o, "/incomingSeen", false);
-    m->finalized = api_json_bool(o, "/finalized", false);
-    copy_text(o, "/failureReason", m->failure_reason, sizeof(m->failure_reason));
-    copy_text(o, "/reasonCode", m->reason_code, sizeof(m->reason_code));
-    m->downtime_ms = api_json_int(o, "/downtimeMs", -1);
-    return migrate_options_decode(yyjson_obj_get((yyjson_val *)(uintptr_t)o, "options"),
-                                  &m->options, err);
 }
 
 int state_decode(const char *json, size_t len, struct state_values *ret, struct ferry_error *err)
 {
-    yyjson_doc *doc;
+    api_cleanup_doc yyjson_doc *doc = NULL;
     struct state_values v;
     int rc = api_json_parse(json, len, &doc, err);
 
     if (rc < 0) {
         return rc;
     }
-    yyjson_val *o = yyjson_doc_get_root(doc), *item, *m = yyjson_obj_get(o, "migration");
+    yyjson_val *o = yyjson_doc_get_root(doc), *m = yyjson_obj_get(o, "migration");
     state_values_init(&v);
-    copy_text(o, "/hostUUID", v.host_uuid, sizeof(v.host_uuid));
-    int vm = lookup(o, "/vm", vm_names, STATE_VM_COUNT);
-    v.grace_s = api_json_int(o, "/graceS", v.grace_s);
-    v.memory_bytes = api_json_int(o, "/memoryBytes", 0);
-    v.stop = api_json_bool(o, "/stop", false);
-    v.rescued = api_json_bool(o, "/rescued", false);
-    v.stop_deadline_ms = api_json_int(o, "/stopDeadlineMs", 0);
-    yyjson_arr_iter it = yyjson_arr_iter_with(yyjson_obj_get(o, "past"));
-    while ((item = yyjson_arr_iter_next(&it)) && v.n_past < STATE_PAST_MAX) {
-        const char *uid = yyjson_get_str(item);
-
-        if (state_uid_valid(uid)) {
-            snprintf(v.past[v.n_past++], STATE_UID_SIZE, "%s", uid);
-        }
-    }
-    if (vm < 0) {
-        rc = ferry_fail(err, FERRY_INVALID, "vm: unknown value");
-    } else if (m) {
+    rc = wire_fields_read(o, value_fields, "state", FERRY_INVALID, &v, err);
+    if (rc == 0 && m) {
         rc = decode_migration(m, &v.migration, err);
     }
-    yyjson_doc_free(doc);
     if (rc == 0) {
-        v.vm = (enum state_vm)vm;
+        decode_past(yyjson_obj_get(o, "past"), &v);
         *ret = v;
     }
     return rc;

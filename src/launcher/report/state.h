@@ -9,25 +9,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/wire/wire_launcher_status.h"
+#include "api/wire/wire_options.h"
 #include "base/error.h"
-#include "launcher/strategy/migrate_options.h"
-#include "launcher/strategy/strategy.h"
 
-enum { STATE_UID_SIZE = 64, STATE_PAST_MAX = 32 };
+enum { STATE_UID_SIZE = LAUNCHER_UID_SIZE, STATE_PAST_MAX = 32 };
 
 enum state_vm {
     STATE_VM_NONE,     /* never asked to start one */
     STATE_VM_STARTING, /* about to start it; whether it came up is for libvirt to say */
     STATE_VM_STARTED,  /* it ran here, it is never started a second time */
     STATE_VM_COUNT
-};
-enum state_role { STATE_ROLE_NONE, STATE_ROLE_SOURCE, STATE_ROLE_TARGET, STATE_ROLE_COUNT };
-enum state_phase {
-    STATE_PHASE_PREPARED,
-    STATE_PHASE_RUNNING,
-    STATE_PHASE_SUCCEEDED,
-    STATE_PHASE_FAILED,
-    STATE_PHASE_COUNT
 };
 enum state_abort { /* why it was aborted, whether or not that worked */
                    STATE_ABORT_NONE,
@@ -36,34 +28,27 @@ enum state_abort { /* why it was aborted, whether or not that worked */
                    STATE_ABORT_NOT_CONVERGING,
                    STATE_ABORT_COUNT
 };
-enum state_abort_status {
-    STATE_ABORT_STATUS_NONE,
-    STATE_ABORT_STATUS_ABORTING,
-    STATE_ABORT_STATUS_SUCCEEDED,
-    STATE_ABORT_STATUS_FAILED,
-    STATE_ABORT_STATUS_COUNT
-};
 
 struct state_migration {
-    enum state_role role; /* NONE: there was no migration yet */
-    enum state_phase phase;
+    enum launcher_role role; /* NONE: there was no migration yet */
+    enum launcher_phase phase;
     char uid[STATE_UID_SIZE];
     int64_t start_ms, end_ms; /* wall clock; 0 = not yet */
     enum state_abort abort;
     char abort_detail[256]; /* figures that justify an abort of our own */
     bool abort_accepted;    /* libvirt took the abort */
-    enum state_abort_status abort_status;
-    enum strategy_mode mode; /* source only; written before libvirt is asked */
-    bool suspended;          /* we paused the guest: so that the move ends, or before post-copy */
-    int64_t recoveries;      /* of a broken post-copy */
-    int64_t disk_bytes;      /* source only: of the disks that are copied */
+    enum wire_abort abort_status;
+    enum wire_mode mode; /* source only; written before libvirt is asked */
+    bool suspended;      /* we paused the guest: so that the move ends, or before post-copy */
+    int64_t recoveries;  /* of a broken post-copy */
+    int64_t disk_bytes;  /* source only: of the disks that are copied */
     bool incoming_seen, finalized; /* target only */
     bool filtered;                 /* target: its control channel leads to a filter */
     bool never_ran;                /* target, failed: its vCPUs never ran and never will */
-    char failure_reason[512];
-    char reason_code[40];
+    char failure_reason[LAUNCHER_FAILURE_SIZE];
+    char reason_code[LAUNCHER_CODE_SIZE];
     int64_t downtime_ms; /* -1 = not known */
-    struct migrate_options options;
+    struct wire_options options;
 };
 
 struct state_values {
@@ -88,9 +73,6 @@ bool state_uid_known(const struct state_values *v, const char *uid);
 /* Makes `m` the current migration; the former one's UID moves to `past`. */
 void state_begin_migration(struct state_values *v, const struct state_migration *m);
 bool state_migration_over(const struct state_migration *m);
-const char *state_role_name(enum state_role role);
-const char *state_phase_name(enum state_phase phase);
-const char *state_abort_status_name(enum state_abort_status status);
 
 /* The file. A missing one is a fresh launcher; one that cannot be read is an error, because going
  * on without it could start a guest twice. */

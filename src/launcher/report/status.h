@@ -1,17 +1,15 @@
-/* The answer to GET /v1/status (docs/contracts/launcher.md). Pure. */
+/* What is told of this launcher (wire_launcher_status.h), from what it knows. Pure. */
 #pragma once
 
-#include <yyjson.h>
-
+#include "api/wire/wire_launcher_status.h"
 #include "launcher/libvirt/view.h"
 #include "launcher/report/state.h"
-#include "launcher/strategy/sample.h"
 
-/* JSON text, owned by the caller. `machine` is the domain's type, "" = not known, said of one that
- * has a QEMU; `sample` is the latest of the current migration. */
+/* The answer to GET /v1/status; the caller's. `machine` is the domain's type, "" = not known, said
+ * of one that has a QEMU; `sample` is the latest of the current migration. */
 char *status_json(const struct view *domain, const char *machine, const struct state_migration *m,
-                  const struct sample *sample);
+                  const struct launcher_sample *sample);
 
-/* The same's "migration" member; NULL when there was none. */
-yyjson_mut_val *status_migration(yyjson_mut_doc *doc, const struct state_migration *m,
-                                 const struct sample *sample);
+/* The migration in it. */
+void status_of_migration(const struct state_migration *m, const struct launcher_sample *sample,
+                         struct launcher_migration *ret);

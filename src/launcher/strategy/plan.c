@@ -82,17 +82,17 @@ static bool advance(struct model *m, bool converge)
     return false;
 }
 
-static struct sample look(const struct model *m)
+static struct launcher_sample look(const struct model *m)
 {
-    return (struct sample){.present = true,
-                           .active = true,
-                           .iteration = m->iteration,
-                           .remaining_bytes = (int64_t)m->left,
-                           .processed_bytes = (int64_t)m->sent,
-                           .bytes_per_s = (int64_t)m->path_per_s,
-                           .dirty_bytes_per_s = (int64_t)m->rate,
-                           .throttle_percent = m->throttle,
-                           .downtime_ms = -1};
+    return (struct launcher_sample){.present = true,
+                                    .active = true,
+                                    .iteration = m->iteration,
+                                    .remaining_bytes = (int64_t)m->left,
+                                    .processed_bytes = (int64_t)m->sent,
+                                    .bytes_per_s = (int64_t)m->path_per_s,
+                                    .dirty_bytes_per_s = (int64_t)m->rate,
+                                    .throttle_percent = m->throttle,
+                                    .downtime_ms = -1};
 }
 
 /* How long the bytes in `m` take, and what is queued before them. */

@@ -20,7 +20,7 @@ struct plan_dirtying {
 struct plan_dirtying plan_dirtying_of(int64_t in_one_s, int64_t in_two_s, int64_t most);
 
 struct plan_input {
-    struct migrate_options policy;
+    struct wire_options policy;
     int64_t guest_bytes;  /* its memory, */
     int64_t memory_bytes; /* and what of it is in use */
     int64_t disk_bytes;   /* of images that are copied */

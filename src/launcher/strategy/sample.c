@@ -1,7 +1,5 @@
 #include "launcher/strategy/sample.h"
 
-#include "base/str.h"
-
 /* Negative: absent. */
 static int64_t number(virTypedParameterPtr params, int n, const char *field)
 {
@@ -29,14 +27,15 @@ static int64_t or_zero(int64_t v)
     return v < 0 ? 0 : v;
 }
 
-void sample_decode(int job_type, virTypedParameterPtr params, int n_params, struct sample *ret)
+void sample_decode(int job_type, virTypedParameterPtr params, int n_params,
+                   struct launcher_sample *ret)
 {
     int64_t page = number(params, n_params, VIR_DOMAIN_JOB_MEMORY_PAGE_SIZE);
     int64_t dirty_pages = number(params, n_params, VIR_DOMAIN_JOB_MEMORY_DIRTY_RATE);
     int64_t operation = number(params, n_params, VIR_DOMAIN_JOB_OPERATION);
     int64_t total = number(params, n_params, VIR_DOMAIN_JOB_DATA_TOTAL);
 
-    *ret = (struct sample){
+    *ret = (struct launcher_sample){
         .present = total >= 0,
         .active = (job_type == VIR_DOMAIN_JOB_UNBOUNDED || job_type == VIR_DOMAIN_JOB_BOUNDED) &&
                   (operation < 0 || operation == VIR_DOMAIN_JOB_OPERATION_MIGRATION_OUT),
@@ -55,26 +54,4 @@ void sample_decode(int job_type, virTypedParameterPtr params, int n_params, stru
         .throttle_percent =
             or_zero(number(params, n_params, VIR_DOMAIN_JOB_AUTO_CONVERGE_THROTTLE)),
     };
-}
-
-yyjson_mut_val *sample_json(yyjson_mut_doc *doc, const struct sample *s)
-{
-    yyjson_mut_val *o = yyjson_mut_obj(doc);
-
-    yyjson_mut_obj_add_int(doc, o, "elapsedMs", s->elapsed_ms);
-    yyjson_mut_obj_add_int(doc, o, "totalBytes", s->total_bytes);
-    yyjson_mut_obj_add_int(doc, o, "processedBytes", s->processed_bytes);
-    yyjson_mut_obj_add_int(doc, o, "remainingBytes", s->remaining_bytes);
-    yyjson_mut_obj_add_int(doc, o, "bytesPerS", s->bytes_per_s);
-    yyjson_mut_obj_add_int(doc, o, "dirtyBytesPerS", s->dirty_bytes_per_s);
-    yyjson_mut_obj_add_int(doc, o, "iteration", s->iteration);
-    if (s->downtime_ms >= 0) {
-        yyjson_mut_obj_add_int(doc, o, "expectedDowntimeMs", s->downtime_ms);
-    }
-    yyjson_mut_obj_add_int(doc, o, "throttlePercent", s->throttle_percent);
-    if (s->disk_total_bytes > 0) {
-        yyjson_mut_obj_add_int(doc, o, "diskTotalBytes", s->disk_total_bytes);
-        yyjson_mut_obj_add_int(doc, o, "diskRemainingBytes", s->disk_remaining_bytes);
-    }
-    return o;
 }

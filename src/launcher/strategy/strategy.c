@@ -11,18 +11,11 @@
 static const char *const action_names[] = {
     "keep",  "set-downtime", "set-switchover-bandwidth", "post-copy", "pause",
     "force", "abort-stuck",  "abort-not-converging"};
-static const enum wire_mode modes[] = {MODE_PRE_COPY, MODE_PAUSED, MODE_POST_COPY};
 static_assert(FERRY_COUNT(action_names) == STRATEGY_ACTION_COUNT, "names");
-static_assert(FERRY_COUNT(modes) == STRATEGY_MODE_COUNT, "names");
 
 const char *strategy_action_name(enum strategy_action action)
 {
     return action_names[action];
-}
-
-const char *strategy_mode_name(enum strategy_mode mode)
-{
-    return wire_mode_text(modes[mode]);
 }
 
 void strategy_act(struct strategy_decision *d, enum strategy_action action, const char *fmt, ...)
@@ -39,7 +32,7 @@ void strategy_decide(const struct strategy_input *in, struct strategy_memory *me
                      struct strategy_decision *ret)
 {
     *ret = (struct strategy_decision){.action = STRATEGY_KEEP};
-    if (in->policy->strategy == MIGRATE_STRATEGY_KUBEVIRT) {
+    if (in->policy->strategy == WIRE_STRATEGY_KUBEVIRT) {
         strategy_kubevirt_decide(in, memory, ret);
     } else {
         strategy_ferry_decide(in, memory, ret);

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/strategy/migrate_options.h"
-#include "launcher/strategy/sample.h"
+#include "api/wire/wire_launcher_status.h"
+#include "api/wire/wire_options.h"
 
 enum strategy_action {
     STRATEGY_KEEP,
@@ -27,8 +27,6 @@ enum strategy_action {
     STRATEGY_ABORT_NOT_CONVERGING,
     STRATEGY_ACTION_COUNT
 };
-
-enum strategy_mode { STRATEGY_PRECOPY, STRATEGY_PAUSED, STRATEGY_POSTCOPY, STRATEGY_MODE_COUNT };
 
 enum { STRATEGY_DOWNTIME_UNLIMITED_MS = 2000000, STRATEGY_DOWNTIME_DEFAULT_MS = 300 };
 
@@ -91,17 +89,17 @@ struct strategy_memory {
 };
 
 struct strategy_input {
-    const struct migrate_options *policy;
+    const struct wire_options *policy;
     int64_t data_bytes; /* memory and disks that are to be moved */
     int64_t elapsed_ms; /* since the migration was asked for */
-    enum strategy_mode mode;
+    enum wire_mode mode;
     bool aborting;    /* an abort is on its way */
     bool vfio;        /* a device whose memory cannot be fetched later */
     bool path_away;   /* the transport bridges an outage */
     bool last_failed; /* libvirt or QEMU refused the last action */
     /* What this move has of the path, and `elapsed_ms` when that was measured; 0 = not known. */
     int64_t path_bytes_per_s, path_measured_ms;
-    struct sample sample;
+    struct launcher_sample sample;
 };
 
 struct strategy_decision {
@@ -115,5 +113,3 @@ void strategy_decide(const struct strategy_input *in, struct strategy_memory *me
                      struct strategy_decision *ret);
 /* "set-downtime", ... */
 const char *strategy_action_name(enum strategy_action action);
-/* KubeVirt's word (wire_mode.h). */
-const char *strategy_mode_name(enum strategy_mode mode);

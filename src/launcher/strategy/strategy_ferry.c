@@ -70,7 +70,7 @@ static int64_t smooth(int64_t old, int64_t fresh)
     return old ? (old + fresh) / 2 : fresh;
 }
 
-static void measure_bandwidth(struct strategy_ferry *f, const struct sample *s)
+static void measure_bandwidth(struct strategy_ferry *f, const struct launcher_sample *s)
 {
     if (s->processed_bytes > f->moved) {
         f->moved = s->processed_bytes;
@@ -89,20 +89,20 @@ static void measure_bandwidth(struct strategy_ferry *f, const struct sample *s)
 }
 
 /* On the wire; from QEMU's own figure until there is a measured one. */
-static int64_t wire_rate(const struct strategy_ferry *f, const struct sample *s)
+static int64_t wire_rate(const struct strategy_ferry *f, const struct launcher_sample *s)
 {
     return f->bandwidth ? f->bandwidth : s->bytes_per_s;
 }
 
 /* How fast pages are dealt with: zero and compressed ones cost less than they count. */
-static int64_t page_rate(const struct strategy_ferry *f, const struct sample *s)
+static int64_t page_rate(const struct strategy_ferry *f, const struct launcher_sample *s)
 {
     int64_t wire = wire_rate(f, s);
 
     return f->drain > wire ? f->drain : wire;
 }
 
-static void measure_drain(struct strategy_ferry *f, const struct sample *s)
+static void measure_drain(struct strategy_ferry *f, const struct launcher_sample *s)
 {
     int64_t ms = f->now_ms - f->round_ms;
 
@@ -133,7 +133,8 @@ static int64_t ms_until(int64_t bytes, int64_t fits, double q, int64_t rate)
 }
 
 /* The same with auto-converge: its throttle rises a step every other round until it suffices. */
-static int64_t ms_until_throttled(const struct sample *s, int64_t bytes, int64_t fits, int64_t rate)
+static int64_t ms_until_throttled(const struct launcher_sample *s, int64_t bytes, int64_t fits,
+                                  int64_t rate)
 {
     if (s->dirty_bytes_per_s <= 0 || rate <= 0 || fits <= 0) {
         return INT64_MAX / 2;
@@ -161,7 +162,7 @@ static bool in_time(const struct strategy_input *in, const struct strategy_ferry
  * downtime that would let it finish now, 0 when none is to be set. */
 static int64_t judge_round(const struct strategy_input *in, struct strategy_ferry *f, double q)
 {
-    const struct sample *s = &in->sample;
+    const struct launcher_sample *s = &in->sample;
     int64_t wire = wire_rate(f, s), rate = page_rate(f, s);
     int64_t need_ms = ms_for(s->remaining_bytes, wire);
     int64_t fits = (int64_t)((double)wire * (double)in->policy->max_downtime_ms / 1000 / HEADROOM);
@@ -196,7 +197,7 @@ static int64_t judge_round(const struct strategy_input *in, struct strategy_ferr
 /* Takes notice of a new round; the downtime to set, or 0. */
 static int64_t look_at_round(const struct strategy_input *in, struct strategy_ferry *f)
 {
-    const struct sample *s = &in->sample;
+    const struct launcher_sample *s = &in->sample;
     int64_t downtime = 0;
 
     if (s->iteration <= f->iteration) {
@@ -225,8 +226,8 @@ static int64_t look_at_round(const struct strategy_input *in, struct strategy_fe
 static void give_up_precopy(const struct strategy_input *in, const struct strategy_ferry *f,
                             const char *how, bool final, struct strategy_decision *ret)
 {
-    const struct migrate_options *p = in->policy;
-    const struct sample *s = &in->sample;
+    const struct wire_options *p = in->policy;
+    const struct launcher_sample *s = &in->sample;
     int64_t rate = page_rate(f, s), allowed = allowed_ms(in);
     long long figures[] = {mib(s->remaining_bytes), mib(rate), mib(s->dirty_bytes_per_s)};
 
@@ -238,12 +239,12 @@ static void give_up_precopy(const struct strategy_input *in, const struct strate
                          how, (long long)((f->now_ms - f->moved_ms) / 1000), figures[0]);
         }
     } else if (p->allow_post_copy && p->allow_workload_disruption && !in->vfio &&
-               s->iteration >= 1 && in->mode != STRATEGY_PAUSED) {
+               s->iteration >= 1 && in->mode != MODE_PAUSED) {
         strategy_act(ret, STRATEGY_POST_COPY,
                      "%s: %lld MiB remain, %lld MiB/s sent, %lld MiB/s dirtied; the rest follows "
                      "after the guest",
                      how, figures[0], figures[1], figures[2]);
-    } else if (p->allow_workload_disruption && in->mode != STRATEGY_PAUSED) {
+    } else if (p->allow_workload_disruption && in->mode != MODE_PAUSED) {
         strategy_act(ret, STRATEGY_FORCE,
                      "%s: %lld MiB remain, %lld MiB/s sent, %lld MiB/s dirtied; the guest is "
                      "paused for about %lld s",
@@ -283,7 +284,7 @@ static void check_clocks(const struct strategy_input *in, struct strategy_ferry 
     if (stuck(in, f, ret)) {
         return;
     }
-    if (in->mode == STRATEGY_PAUSED) { /* as long again: what is left must only be sent */
+    if (in->mode == MODE_PAUSED) { /* as long again: what is left must only be sent */
         if (allowed && f->now_ms > 2 * allowed) {
             give_up_precopy(in, f, "paused, and still not completed", true, ret);
         }
@@ -298,7 +299,7 @@ static void check_clocks(const struct strategy_input *in, struct strategy_ferry 
     }
 }
 
-static void set_downtime(struct strategy_ferry *f, int64_t ms, const struct sample *s,
+static void set_downtime(struct strategy_ferry *f, int64_t ms, const struct launcher_sample *s,
                          struct strategy_decision *ret)
 {
     strategy_act(ret, STRATEGY_SET_DOWNTIME,
@@ -315,7 +316,7 @@ void strategy_ferry_decide(const struct strategy_input *in, struct strategy_memo
                            struct strategy_decision *ret)
 {
     struct strategy_ferry *f = &memory->ferry;
-    const struct sample *s = &in->sample;
+    const struct launcher_sample *s = &in->sample;
     int64_t downtime = 0;
 
     advance_clock(in, memory);
@@ -328,14 +329,14 @@ void strategy_ferry_decide(const struct strategy_input *in, struct strategy_memo
         measure_drain(f, s);
         downtime = look_at_round(in, f);
     }
-    if (in->mode == STRATEGY_POSTCOPY || in->aborting) {
+    if (in->mode == MODE_POST_COPY || in->aborting) {
         return;
     }
     if (s->active && !f->downtime_set && in->policy->max_downtime_ms < f->downtime_ms) {
         f->downtime_set = true;
         downtime = in->policy->max_downtime_ms;
     }
-    if (in->mode == STRATEGY_PRECOPY && downtime) {
+    if (in->mode == MODE_PRE_COPY && downtime) {
         set_downtime(f, downtime, s, ret);
     } else {
         check_clocks(in, f, ret);

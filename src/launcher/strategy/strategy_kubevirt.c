@@ -39,7 +39,7 @@ static bool may_post_copy(const struct strategy_input *in)
 static bool tune_downtime(const struct strategy_input *in, struct strategy_kubevirt *k,
                           struct strategy_decision *ret)
 {
-    const struct migrate_tuning *t = &in->policy->tuning;
+    const struct wire_tuning *t = &in->policy->tuning;
     int64_t max = in->policy->max_downtime_ms, wanted;
 
     if (!t->on || !in->sample.active) {
@@ -103,14 +103,14 @@ static void decide_legacy(const struct strategy_input *in, struct strategy_kubev
                           struct strategy_decision *ret)
 {
     int64_t granted = granted_ms(in), progress = in->policy->progress_timeout_s * 1000;
-    int64_t limit = in->mode == STRATEGY_PAUSED ? 2 * granted : granted;
+    int64_t limit = in->mode == MODE_PAUSED ? 2 * granted : granted;
 
     note_progress(in, k);
-    if (in->mode == STRATEGY_POSTCOPY || in->aborting || tune_downtime(in, k, ret)) {
+    if (in->mode == MODE_POST_COPY || in->aborting || tune_downtime(in, k, ret)) {
         return;
     }
     if (granted && in->policy->allow_workload_disruption && in->elapsed_ms > limit &&
-        in->mode != STRATEGY_PAUSED) {
+        in->mode != MODE_PAUSED) {
         disrupt(in, granted, ret);
     } else if (progress && in->elapsed_ms - k->progress_ms > progress) {
         strategy_act(ret, STRATEGY_ABORT_STUCK,
@@ -253,7 +253,7 @@ static void start_post_copy(const struct strategy_input *in, struct strategy_kub
 static void decide_stalled(const struct strategy_input *in, struct strategy_kubevirt *k,
                            struct strategy_decision *ret)
 {
-    const struct migrate_stall *st = &in->policy->stall;
+    const struct wire_stall *st = &in->policy->stall;
     double margin = (double)st->margin_percent / 100;
     int64_t estimate = estimate_ms(in, k), max = in->policy->max_downtime_ms;
 
@@ -281,7 +281,7 @@ static void decide_stalled(const struct strategy_input *in, struct strategy_kube
 static void decide_timeout(const struct strategy_input *in, struct strategy_kubevirt *k,
                            struct strategy_decision *ret)
 {
-    int64_t deadline = in->mode == STRATEGY_PAUSED ? k->acceptable_ms : k->switchover_deadline_ms;
+    int64_t deadline = in->mode == MODE_PAUSED ? k->acceptable_ms : k->switchover_deadline_ms;
 
     if (!k->acceptable_ms || in->elapsed_ms <= deadline) {
         return;
@@ -311,7 +311,7 @@ static void decide_with_stalls(const struct strategy_input *in, struct strategy_
                                struct strategy_decision *ret)
 {
     struct strategy_kubevirt *k = &memory->kubevirt;
-    const struct sample *s = &in->sample;
+    const struct launcher_sample *s = &in->sample;
 
     if (!memory->started) {
         k->acceptable_ms = k->switchover_deadline_ms = granted_ms(in);
@@ -322,7 +322,7 @@ static void decide_with_stalls(const struct strategy_input *in, struct strategy_
     } else if (in->last_failed && memory->last == STRATEGY_SET_DOWNTIME) {
         k->downtime_set = false;
     }
-    if (in->mode == STRATEGY_POSTCOPY || in->aborting) {
+    if (in->mode == MODE_POST_COPY || in->aborting) {
         return;
     }
     if (s->active && !k->downtime_set) {
@@ -339,7 +339,7 @@ static void decide_with_stalls(const struct strategy_input *in, struct strategy_
         k->iteration = s->iteration;
         if (boundary && find_stall(in, k)) {
             decide_stalled(in, k, ret);
-        } else if (!boundary && in->mode == STRATEGY_PRECOPY && s->bytes_per_s > 0) {
+        } else if (!boundary && in->mode == MODE_PRE_COPY && s->bytes_per_s > 0) {
             feed_bandwidth(in, k);
         }
     }

@@ -82,7 +82,7 @@ void strategy_switchover_decide(const struct strategy_input *in, struct strategy
     take_measurement(in, w);
     /* Where nobody measures, what QEMU was told at the start is the caller's business. */
     if (!w->was_measured || ret->action != STRATEGY_KEEP || w->refused || in->aborting ||
-        !in->sample.active || in->mode != STRATEGY_PRECOPY) {
+        !in->sample.active || in->mode != MODE_PRE_COPY) {
         return;
     }
     sure = carried(w, &least);
