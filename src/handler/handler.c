@@ -28,7 +28,10 @@
 #include "handler/node/heartbeat.h"
 #include "handler/node/migration_net.h"
 #include "handler/node/renewal.h"
+#include "handler/owner/owner_pass.h"
 #include "handler/serve/node_api.h"
+#include "handler/source/source_pass.h"
+#include "handler/target/target_pass.h"
 #include "kube/queue.h"
 
 enum {

@@ -11,9 +11,18 @@
 #include "api/kinds.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "handler/target/target_decide.h"
 
 enum { RELAY_ADDRESS_SIZE = 64 };
+
+enum { TARGET_PORTS_MAX = 4 };
+
+/* What the relay listens on for a move. */
+struct target_relay {
+    bool listening; /* for this move */
+    const char *address;
+    struct api_port ports[TARGET_PORTS_MAX];
+    size_t n_ports;
+};
 
 struct relay_target {
     const char *key, *move, *source_node;

@@ -70,14 +70,6 @@ void pass_refresh(struct pass *pass);
 /* Writes a patch (taken; NULL = nothing) to the VMI. */
 int pass_patch(struct pass *pass, struct api_patch *patch_take, struct ferry_error *err);
 
-/* Tells the source's launcher, where it cannot know what became of the guest. */
-void pass_tell_target_state(struct pass *pass);
-
-/* Carry out the roles' decisions. */
-int pass_as_owner(struct pass *pass, struct ferry_error *err);
-int pass_as_source(struct pass *pass, struct ferry_error *err);
-int pass_as_target(struct pass *pass, struct ferry_error *err);
-
 void pass_memory_done(struct pass_memory *m);
 /* Pure: the times in it are of the day. Told at each pass how far that is from a clock that nobody
  * sets, it moves them along with the day's, so that what has passed since stays what it was. */

@@ -1,4 +1,6 @@
 /* Ordinary life of a VM, as decided, carried out. */
+#include "handler/owner/owner_pass.h"
+
 #include <unistd.h>
 
 #include "api/wire/wire_keys.h"
@@ -7,7 +9,7 @@
 #include "base/str.h"
 #include "handler/local/launcher_client.h"
 #include "handler/local/relay_client.h"
-#include "handler/move/pass.h"
+#include "handler/move/move_pass.h"
 #include "handler/owner/migratable.h"
 #include "handler/owner/owner_decide.h"
 

@@ -7,16 +7,8 @@
 
 #include "api/object.h"
 #include "handler/local/launcher_status.h"
+#include "handler/local/relay_client.h"
 #include "handler/move/move_trouble.h"
-
-enum { TARGET_PORTS_MAX = 4 };
-
-struct target_relay {
-    bool listening; /* for this move */
-    const char *address;
-    struct api_port ports[TARGET_PORTS_MAX];
-    size_t n_ports;
-};
 
 enum target_withdrawn {
     TARGET_NOT_ASKED,
