@@ -47,6 +47,7 @@ static void queue(const char *text)
     must(q.reason < REASON_COUNT && q.position >= 0 && q.check_s >= 0);
     must(wire_queue_read(written, &again) && again.reason == q.reason);
     must(again.position == q.position && again.check_s == q.check_s);
+    must(again.lack == q.lack && ferry_streq(again.lack_text, q.lack_text));
     must(ferry_str_empty(q.message) || ferry_streq(q.message, again.message));
 }
 

@@ -79,8 +79,10 @@ bool wire_progress_read(const char *text, struct wire_progress *ret)
     read_figures(root, ret);
     wire_json_copy(root, "uid", ret->uid, sizeof(ret->uid));
     wire_json_copy(root, "mode", ret->mode, sizeof(ret->mode));
-    ret->done = ferry_streq(wire_json_text(root, "phase", WIRE_MODE), "succeeded");
-    ret->path_away = ferry_streq(wire_json_text(root, "path", WIRE_MODE), "away");
+    ret->done = ferry_streq(wire_json_text(root, "phase", WIRE_MODE),
+                            wire_launcher_phase_text(LAUNCHER_SUCCEEDED));
+    ret->path_away = ferry_streq(wire_json_text(root, "path", WIRE_MODE),
+                                 wire_launcher_path_text(LAUNCHER_PATH_AWAY));
     ret->downtime_ms = wire_json_number(root, "downtimeMs", 0, WIRE_MS_MAX, -1);
     return true;
 }
@@ -102,8 +104,11 @@ char *wire_progress_text(const struct wire_progress *p)
     }
     yyjson_mut_obj_add_str(doc, o, "uid", p->uid);
     yyjson_mut_obj_add_str(doc, o, "mode", p->mode);
-    yyjson_mut_obj_add_str(doc, o, "phase", p->done ? "succeeded" : "running");
-    yyjson_mut_obj_add_str(doc, o, "path", p->path_away ? "away" : "up");
+    yyjson_mut_obj_add_str(
+        doc, o, "phase", wire_launcher_phase_text(p->done ? LAUNCHER_SUCCEEDED : LAUNCHER_RUNNING));
+    yyjson_mut_obj_add_str(
+        doc, o, "path",
+        wire_launcher_path_text(p->path_away ? LAUNCHER_PATH_AWAY : LAUNCHER_PATH_UP));
     if (p->downtime_ms >= 0) {
         yyjson_mut_obj_add_int(doc, o, "downtimeMs", p->downtime_ms);
     }

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "api/wire/wire_mode.h"
 #include "base/count.h"
 #include "launcher/strategy/strategy_priv.h"
 
