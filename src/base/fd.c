@@ -232,7 +232,7 @@ int ferry_unix_listen(const char *path, mode_t mode, int backlog, struct ferry_e
 /* The socket itself, so that what was checked is what is connected to. `owner` may be NULL. */
 static int open_socket(const char *path, const uid_t *owner, struct ferry_error *err)
 {
-    const char *name;
+    const char *name = NULL; /* gcc does not see that it is set where the parent is open */
     ferry_cleanup_fd int dirfd = open_parent(path, &name, err);
     struct stat dir, st;
 
