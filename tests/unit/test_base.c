@@ -173,6 +173,7 @@ static void sockets_of_others(void **state)
     snprintf(at[1], sizeof(at[1]), "%s/link.sock", top);
     snprintf(at[2], sizeof(at[2]), "%s/file.sock", top);
     ferry_cleanup_fd int listener = ferry_unix_listen(at[0], 0600, 1, &err);
+    assert_true(listener >= 0);
     assert_int_equal(symlink(at[0], at[1]), 0);
     assert_int_equal(ferry_write_file(at[2], "", 0, 0600, &err), 0);
 

@@ -261,7 +261,7 @@ void plan_set_phases(struct api_patch *p, const struct api_object *o, enum wire_
     ferry_rfc3339(now_ms, when);
     plan_ensure_object(p, o, "/status");
     api_patch_add_str(p, "/status/phase", wire_phase_text(phase));
-    for (int k = first; k <= (int)phase; k++) {
+    for (int k = (int)first; k <= (int)phase; k++) {
         const char *text = wire_phase_text((enum wire_phase)k);
         ferry_cleanup_free char *entry =
             ferry_asprintf("{\"phase\":\"%s\",\"phaseTransitionTimestamp\":\"%s\"}", text, when);

@@ -136,6 +136,12 @@ void group_drop_entry(struct relay_group *g, struct group_entry *e)
     free(e);
 }
 
+static void socket_name(const struct relay_spec *spec, const struct relay_channel *channel,
+                        char ret[FERRY_CHANNEL_NAME])
+{
+    ferry_channel_socket(spec->key, (enum ferry_channel)channel->logical, ret);
+}
+
 static void name_local(const struct relay_group *g, const struct relay_channel *channel,
                        char ret[RELAY_LOCAL_NAME])
 {
@@ -144,7 +150,7 @@ static void name_local(const struct relay_group *g, const struct relay_channel *
     if (channel->unix_path) {
         snprintf(ret, RELAY_LOCAL_NAME, "%s", channel->unix_path);
     } else {
-        ferry_channel_socket(g->spec->key, channel->logical, name);
+        socket_name(g->spec, channel, name);
         snprintf(ret, RELAY_LOCAL_NAME, "%s/%s", g->spec->dir, name);
     }
 }
@@ -279,7 +285,7 @@ static int listen_unix(struct relay_group *g, const struct relay_channel *channe
 {
     char name[FERRY_CHANNEL_NAME], shown[RELAY_LOCAL_NAME];
 
-    ferry_channel_socket(g->spec->key, channel->logical, name);
+    socket_name(g->spec, channel, name);
     name_local(g, channel, shown);
     /* By way of the descriptor: what the directory is was settled when it was opened. */
     ferry_cleanup_free char *path = channel->unix_path
@@ -353,7 +359,7 @@ void group_close_listeners(struct relay_group *g)
 
             const struct relay_channel *c = &g->spec->channels[i];
 
-            ferry_channel_socket(g->spec->key, c->logical, name);
+            socket_name(g->spec, c, name);
             /* The pod's directory may be gone already. */
             (void)unlinkat(c->unix_path ? AT_FDCWD : g->dirfd, c->unix_path ? c->unix_path : name,
                            0);
@@ -541,7 +547,7 @@ void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut
         for (size_t i = 0; i < s->n_channels; i++) {
             char name[FERRY_CHANNEL_NAME];
 
-            ferry_channel_socket(s->key, s->channels[i].logical, name);
+            socket_name(s, &s->channels[i], name);
             ferry_cleanup_free char *path = ferry_asprintf("%s/%s", s->dir, name);
             yyjson_mut_arr_add_strcpy(doc, files, path);
         }
