@@ -155,7 +155,7 @@ class Plane:
     def events(self, name):
         status, body = self.api.call("GET", "/api/v1/namespaces/default/events")
         assert status == 200
-        return [e["reason"] for e in body["items"] if e["involvedObject"]["name"] == name]
+        return [e["reason"] for e in body["items"] if e["involvedObject"].get("name") == name]
 
     def kubectl(self, *args):
         env = dict(os.environ, KUBECONFIG=self.kubeconfig, HOME=self.base)
