@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """bench/api.py BUILD [--vmis N] [--seconds S] [--watchers N]: ferry-apiserver, and kube-apiserver + etcd beside it where
-the binaries are (KUBEBUILDER_ASSETS or .cache/kubernetes), in one run on the same disk. Prints a table with ratios."""
+the binaries are (KUBEBUILDER_ASSETS or .cache/kubernetes), in one run on the same disk. Prints a table with ratios.
+
+With --beside DIR it is the programs of another build (DIR/bin, as tests/compat/get-programs lays them out) instead of Kubernetes, in turns
+with today's, --rounds times each; the load generator is today's for both."""
 import argparse
 import os
 import statistics
@@ -72,11 +75,11 @@ def fan_out_ms(e, watchers):
     return 1000 * statistics.median(times)
 
 
-def measure(kind, build, options):
+def measure(kind, build, bin_dir, options):
     load = os.path.join(build, "bench/api_load")
     rows = {}
     begin = time.monotonic()
-    with engine.start(kind, os.path.join(build, "bin")) as e:
+    with engine.start(kind, bin_dir) as e:
         rows["start to ready, s"] = time.monotonic() - begin
 
         def run(verb, clients, prefix, seconds=options.seconds, count=10 ** 9):
@@ -109,24 +112,39 @@ def decode(build, options):
                           check=True).stdout.strip()
 
 
+def in_turns(build, options):
+    """Medians of today's programs and of those beside them; who begins changes, so that what the machine does meanwhile falls on both."""
+    ours, theirs = [], []
+    for i in range(options.rounds):
+        sides = [(ours, build), (theirs, os.path.abspath(options.beside))]
+        for rows, side in sides if i % 2 == 0 else reversed(sides):
+            rows.append(measure("embedded", build, os.path.join(side, "bin"), options))
+    return [{name: statistics.median(r[name] for r in rows) for name in rows[0]} for rows in (ours, theirs)]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("build")
     parser.add_argument("--vmis", type=int, default=10000)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--watchers", type=int, default=200)
+    parser.add_argument("--beside", metavar="DIR")
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     build = os.path.abspath(options.build)
     print(f"fdatasync of 4 KiB in {tempfile.gettempdir()}: {fsync_ms():.2f} ms")
     print(f"decoding a list into the client's cache: {decode(build, options)}")
-    ours = measure("embedded", build, options)
-    theirs = None
-    missing = engine.missing_assets()
-    if missing:
-        print(f"no {', '.join(missing)} in {engine.assets()}: ferry-apiserver alone")
+    theirs, other_name = None, f"beside, {options.rounds} rounds" if options.beside else "kube-apiserver+etcd"
+    if options.beside:
+        ours, theirs = in_turns(build, options)
     else:
-        theirs = measure("kubernetes", build, options)
-    print(f"{'':50} {'ferry-apiserver':>16}" + (f" {'kube-apiserver+etcd':>20} {'ratio':>8}" if theirs else ""))
+        ours = measure("embedded", build, os.path.join(build, "bin"), options)
+        missing = engine.missing_assets()
+        if missing:
+            print(f"no {', '.join(missing)} in {engine.assets()}: ferry-apiserver alone")
+        else:
+            theirs = measure("kubernetes", build, None, options)
+    print(f"{'':50} {'ferry-apiserver':>16}" + (f" {other_name:>20} {'ratio':>8}" if theirs else ""))
     for name, value in ours.items():
         line = f"{name:50} {value:16.2f}"
         if theirs:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """bench/control.py BUILD [--nodes N] [--vms N] [--moves N] [--workers N]: ferry-controller on ferry-apiserver with many
 migrations queued at once, limits raised, and nodes that take no time (bench/control_nodes.c). Then what a decision costs by
-how many wait (bench/control_decide.c). Prints tables against the bars."""
+how many wait (bench/control_decide.c). Prints tables against the bars. With --beside DIR the same is done with the programs of
+another build (DIR/bin, as tests/compat/get-programs lays them out), right before, and their figures stand beside today's."""
 import argparse
 import collections
 import os
@@ -52,7 +53,7 @@ def settled_writes(e, seconds=120):
     return writes
 
 
-def run(args, e):
+def run(args, e, bin_dir):
     admin = e.client()
     admin.create("/apis/kubevirt.io/v1/namespaces/default/kubevirts", KUBEVIRT)
     binary = os.path.join(args.build, "bench/control_nodes")
@@ -62,7 +63,7 @@ def run(args, e):
         begin = time.monotonic()
         assert load.stdout.readline() == "ready\n", "the load ended early"
         print(f"filled in {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-        e.spawn("ferry-controller", os.path.join(args.build, "src/programs/ferry-controller"), "--kubeconfig",
+        e.spawn("ferry-controller", os.path.join(bin_dir, "ferry-controller"), "--kubeconfig",
                 e.kubeconfig("controller"), "--embedded", "--workers", str(args.workers), "--log-level", "warning")
         pid = e.processes["ferry-controller"].pid
         last = -1.0
@@ -88,6 +89,26 @@ def run(args, e):
         load.wait()
 
 
+def measure(args, bin_dir):
+    with engine.start("embedded", bin_dir) as e:
+        r = run(args, e, bin_dir)
+    r["controller writes, all"] = sum(r["controller writes"].values())
+    return r
+
+
+def rows_of(args, r):
+    return [
+        ("migrations per second, created to handed off", args.moves / r.get("handed", float("inf")), ">= 100"),
+        ("migrations per second, created to final", args.moves / r.get("final", float("inf")), ""),
+        ("API writes of the controller per migration, events included", r["controller writes, all"] / args.moves, "<= 12"),
+        ("API writes of the nodes per migration", (r["writes"] - args.moves) / args.moves, ""),
+        ("controller memory with everything cached, MiB", r["idle MiB"], "<= 200"),
+        ("controller memory at its peak, MiB", r["peak MiB"], ""),
+        ("controller CPU per migration, ms", 1000 * r["cpu"] / args.moves, ""),
+        ("API server CPU per migration, ms", 1000 * r["server cpu"] / args.moves, ""),
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
@@ -95,24 +116,16 @@ def main():
     parser.add_argument("--vms", type=int, default=10000)
     parser.add_argument("--moves", type=int, default=10000)
     parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--beside", metavar="DIR")
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
-    with engine.start("embedded", os.path.join(args.build, "src/programs")) as e:
-        r = run(args, e)
+    before = rows_of(args, measure(args, os.path.join(os.path.abspath(args.beside), "bin"))) if args.beside else []
+    r = measure(args, os.path.join(args.build, "bin"))
     print(f"{args.nodes} nodes, {args.vms} VMIs, {args.moves} migrations, {args.workers} workers, {os.cpu_count()} cores\n")
-    print("| | measured | bar |\n|---|---|---|")
-    rows = [
-        ("migrations per second, created to handed off", args.moves / r.get("handed", float("inf")), ">= 100"),
-        ("migrations per second, created to final", args.moves / r.get("final", float("inf")), ""),
-        ("API writes of the controller per migration, events included", sum(r["controller writes"].values()) / args.moves, "<= 12"),
-        ("API writes of the nodes per migration", (r["writes"] - args.moves) / args.moves, ""),
-        ("controller memory with everything cached, MiB", r["idle MiB"], "<= 200"),
-        ("controller memory at its peak, MiB", r["peak MiB"], ""),
-        ("controller CPU per migration, ms", 1000 * r["cpu"] / args.moves, ""),
-        ("API server CPU per migration, ms", 1000 * r["server cpu"] / args.moves, ""),
-    ]
-    for name, value, bar in rows:
-        print(f"| {name} | {value:.1f} | {bar} |")
+    print(f"| | measured | bar |{' beside | ratio |' if before else ''}\n|---|---|---|{'---|---|' if before else ''}")
+    for i, (name, value, bar) in enumerate(rows_of(args, r)):
+        other = before[i][1] if before else 0
+        print(f"| {name} | {value:.1f} | {bar} |" + (f" {other:.1f} | {value / other if other else 0:.2f} |" if before else ""))
     print("\nOf the controller's writes, per migration:",
           ", ".join(f"{k} {n / args.moves:.2f}" for k, n in r["controller writes"].most_common() if n * 100 > args.moves))
     print(f"\n{r['failed']:.0f} failed, {r['finished']:.0f} finished\n")

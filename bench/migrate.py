@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Moves of a real guest, from the request to its end, beside libvirt alone and libvirt through KubeVirt's proxy.
 
-    bench/migrate.py BUILD_DIR [--part NAME]... [--rounds N] [--mbit N] [--into FILE] [--report] [--page DOCUMENT]
+    bench/migrate.py BUILD_DIR [--part NAME]... [--rounds N] [--mbit N] [--beside DIR] [--into FILE] [--report] [--page DOCUMENT]
 
 Parts (all of them unless told otherwise):
   small, large  a guest of 256 MiB and one of 1 GiB, idle and dirtying memory: Ferry from the migration object to its end
@@ -10,6 +10,9 @@ Parts (all of them unless told otherwise):
   busy          a guest that dirties memory faster than the link (of at most 200 Mbit/s here) carries it: strategy `kubevirt`
                 against `ferry`; the former takes minutes
   parallel      1, 2, 4 and 8 moves at once on one link: time and fairness
+
+With --beside DIR a site of another build's programs (DIR/bin, as tests/compat/get-programs lays them out) stands beside today's, and
+`small` and `large` compare it, plain virsh and today's, in turns.
 
 Results are added to FILE (JSON lines), and the tables are made from all that FILE holds. The link is shaped by tbf, for everybody alike.
 Needs root, and a Go toolchain for KubeVirt's proxy.
@@ -56,18 +59,23 @@ class Bench:
         self.args, self.out = args, out
         self.rig = Rig(args.build.resolve(), args.mbit)
         self.site = end_to_end.EndToEnd(args.build.resolve(), args.mbit)
+        self.sites = {"ferry": self.site}
+        if args.beside:
+            self.sites["before"] = end_to_end.EndToEnd(args.beside.resolve(), args.mbit)
 
     def __enter__(self):
         self.rig.__enter__()
         try:
-            self.site.up()
+            for site in self.sites.values():
+                site.up()
         except BaseException:
             self.__exit__(RuntimeError)
             raise
         return self
 
     def __exit__(self, kind, *_):
-        self.site.close(kind is not None)
+        for site in self.sites.values():
+            site.close(kind is not None)
         self.rig.__exit__(kind)
 
     def note(self, part, step, n, row, mbit=None):
@@ -76,9 +84,10 @@ class Bench:
 
     def ways(self, part, n):
         for guest, options in GUESTS[part].items():
-            for way in random.sample(WAYS, len(WAYS)):
+            ways = ("plain", *self.sites) if self.args.beside else WAYS
+            for way in random.sample(ways, len(ways)):
                 say(f"{guest}: round {n + 1}, {way}")
-                row = self.site.timed(guest, options) if way == "ferry" else self.rig.timed(way, options)
+                row = self.sites[way].timed(guest, options) if way in self.sites else self.rig.timed(way, options)
                 self.note(part, [guest, way], n, row)
 
     def busy(self, n):
@@ -114,7 +123,7 @@ def rounds_of(part, args):
 
 def measure(args, out):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # guests and site go, too
-    if set(args.part) & set(GUESTS):
+    if set(args.part) & set(GUESTS) and not args.beside:
         peers.build_kubevirt_proxy(args.build.resolve())
     with Bench(args, out) as bench:
         for n in range(max(rounds_of(p, args) for p in args.part)):
@@ -130,6 +139,7 @@ def main():
     ap.add_argument("--part", action="append", choices=TIMES)
     ap.add_argument("--rounds", type=float, default=1, help="times the default number of rounds, which is 10 of small and large, 3 of busy and parallel")
     ap.add_argument("--mbit", type=int, default=500, help="what the link carries")
+    ap.add_argument("--beside", type=pathlib.Path, help="a directory with another build's programs")
     ap.add_argument("--into", type=pathlib.Path, help="file of results")
     ap.add_argument("--page", type=pathlib.Path, help="document to put the tables into")
     ap.add_argument("--report", action="store_true", help="only print the tables of FILE")

@@ -4,7 +4,8 @@ import statistics
 from figures import ratios, spread
 
 MIB = 1 << 20
-NAMES = {"plain": "virsh, TCP", "tls": "virsh --tls", "proxy": "virsh, KubeVirt's proxy", "ferry": "Ferry, end to end"}
+NAMES = {"plain": "virsh, TCP", "tls": "virsh --tls", "proxy": "virsh, KubeVirt's proxy", "ferry": "Ferry, end to end",
+         "before": "Ferry of the build beside it"}
 
 
 def show(rows):
@@ -29,6 +30,8 @@ def show_ways(guest, rows):
     print("|---|---|---|---|---|---|---|---|---|")
     for way, name in NAMES.items():
         mine = [r for r in rows if r["step"][1] == way]
+        if not mine:
+            continue
         col = lambda key: [r[key] for r in mine]
         print(f"| {name} | {spread(col('total'), 2)} | {spread(col('data'), 2)} | {spread(ratios(rows, way, 'data'), 2)} "
               f"| {spread(col('downtime'))} | {spread(col('gap'))} | {spread(ratios(rows, way, 'gap'), 2)} "
@@ -70,6 +73,11 @@ def bars(ways, busy):
                 other = median[(way, "data")]
                 yield (f"{guest}: data phase ahead of {NAMES[way]}", f"< {other:.2f}", f"{mine_data:.2f}", mine_data < other)
         yield f"{guest}: heartbeat gap, of plain virsh's", "≤ 1.10", spread(of[("ferry", "gap")], 2), median[("ferry", "gap")] <= 1.10
+        for key, name in (("total", "time from the object to its end"), ("gap", "heartbeat gap")):
+            now, before = ([r[key] for r in mine if r["step"][1] == way] for way in ("ferry", "before"))
+            if before:
+                share = statistics.median(now) / statistics.median(before)
+                yield f"{guest}: {name}, of the build beside it", "≤ 1.05", f"{share:.2f}", share <= 1.05
     of = {s: [r for r in busy if r["step"][1] == s] for s in ("kubevirt", "ferry")}
     if all(of.values()):
         mid = lambda s, key: statistics.median(r[key] for r in of[s])
