@@ -147,7 +147,8 @@ static void updates(void **state)
         {"", "{\"metadata\":{\"finalizers\":[\"a/b\",\"c/d\"]}}", 422, "",
          "no new finalizers can be added"},
         {"", "{\"kind\":\"Pod\"}", 400, "", "does not match the kind"},
-        {"", "{\"metadata\":{},\"spec\":{\"vmiName\":9}}", 422, "", "spec.vmiName: must be"},
+        {"", "{\"metadata\":{},\"spec\":{\"vmiName\":9}}", 422, "",
+         "spec.vmiName: Invalid value: must be"},
     };
 
     (void)state;

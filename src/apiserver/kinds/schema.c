@@ -175,9 +175,10 @@ struct check {
     struct status *st;
 };
 
-static int wrong(const struct check *c, const char *path, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static int wrong(const struct check *c, const char *path, const char *fmt, ...)
+static int wrong(const struct check *c, const char *path, enum status_value value, const char *fmt,
+                 ...) __attribute__((format(printf, 4, 5)));
+static int wrong(const struct check *c, const char *path, enum status_value value, const char *fmt,
+                 ...)
 {
     char text[FERRY_ERROR_TEXT];
     va_list ap;
@@ -185,7 +186,7 @@ static int wrong(const struct check *c, const char *path, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    return status_invalid(c->st, c->resource, c->name, path, "%s", text);
+    return status_invalid(c->st, c->resource, c->name, path, value, "%s", text);
 }
 
 /* "integer" for a whole number, also one written as 2.0. */
@@ -226,8 +227,8 @@ static int check_type(const struct check *c, const yyjson_val *schema, yyjson_mu
         (ferry_streq(wanted, "number") && ferry_streq(got, "integer"))) {
         return 0;
     }
-    return wrong(c, path, "Invalid value: \"%s\": %s in body must be of type %s: \"%s\"", got, path,
-                 wanted, got);
+    return wrong(c, path, STATUS_VALUE_INVALID, "\"%s\": %s in body must be of type %s: \"%s\"",
+                 got, path, wanted, got);
 }
 
 static int check_enum(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
@@ -250,7 +251,8 @@ static int check_enum(const struct check *c, const yyjson_val *schema, yyjson_mu
         }
         ferry_buf_printf(&known, "%s%s", i ? ", " : "", text);
     }
-    return wrong(c, path, "Unsupported value: %.100s: supported values: %.300s", got, known.data);
+    return wrong(c, path, STATUS_VALUE_UNSUPPORTED, "%.100s: supported values: %.300s", got,
+                 known.data);
 }
 
 static int check_number(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
@@ -264,15 +266,15 @@ static int check_number(const struct check *c, const yyjson_val *schema, yyjson_
         return 0;
     }
     if (low && d < yyjson_get_num(low)) {
-        return wrong(c, path,
-                     "Invalid value: %.15g: %s in body should be greater than or equal to %.15g", d,
-                     path, yyjson_get_num(low));
+        return wrong(c, path, STATUS_VALUE_INVALID,
+                     "%.15g: %s in body should be greater than or equal to %.15g", d, path,
+                     yyjson_get_num(low));
     }
     if ((high && d > yyjson_get_num(high)) ||
         (ferry_streq(format, "int32") && (d > INT32_MAX || d < INT32_MIN))) {
-        return wrong(c, path,
-                     "Invalid value: %.15g: %s in body should be less than or equal to %.15g", d,
-                     path, high ? yyjson_get_num(high) : INT32_MAX);
+        return wrong(c, path, STATUS_VALUE_INVALID,
+                     "%.15g: %s in body should be less than or equal to %.15g", d, path,
+                     high ? yyjson_get_num(high) : INT32_MAX);
     }
     return 0;
 }
@@ -291,25 +293,26 @@ static int check_string(const struct check *c, const yyjson_val *schema, yyjson_
     }
     size_t n = yyjson_mut_get_len(v);
     if (most && n > yyjson_get_uint(most)) {
-        return wrong(c, path, "Too long: may not be more than %llu bytes",
+        return wrong(c, path, STATUS_VALUE_TOO_LONG, "may not be more than %llu bytes",
                      (unsigned long long)yyjson_get_uint(most));
     }
     if (least && n < yyjson_get_uint(least)) {
-        return wrong(c, path,
-                     "Invalid value: \"%.100s\": %s in body should be at least %llu chars "
+        return wrong(c, path, STATUS_VALUE_INVALID,
+                     "\"%.100s\": %s in body should be at least %llu chars "
                      "long",
                      text, path, (unsigned long long)yyjson_get_uint(least));
     }
     if (pattern && !schema_pattern_matches(pattern, text)) {
-        return wrong(c, path, "Invalid value: \"%.100s\": %s in body should match '%.150s'", text,
-                     path, pattern);
+        return wrong(c, path, STATUS_VALUE_INVALID, "\"%.100s\": %s in body should match '%.150s'",
+                     text, path, pattern);
     }
     if (ferry_streq(format, "byte") && !api_base64_valid(text, strlen(text))) {
-        return wrong(c, path, "Invalid value: %s in body must be of type byte: not base64", path);
+        return wrong(c, path, STATUS_VALUE_INVALID, "%s in body must be of type byte: not base64",
+                     path);
     }
     if (ferry_streq(format, "date-time") && api_time_parse(text, &ms, NULL) < 0) {
-        return wrong(c, path,
-                     "Invalid value: \"%.100s\": %s in body must be of type date-time: "
+        return wrong(c, path, STATUS_VALUE_INVALID,
+                     "\"%.100s\": %s in body must be of type date-time: "
                      "\"%.100s\"",
                      text, path, text);
     }
@@ -389,7 +392,7 @@ static int check_unique(const struct check *c, const yyjson_val *schema, yyjson_
         char where[PATH_MAX_LEN];
 
         snprintf(where, sizeof(where), "%s[%zu]", path, twice->index);
-        rc = wrong(c, where, "Duplicate value: %.200s", twice->text);
+        rc = wrong(c, where, STATUS_VALUE_DUPLICATE, "%.200s", twice->text);
     }
     for (i = 0; i < n; i++) {
         free(all[i].text);
@@ -408,7 +411,8 @@ static int check_array(const struct check *c, const yyjson_val *schema, yyjson_m
 
     if (at(schema, "maxItems") &&
         yyjson_mut_arr_size(v) > yyjson_get_uint(at(schema, "maxItems"))) {
-        return wrong(c, path, "Too many: %zu: must have at most %llu items", yyjson_mut_arr_size(v),
+        return wrong(c, path, STATUS_VALUE_TOO_MANY, "%zu: must have at most %llu items",
+                     yyjson_mut_arr_size(v),
                      (unsigned long long)yyjson_get_uint(at(schema, "maxItems")));
     }
     yyjson_mut_arr_foreach(v, i, max, item)
@@ -436,12 +440,13 @@ static int check_object(const struct check *c, const yyjson_val *schema, yyjson_
         if (!yyjson_mut_obj_get(v, yyjson_get_str(name))) {
             snprintf(deeper, sizeof(deeper), "%s%s%s", path, *path ? "." : "",
                      yyjson_get_str(name));
-            return wrong(c, deeper, "Required value");
+            return wrong(c, deeper, STATUS_VALUE_REQUIRED, "%s", "");
         }
     }
     if (at(schema, "maxProperties") &&
         yyjson_mut_obj_size(v) > yyjson_get_uint(at(schema, "maxProperties"))) {
-        return wrong(c, path, "Too many: %zu: must have at most %llu items", yyjson_mut_obj_size(v),
+        return wrong(c, path, STATUS_VALUE_TOO_MANY, "%zu: must have at most %llu items",
+                     yyjson_mut_obj_size(v),
                      (unsigned long long)yyjson_get_uint(at(schema, "maxProperties")));
     }
     yyjson_mut_obj_foreach(v, i, max, key, child)

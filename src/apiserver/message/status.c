@@ -103,20 +103,35 @@ int status_conflict(struct status *st, const struct api_resource *r, const char 
     return -1;
 }
 
+static const struct {
+    const char *word, *reason;
+} values[] = {
+    [STATUS_VALUE_INVALID] = {"Invalid value", "FieldValueInvalid"},
+    [STATUS_VALUE_REQUIRED] = {"Required value", "FieldValueRequired"},
+    [STATUS_VALUE_UNSUPPORTED] = {"Unsupported value", "FieldValueNotSupported"},
+    [STATUS_VALUE_DUPLICATE] = {"Duplicate value", "FieldValueDuplicate"},
+    [STATUS_VALUE_FORBIDDEN] = {"Forbidden", "FieldValueForbidden"},
+    [STATUS_VALUE_TOO_LONG] = {"Too long", "FieldValueTooLong"},
+    [STATUS_VALUE_TOO_MANY] = {"Too many", "FieldValueTooMany"},
+};
+_Static_assert(FERRY_COUNT(values) == STATUS_VALUE_COUNT, "one for each");
+
 int status_invalid(struct status *st, const struct api_resource *r, const char *name,
-                   const char *field, const char *fmt, ...)
+                   const char *field, enum status_value value, const char *fmt, ...)
 {
-    char why[FERRY_ERROR_TEXT];
+    char detail[FERRY_ERROR_TEXT - 20], why[FERRY_ERROR_TEXT];
     va_list ap;
 
     va_start(ap, fmt);
-    vsnprintf(why, sizeof(why), fmt, ap);
+    vsnprintf(detail, sizeof(detail), fmt, ap);
     va_end(ap);
+    snprintf(why, sizeof(why), "%s%s%s", values[value].word, *detail ? ": " : "", detail);
     status_fail(st, 422, "%s%s%s \"%s\" is invalid: %s%s%s", r->kind_name, *r->group ? "." : "",
                 r->group, name ? name : "", field, *field ? ": " : "", why);
     about(st, r, name);
     snprintf(st->field, sizeof(st->field), "%s", field);
     snprintf(st->why, sizeof(st->why), "%s", why);
+    st->value = value;
     return -1;
 }
 
@@ -145,26 +160,6 @@ int status_of_error(struct status *st, const struct ferry_error *err)
     int code = err->cls < FERRY_CLASS_COUNT ? codes[err->cls] : 500;
 
     return status_fail(st, code ? code : 500, "%s", err->msg);
-}
-
-/* The word for what is wrong with a field, from the way it is said. */
-static const char *cause_of(const char *why)
-{
-    static const struct {
-        const char *begins, *reason;
-    } causes[] = {
-        {"Required value", "FieldValueRequired"},
-        {"Unsupported value", "FieldValueNotSupported"},
-        {"Duplicate value", "FieldValueDuplicate"},
-        {"Forbidden", "FieldValueForbidden"},
-    };
-
-    for (size_t i = 0; i < FERRY_COUNT(causes); i++) {
-        if (ferry_str_starts(why, causes[i].begins)) {
-            return causes[i].reason;
-        }
-    }
-    return "FieldValueInvalid";
 }
 
 /* Names come from addresses, which may hold any bytes, and long ones are cut, maybe inside a
@@ -205,7 +200,7 @@ static void add_details(yyjson_mut_doc *doc, yyjson_mut_val *d, const struct sta
         return;
     }
     yyjson_mut_val *c = yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
-    yyjson_mut_obj_add_str(doc, c, "reason", has_cause(st) ? st->cause : cause_of(st->why));
+    yyjson_mut_obj_add_str(doc, c, "reason", has_cause(st) ? st->cause : values[st->value].reason);
     if (*st->why) { /* kubectl shows this instead of the message */
         add_text(doc, c, "message", st->why);
         add_text(doc, c, "field", st->field);

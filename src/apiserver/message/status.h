@@ -4,6 +4,19 @@
 #include "api/object.h"
 #include "base/error.h"
 
+/* What is wrong with a field, as Kubernetes tells it: a word in front of the message, and the
+ * reason of the cause. */
+enum status_value {
+    STATUS_VALUE_INVALID,
+    STATUS_VALUE_REQUIRED,
+    STATUS_VALUE_UNSUPPORTED,
+    STATUS_VALUE_DUPLICATE,
+    STATUS_VALUE_FORBIDDEN,
+    STATUS_VALUE_TOO_LONG,
+    STATUS_VALUE_TOO_MANY,
+    STATUS_VALUE_COUNT
+};
+
 struct status {
     int code;           /* HTTP; 0 = nothing wrong */
     const char *reason; /* "NotFound", static */
@@ -11,7 +24,9 @@ struct status {
     /* details, each may be empty */
     const struct api_resource *resource;
     char name[256];
-    char field[128], why[FERRY_ERROR_TEXT]; /* the one cause, when a field is to blame */
+    /* the one cause, when a field is to blame */
+    char field[128], why[FERRY_ERROR_TEXT];
+    enum status_value value;
     const char *cause; /* a reason of wire_error.h, static, or NULL: what programs act upon */
 };
 
@@ -22,9 +37,10 @@ int status_not_found(struct status *st, const struct api_resource *r, const char
 int status_exists(struct status *st, const struct api_resource *r, const char *name);
 int status_conflict(struct status *st, const struct api_resource *r, const char *name,
                     const char *why);
-/* 422: `Kind.group "name" is invalid: field: why` */
+/* 422: `Kind.group "name" is invalid: field: Forbidden: why`; an empty `why` leaves the word. */
 int status_invalid(struct status *st, const struct api_resource *r, const char *name,
-                   const char *field, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+                   const char *field, enum status_value value, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
 int status_forbidden(struct status *st, const struct api_resource *r, const char *name,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* From an error of the layers below. */

@@ -50,16 +50,17 @@ static int create_migration(const struct api_resource *r, const yyjson_val *obje
     struct ferry_error err;
 
     if (!*vmi_name) {
-        return status_invalid(st, r, name_of(object), "spec.vmiName", "Required value");
+        return status_invalid(st, r, name_of(object), "spec.vmiName", STATUS_VALUE_REQUIRED, "%s",
+                              "");
     }
     if (at(object, "/spec/priority") && view->role != AUTH_CONTROLLER) {
         return status_invalid(st, r, name_of(object), "spec.migrationPriority",
-                              "Forbidden: may only be set by the controller");
+                              STATUS_VALUE_FORBIDDEN, "may only be set by the controller");
     }
     if (at(object, "/spec/sendTo") || at(object, "/spec/receive")) {
-        return status_invalid(st, r, name_of(object),
-                              at(object, "/spec/sendTo") ? "spec.sendTo" : "spec.receive",
-                              "Unsupported value: migration between clusters is not available");
+        return status_invalid(
+            st, r, name_of(object), at(object, "/spec/sendTo") ? "spec.sendTo" : "spec.receive",
+            STATUS_VALUE_UNSUPPORTED, "migration between clusters is not available");
     }
     if (api_admit_move(vmi_name, view->vmi, view->migrations, view->n_migrations, &err) < 0) {
         status_fail(st, 400, "%s", err.msg);
@@ -80,15 +81,15 @@ static int update_migration(const struct api_resource *r, const yyjson_val *old,
     const char *before = wire_label(old, LABEL_VMI_NAME);
 
     if (spec_changed(old, object)) {
-        return status_invalid(st, r, name_of(object), "spec",
-                              "Invalid value: the spec of a migration cannot be changed (update of "
+        return status_invalid(st, r, name_of(object), "spec", STATUS_VALUE_INVALID,
+                              "the spec of a migration cannot be changed (update of "
                               "Migration object's spec is restricted)");
     }
     if (before && !wire_phase_is_over(api_json_str(old, "/status/phase")) &&
         !ferry_streq(before, wire_label(object, LABEL_VMI_NAME))) {
-        return status_invalid(st, r, name_of(object), "metadata.labels",
-                              "Forbidden: " LABEL_VMI_NAME " cannot be changed while the "
-                              "migration is not over");
+        return status_invalid(st, r, name_of(object), "metadata.labels", STATUS_VALUE_FORBIDDEN,
+                              LABEL_VMI_NAME " cannot be changed while the "
+                                             "migration is not over");
     }
     return 0;
 }
@@ -106,8 +107,8 @@ static int check_eviction(const struct api_resource *r, const yyjson_val *object
             return 0;
         }
     }
-    return status_invalid(st, r, name_of(object), "spec.evictionStrategy",
-                          "Unsupported value: \"%.100s\": supported values: \"None\", "
+    return status_invalid(st, r, name_of(object), "spec.evictionStrategy", STATUS_VALUE_UNSUPPORTED,
+                          "\"%.100s\": supported values: \"None\", "
                           "\"LiveMigrate\", \"LiveMigrateIfPossible\", \"External\"",
                           strategy);
 }
@@ -119,7 +120,8 @@ static int create_vmi(const struct api_resource *r, const yyjson_val *object, st
     bool found = false;
 
     if (!yyjson_is_obj(at(object, "/spec/domain"))) {
-        return status_invalid(st, r, name_of(object), "spec.domain", "Required value");
+        return status_invalid(st, r, name_of(object), "spec.domain", STATUS_VALUE_REQUIRED, "%s",
+                              "");
     }
     for (size_t i = 0; i < 2; i++) {
         yyjson_val *v = at(object, memory[i]);
@@ -133,12 +135,13 @@ static int create_vmi(const struct api_resource *r, const yyjson_val *object, st
             return status_invalid(st, r, name_of(object),
                                   i ? "spec.domain.resources.requests.memory"
                                     : "spec.domain.memory.guest",
-                                  "Invalid value: must be greater than zero");
+                                  STATUS_VALUE_INVALID, "must be greater than zero");
         }
     }
     if (!found) {
         return status_invalid(st, r, name_of(object), "spec.domain.memory.guest",
-                              "Required value: no memory requested, at least one of "
+                              STATUS_VALUE_REQUIRED,
+                              "no memory requested, at least one of "
                               "'memory.guest' or 'resources.requests.memory' must be set");
     }
     return check_eviction(r, object, st);
@@ -148,8 +151,8 @@ static int update_vmi(const struct api_resource *r, const yyjson_val *old, const
                       const struct admission_view *view, struct status *st)
 {
     if (view->role != AUTH_CONTROLLER && spec_changed(old, object)) {
-        return status_invalid(st, r, name_of(object), "spec",
-                              "Forbidden: update of VMI object is restricted");
+        return status_invalid(st, r, name_of(object), "spec", STATUS_VALUE_FORBIDDEN,
+                              "update of VMI object is restricted");
     }
     return 0;
 }
@@ -181,8 +184,8 @@ static int update_pod(const struct api_resource *r, const yyjson_val *old, const
     }
     api_cleanup_mut_doc yyjson_mut_doc *copies = json_doc_new();
     if (!yyjson_mut_equals(fixed_part(copies, old), fixed_part(copies, object))) {
-        return status_invalid(st, r, name_of(object), "spec",
-                              "Forbidden: pod updates may not change fields other than "
+        return status_invalid(st, r, name_of(object), "spec", STATUS_VALUE_FORBIDDEN,
+                              "pod updates may not change fields other than "
                               "`spec.containers[*].image`,`spec.initContainers[*].image`,"
                               "`spec.activeDeadlineSeconds`");
     }
@@ -192,7 +195,8 @@ static int update_pod(const struct api_resource *r, const yyjson_val *old, const
 static int create_pod(const struct api_resource *r, const yyjson_val *object, struct status *st)
 {
     if (yyjson_arr_size(at(object, "/spec/containers")) == 0) {
-        return status_invalid(st, r, name_of(object), "spec.containers", "Required value");
+        return status_invalid(st, r, name_of(object), "spec.containers", STATUS_VALUE_REQUIRED,
+                              "%s", "");
     }
     return 0;
 }
@@ -224,8 +228,8 @@ static int check_data(const struct api_resource *r, const yyjson_val *object, st
         yyjson_obj_foreach(map, i, max, key, v)
         {
             if (!is_data_key(yyjson_get_str(key))) {
-                return status_invalid(st, r, name_of(object), maps[m],
-                                      "Invalid value: \"%.100s\": a valid key must consist of "
+                return status_invalid(st, r, name_of(object), maps[m], STATUS_VALUE_INVALID,
+                                      "\"%.100s\": a valid key must consist of "
                                       "alphanumeric characters, '-', '_' or '.'",
                                       yyjson_get_str(key));
             }
@@ -237,8 +241,8 @@ static int check_data(const struct api_resource *r, const yyjson_val *object, st
         bytes = bytes / 4 * 3;
     }
     return bytes <= DATA_MAX ? 0
-                             : status_invalid(st, r, name_of(object), "data",
-                                              "Too long: may not be more than %d bytes", DATA_MAX);
+                             : status_invalid(st, r, name_of(object), "data", STATUS_VALUE_TOO_LONG,
+                                              "may not be more than %d bytes", DATA_MAX);
 }
 
 static int update_data(const struct api_resource *r, const yyjson_val *old,
@@ -248,8 +252,8 @@ static int update_data(const struct api_resource *r, const yyjson_val *old,
 
     for (size_t i = 0; i < 3 && api_json_bool(old, "/immutable", false); i++) {
         if (field_changed(old, object, fixed[i])) {
-            return status_invalid(st, r, name_of(object), fixed[i],
-                                  "Forbidden: field is immutable when `immutable` is set");
+            return status_invalid(st, r, name_of(object), fixed[i], STATUS_VALUE_FORBIDDEN,
+                                  "field is immutable when `immutable` is set");
         }
     }
     return check_data(r, object, st);
@@ -273,8 +277,8 @@ static int check_chosen(const struct api_resource *r, const yyjson_val *old,
 
     for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
         if (ferry_streq(r->plural, rows[i].plural) && field_changed(old, object, rows[i].field)) {
-            return status_invalid(st, r, name_of(object), rows[i].field,
-                                  "Invalid value: field is immutable");
+            return status_invalid(st, r, name_of(object), rows[i].field, STATUS_VALUE_INVALID,
+                                  "field is immutable");
         }
     }
     return 0;
@@ -298,8 +302,8 @@ static int update_claim(const struct api_resource *r, const yyjson_val *old,
         }
     }
     if (before && after && !yyjson_mut_equals(before, after)) {
-        return status_invalid(st, r, name_of(object), "spec",
-                              "Forbidden: spec is immutable after creation except "
+        return status_invalid(st, r, name_of(object), "spec", STATUS_VALUE_FORBIDDEN,
+                              "spec is immutable after creation except "
                               "resources.requests for bound claims");
     }
     return 0;
@@ -323,12 +327,12 @@ static int check_factor(const struct api_resource *r, const yyjson_val *object, 
         return 0;
     }
     if (dot && strspn(dot + 1, "0123456789") > 3) {
-        return status_invalid(st, r, name_of(object), field,
-                              "Invalid value: %s: must have at most 3 decimals", text);
+        return status_invalid(st, r, name_of(object), field, STATUS_VALUE_INVALID,
+                              "%s: must have at most 3 decimals", text);
     }
     if (api_quantity_val(v, 1000, &milli, NULL) < 0 || milli < min || milli > max) {
-        return status_invalid(st, r, name_of(object), field,
-                              "Invalid value: %s: out of the range that makes sense", text);
+        return status_invalid(st, r, name_of(object), field, STATUS_VALUE_INVALID,
+                              "%s: out of the range that makes sense", text);
     }
     return 0;
 }
@@ -374,8 +378,8 @@ static int check_gates(const struct api_resource *r, const yyjson_val *old,
             is_same(at(old, rows[i].pointer), now)) {
             continue;
         }
-        return status_invalid(st, r, name_of(object), rows[i].field,
-                              "Forbidden: needs the feature gate %s%s%s", rows[i].gate,
+        return status_invalid(st, r, name_of(object), rows[i].field, STATUS_VALUE_FORBIDDEN,
+                              "needs the feature gate %s%s%s", rows[i].gate,
                               rows[i].other ? " or " : "", rows[i].other ? rows[i].other : "");
     }
     return 0;
@@ -396,7 +400,7 @@ static int check_policy(const struct api_resource *r, const yyjson_val *object, 
     if (at(object, "/spec/experimental/stallDetector") &&
         at(object, "/spec/experimental/downtimeTuning")) {
         return status_invalid(st, r, name_of(object), "spec.experimental.downtimeTuning",
-                              "Forbidden: may not be set together with stallDetector");
+                              STATUS_VALUE_FORBIDDEN, "may not be set together with stallDetector");
     }
     for (size_t i = 0; i < FERRY_COUNT(factors); i++) {
         if (check_factor(r, object, factors[i].name, factors[i].min, factors[i].max, st) < 0) {

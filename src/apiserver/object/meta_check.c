@@ -16,12 +16,12 @@ static int check_labels(const struct api_resource *r, const struct api_meta *met
         const struct api_pair *p = &meta->labels.items[i];
 
         if (!api_name_is_label_key(p->key)) {
-            return status_invalid(st, r, meta->name, "metadata.labels",
-                                  "Invalid value: \"%.100s\": not a label key", p->key);
+            return status_invalid(st, r, meta->name, "metadata.labels", STATUS_VALUE_INVALID,
+                                  "\"%.100s\": not a label key", p->key);
         }
         if (!api_name_is_label_value(p->value)) {
-            return status_invalid(st, r, meta->name, "metadata.labels",
-                                  "Invalid value: \"%.100s\": the value of label %.100s must be "
+            return status_invalid(st, r, meta->name, "metadata.labels", STATUS_VALUE_INVALID,
+                                  "\"%.100s\": the value of label %.100s must be "
                                   "63 characters or less of letters, digits, '-', '_' and '.'",
                                   p->value, p->key);
         }
@@ -49,14 +49,14 @@ static int check_annotations(const struct api_resource *r, const struct api_meta
         const struct api_pair *p = &meta->annotations.items[i];
 
         if (!is_annotation_key(p->key)) {
-            return status_invalid(st, r, meta->name, "metadata.annotations",
-                                  "Invalid value: \"%.100s\": not an annotation key", p->key);
+            return status_invalid(st, r, meta->name, "metadata.annotations", STATUS_VALUE_INVALID,
+                                  "\"%.100s\": not an annotation key", p->key);
         }
         bytes += strlen(p->key) + strlen(p->value);
     }
     if (bytes > ANNOTATIONS_MAX) {
-        return status_invalid(st, r, meta->name, "metadata.annotations",
-                              "Too long: must have at most %d bytes", ANNOTATIONS_MAX);
+        return status_invalid(st, r, meta->name, "metadata.annotations", STATUS_VALUE_TOO_LONG,
+                              "must have at most %d bytes", ANNOTATIONS_MAX);
     }
     return 0;
 }
@@ -72,13 +72,13 @@ static int check_owners(const struct api_resource *r, const struct api_meta *met
         if (ferry_str_empty(o->uid) || ferry_str_empty(o->name) || ferry_str_empty(o->kind) ||
             ferry_str_empty(o->api_version)) {
             return status_invalid(st, r, meta->name, "metadata.ownerReferences",
-                                  "Required value: apiVersion, kind, name and uid");
+                                  STATUS_VALUE_REQUIRED, "apiVersion, kind, name and uid");
         }
         controllers += o->controller;
     }
     if (controllers > 1) {
-        return status_invalid(st, r, meta->name, "metadata.ownerReferences",
-                              "Invalid value: only one reference can have controller set to true");
+        return status_invalid(st, r, meta->name, "metadata.ownerReferences", STATUS_VALUE_INVALID,
+                              "only one reference can have controller set to true");
     }
     return 0;
 }
@@ -98,8 +98,8 @@ static int check_finalizers(const struct api_resource *r, const struct api_meta 
             known = known || strcmp(name, standard[j]) == 0;
         }
         if (!known || !api_name_is_label_key(name)) {
-            return status_invalid(st, r, meta->name, "metadata.finalizers",
-                                  "Invalid value: \"%.100s\": name is neither a standard "
+            return status_invalid(st, r, meta->name, "metadata.finalizers", STATUS_VALUE_INVALID,
+                                  "\"%.100s\": name is neither a standard "
                                   "finalizer name nor is it fully qualified",
                                   name);
         }

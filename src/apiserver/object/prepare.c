@@ -109,8 +109,8 @@ static int choose_name(struct route *route, yyjson_mut_doc *doc, yyjson_mut_val 
         name = text_of(meta, "name");
     }
     if (!*name) {
-        return status_invalid(st, route->resource, "", "metadata.name",
-                              "Required value: name or generateName is required");
+        return status_invalid(st, route->resource, "", "metadata.name", STATUS_VALUE_REQUIRED,
+                              "name or generateName is required");
     }
     snprintf(route->name, sizeof(route->name), "%s", name);
     return 0;
@@ -309,7 +309,8 @@ static int check_finalizers(const struct route *route, yyjson_val *old_meta, yyj
     {
         if (yyjson_mut_is_str(v) && !lists(old, yyjson_mut_get_str(v))) {
             return status_invalid(st, route->resource, route->name, "metadata.finalizers",
-                                  "Forbidden: no new finalizers can be added if the object is "
+                                  STATUS_VALUE_FORBIDDEN,
+                                  "no new finalizers can be added if the object is "
                                   "being deleted, found new finalizer '%.100s'",
                                   yyjson_mut_get_str(v));
         }
@@ -413,7 +414,7 @@ static int wrong_field(const struct api_resource *r, const char *name,
     const char *about = ferry_error_about(err, &len);
     ferry_cleanup_free char *field = ferry_strndup(about, len);
 
-    return status_invalid(st, r, name, field, "%s", ferry_error_words(err));
+    return status_invalid(st, r, name, field, STATUS_VALUE_INVALID, "%s", ferry_error_words(err));
 }
 
 int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_doc **ret,
@@ -436,8 +437,8 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_d
         return wrong_field(r, name, &err, st);
     }
     if (ns ? !api_name_is_dns_label(name) : !api_name_is_dns_subdomain(name)) {
-        return status_invalid(st, r, name, "metadata.name", "Invalid value: \"%.100s\": %s", name,
-                              NAME_RULE);
+        return status_invalid(st, r, name, "metadata.name", STATUS_VALUE_INVALID, "\"%.100s\": %s",
+                              name, NAME_RULE);
     }
     if (meta_check(r, o->meta, st) < 0) {
         return -1;

@@ -21,7 +21,7 @@ static int wrong(const struct check *c, const char *field, yyjson_val *value, co
 {
     ferry_cleanup_free char *text = json_doc_val_text(value, 0, NULL);
 
-    return status_invalid(c->st, c->resource, c->name, field, "Invalid value: %.100s: %s",
+    return status_invalid(c->st, c->resource, c->name, field, STATUS_VALUE_INVALID, "%.100s: %s",
                           text ? text : "", why);
 }
 

@@ -362,7 +362,7 @@ static int replace_whole(struct request *r, yyjson_mut_doc *doc, void *ctx)
     if (needs_version(r->route.resource) &&
         ferry_str_empty(api_json_str(wanted, "/metadata/resourceVersion"))) {
         return status_invalid(&r->st, r->route.resource, r->route.name, "metadata.resourceVersion",
-                              "Invalid value: 0: must be specified for an update");
+                              STATUS_VALUE_INVALID, "0: must be specified for an update");
     }
     yyjson_mut_doc_set_root(doc, yyjson_val_mut_copy(doc, wanted));
     return 0;
