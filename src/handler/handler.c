@@ -305,7 +305,7 @@ static int sweep(struct handler *h, struct kube_again *again)
     }
     sweep_memories(h);
     if (renewal_look(&h->renewal, ferry_now_unix_ms(), &err) < 0) {
-        ferry_warn("certificates were not renewed, trying on", F_ERR(&err));
+        ferry_warn("cannot renew certificates, retrying", F_ERR(&err));
     }
     node_api_refresh(h->api);
     heartbeat_set_port(h->heartbeat, node_api_port(h->api));
@@ -334,7 +334,7 @@ static int follow_network(struct handler *h, struct kube_again *again)
     bool news = strncmp(told, h->network_told, sizeof(h->network_told) - 1) != 0;
 
     if (news && rc < 0) {
-        ferry_warn("not on the migration network, trying on", F_ERR(&err));
+        ferry_warn("cannot join the migration network, retrying", F_ERR(&err));
     }
     snprintf(h->network_told, sizeof(h->network_told), "%.*s", MIGRATION_NET_TEXT - 1, told);
     migration_net_address(h->network, after, NULL);
@@ -377,7 +377,7 @@ static int await_api(struct kube_informer *inf, bool (*stopping)(void), struct f
             return ferry_fail(err, FERRY_CANCELLED, "stopped while waiting for the API server");
         }
         if (!said) {
-            ferry_warn("waiting for the API server; guests run on", F_ERR(err));
+            ferry_warn("API server unreachable; guests keep running", F_ERR(err));
             said = true;
         }
     }

@@ -480,7 +480,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
     }
     if (*upload_size > 0 && ferry_now_ns() - x->begin_ns > s->body_timeout_ns) {
         /* Whoever sends a byte now and then would hold a connection for good. */
-        ferry_info("a request's body took too long", F_STR("server", s->name));
+        ferry_info("request body timed out", F_STR("server", s->name));
         return MHD_NO;
     }
     if (*upload_size > 0) {

@@ -53,7 +53,7 @@ struct strangers *strangers_new(int patience_s)
     pthread_cond_init(&s->changed, NULL);
     s->started = pthread_create(&s->thread, NULL, run, s) == 0;
     if (!s->started) {
-        ferry_warn("nobody ends idle connections: there is no thread for it");
+        ferry_warn("idle connections are not closed: no thread");
     }
     return s;
 }

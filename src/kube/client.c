@@ -124,11 +124,10 @@ static void refresh(struct kube_client *c)
         return;
     }
     if (kube_config_load(c->kubeconfig, &config, &err) < 0) {
-        ferry_warn("the kubeconfig changed and cannot be used; going on with the one before",
-                   F_ERR(&err));
+        ferry_warn("the changed kubeconfig is invalid; the previous one stays in use", F_ERR(&err));
     } else if (config.cert_pem && config.key_pem) {
         http_client_renew(c->http, config.cert_pem, config.key_pem);
-        ferry_info("the kubeconfig has a new certificate", F_STR("file", c->kubeconfig));
+        ferry_info("certificate of the kubeconfig renewed", F_STR("file", c->kubeconfig));
     }
 }
 

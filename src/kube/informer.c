@@ -306,7 +306,7 @@ static int follow(struct kube_informer *inf, struct ferry_error *err)
 
 static void note_absent(const struct kube_informer *inf)
 {
-    ferry_info("this kind is not installed at the API server: taken for empty, asked for slowly",
+    ferry_info("kind is not installed at the API server: treated as empty, retried slowly",
                F_STR("resource", inf->resource->plural), F_STR("group", inf->resource->group));
 }
 

@@ -208,7 +208,7 @@ static void *lease_thread(void *arg)
         if (rc > 0) {
             note_renewed(l, asked_ns);
         } else if (rc < 0) {
-            ferry_warn("lease not renewed", F_STR("lease", l->name), F_ERR(&err));
+            ferry_warn("cannot renew the lease", F_STR("lease", l->name), F_ERR(&err));
         }
     }
 }
@@ -240,7 +240,7 @@ static int wait_for_it(struct kube_lease *l, struct ferry_error *err)
         }
         if (!said) {
             said = true;
-            ferry_info("standing by", F_STR("lease", l->name),
+            ferry_info("waiting for the lease", F_STR("lease", l->name),
                        F_STR("why", rc < 0 ? why.msg : "another holds it"));
         }
         if (l->cfg.stop && l->cfg.stop()) {

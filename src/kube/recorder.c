@@ -214,8 +214,8 @@ static void *scribe_thread(void *arg)
         s->waiting--;
         pthread_mutex_unlock(&s->lock);
         if (write_note(s, n, &err) < 0) {
-            ferry_warn("event not recorded", F_STR("object", n->name), F_STR("reason", n->reason),
-                       F_STR("message", n->message), F_ERR(&err));
+            ferry_warn("cannot record an event", F_STR("object", n->name),
+                       F_STR("reason", n->reason), F_STR("message", n->message), F_ERR(&err));
         }
         note_free(n);
         pthread_mutex_lock(&s->lock);
@@ -349,7 +349,7 @@ void kube_record_about(struct kube_recorder *r, enum api_kind kind, const struct
     n->at_ms = ferry_now_unix_ms();
 
     if (!enqueue(scribe_of(r, n->uid), n)) {
-        ferry_warn("too many events wait, one was dropped", F_STR("object", n->name),
+        ferry_warn("event queue full, event dropped", F_STR("object", n->name),
                    F_STR("reason", n->reason));
         note_free(n);
     }

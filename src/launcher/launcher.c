@@ -145,8 +145,7 @@ static char *find_gate_driver(void)
     if (dir && access(file, R_OK) == 0) {
         return ferry_take_ptr(dir);
     }
-    ferry_warn("libvirtd will not ask before it lets a guest run: there is no lock driver",
-               F_STR("file", file));
+    ferry_warn("no lock driver: libvirtd starts guests without asking", F_STR("file", file));
     return NULL;
 }
 
@@ -161,7 +160,7 @@ static int set_up_gate(struct launcher *l, const struct launcher_config *cfg,
     l->gate_driver = cfg->libvirt_uri ? NULL : find_gate_driver();
     c->gated = l->gate_driver != NULL;
     if (cfg->libvirt_uri) {
-        ferry_warn("this libvirt does not ask us before it lets a guest run");
+        ferry_warn("this libvirt has no gate: it starts guests without asking");
     }
     int rc = gate_new(l->gate_dir, &c->gate, err);
     if (rc < 0) {
@@ -382,7 +381,7 @@ static void loop(struct launcher *l)
         int64_t tick = l->attached ? TICK_MS : FIRST_TICK_MS;
         int sig = ferry_signals_wait(ferry_now_ns() + tick * FERRY_NS_PER_MS);
         if ((sig == SIGTERM || sig == SIGINT) && vm_stop(l->vm, -1, &err) < 0) {
-            ferry_error("cannot write down that we were asked to stop", F_ERR(&err));
+            ferry_error("cannot record the request to stop", F_ERR(&err));
         }
     }
 }
@@ -402,7 +401,7 @@ int launcher_run(const struct launcher_config *cfg, struct ferry_error *err)
         if (l.daemon) {
             libvirtd_stop(l.daemon);
         }
-        ferry_info("the guest is gone, leaving");
+        ferry_info("guest is gone, exiting");
     }
     tear_down(&l);
     return rc;

@@ -408,7 +408,7 @@ static void harvest(struct agent *a, const struct entry *e, const struct sandbox
     if (now < due) {
         d->again_ms = d->again_ms && d->again_ms < due ? d->again_ms : due;
     } else if (sandbox_harvest(&a->cfg.host, e->uid, &err) < 0) {
-        ferry_warn("cannot keep a pod's capability cache", F_STR("pod", e->uid), F_ERR(&err));
+        ferry_warn("cannot write the capability cache", F_STR("pod", e->uid), F_ERR(&err));
     }
 }
 
@@ -484,7 +484,7 @@ static int await_api(struct agent *a, bool (*stopping)(void), struct ferry_error
             return ferry_fail(err, FERRY_CANCELLED, "stopped while waiting for the API server");
         }
         if (!said) {
-            ferry_warn("waiting for the API server; running pods are not touched", F_ERR(err));
+            ferry_warn("API server unreachable; running pods are left alone", F_ERR(err));
             said = true;
         }
     }

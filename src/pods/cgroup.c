@@ -99,7 +99,7 @@ static int make_and_lock(const char *path, struct ferry_error *err)
 static void remove_left(const char *path)
 {
     if (rmdir(path) == 0) {
-        ferry_info("a control group that was left behind is removed", F_STR("group", path));
+        ferry_info("removed a control group that no pod has", F_STR("group", path));
     }
 }
 
@@ -174,7 +174,7 @@ static char *node_name(const char *pods_dir)
     struct stat st = {0};
 
     if (ferry_mkdir_p(pods_dir, 0711, NULL) < 0 || stat(pods_dir, &st) < 0) {
-        ferry_warn("the directory of pods cannot be seen", F_STR("path", pods_dir));
+        ferry_warn("cannot read the directory of pods", F_STR("path", pods_dir));
     }
     return ferry_asprintf("node-%llx-%llx", (unsigned long long)st.st_dev,
                           (unsigned long long)st.st_ino);
@@ -187,7 +187,7 @@ void cgroup_detect(const char *pods_dir, struct cgroup_layout *ret)
 
     *ret = (struct cgroup_layout){0};
     if (ferry_read_file("/proc/self/mountinfo", TEXT_MAX, &mounts, &err) < 0 || !mounts.data) {
-        ferry_warn("cannot see what is mounted: pods run without limits", F_ERR(&err));
+        ferry_warn("cannot read the mount table: pods run without limits", F_ERR(&err));
         return;
     }
     ferry_cleanup_free char *unified = cgroup_unified_mount(mounts.data);
@@ -197,10 +197,10 @@ void cgroup_detect(const char *pods_dir, struct cgroup_layout *ret)
     ret->node = node_name(pods_dir);
     for (enum cgroup_controller c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (!ret->of[c].mount) {
-            ferry_info("this host has no such control groups",
+            ferry_info("control groups are not available",
                        F_STR("controller", cgroup_controller_name(c)));
         } else if (open_place(pods_dir, ret, c, &err) < 0) {
-            ferry_warn("pods run without the limits of a control group",
+            ferry_warn("pods run without control group limits",
                        F_STR("controller", cgroup_controller_name(c)), F_ERR(&err));
             free(ret->of[c].mount);
             ret->of[c] = (struct cgroup_place){0};

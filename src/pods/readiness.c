@@ -124,7 +124,7 @@ static void judge(struct readiness *r, struct pod *p, bool good)
     bool ready = p->state.ready;
     pthread_mutex_unlock(&r->lock);
     if (changed) {
-        ferry_info(ready ? "a launcher is ready" : "a launcher does not answer any more",
+        ferry_info(ready ? "launcher ready" : "launcher does not answer any more",
                    F_STR("pod", p->uid));
         r->cfg.changed(r->cfg.ctx, p->uid);
     }

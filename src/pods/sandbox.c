@@ -287,7 +287,7 @@ static void seed_cache(const struct sandbox_host *h, const char *uid)
     struct ferry_error err;
 
     if (cache_seed(h->cache_dir, home, h->vm_uid, h->vm_gid, &err) < 0) {
-        ferry_warn("cannot copy the capability cache, the pod starts slower", F_STR("pod", uid),
+        ferry_warn("cannot copy the capability cache: the pod starts slower", F_STR("pod", uid),
                    F_ERR(&err));
     }
 }
@@ -548,7 +548,8 @@ int sandbox_stop(const struct sandbox_host *h, const char *uid, struct ferry_err
     struct ferry_error why;
 
     if (access(path, F_OK) < 0 && ferry_write_file(path, "", 0, 0600, &why) < 0) {
-        ferry_warn("a grace period may begin anew after a restart", F_STR("pod", uid), F_ERR(&why));
+        ferry_warn("cannot record the grace period: it may start anew after a restart",
+                   F_STR("pod", uid), F_ERR(&why));
     }
     return sandbox_signal(h, uid, SIGTERM, err);
 }

@@ -66,7 +66,7 @@ static int issue(const struct serving *s, char **ret_cert, char **ret_key, struc
     }
     int rc = site_serving(s->ca, sans, n, s->o->life_s, ret_cert, ret_key, err);
     if (site_renew_controller(s->ca, s->o->life_s, controller, &broken) < 0) {
-        ferry_warn("the controller's certificate is not renewed", F_ERR(&broken));
+        ferry_warn("cannot renew the controller's certificate", F_ERR(&broken));
     }
     return rc < 0 ? rc : site_admin_kubeconfig(s->ca, url, s->o->life_s, config, err);
 }
@@ -96,7 +96,7 @@ static int64_t renew(struct serving *s)
     struct ferry_error err;
 
     if (issue(s, &cert, &key, &err) < 0 || apiserver_renew(s->server, cert, key, &err) < 0) {
-        ferry_warn("the certificates were not renewed, trying on", F_ERR(&err));
+        ferry_warn("cannot renew certificates, retrying", F_ERR(&err));
         return s->o->life_s / 30 + 1;
     }
     ferry_info("serving, admin and controller certificates were renewed");

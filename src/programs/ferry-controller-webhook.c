@@ -262,11 +262,11 @@ static void look_for_certificate(struct webhook *w)
     }
     if (read_pair(w, &cert, &key, &err) < 0 ||
         http_server_renew(w->http, cert.data, key.data, &err) < 0) {
-        ferry_warn("the webhook's new certificate is not taken, trying on", F_ERR(&err));
+        ferry_warn("cannot use the webhook's new certificate, retrying", F_ERR(&err));
         return;
     }
     w->cert_time = now;
-    ferry_info("the webhook has a new certificate", F_STR("file", w->cert));
+    ferry_info("certificate of the webhook renewed", F_STR("file", w->cert));
 }
 
 static void *watch(void *ctx)

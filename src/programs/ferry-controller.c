@@ -46,7 +46,7 @@ static int serve(struct kube_client *client, const struct controller_config *cfg
         while (kube_lease_held(lease) && !ferry_daemon_stopping()) {
             ferry_sleep_ms(STEP_MS);
         }
-        ferry_info(ferry_daemon_stopping() ? "stopping" : "another may act now, controllers stop");
+        ferry_info(ferry_daemon_stopping() ? "stopping" : "lease lost, controllers stop");
         metrics_server_of(metrics, NULL);
         controller_stop(controller);
     }

@@ -101,9 +101,10 @@ static int run(void *ctx, struct ferry_error *err)
     if (rc < 0) {
         return rc;
     }
-    ferry_info("looking after this node", F_STR("node", s->node), F_STR("address", s->address));
+    ferry_info("reconciling this node's VMIs", F_STR("node", s->node),
+               F_STR("address", s->address));
     ferry_signals_wait(INT64_MAX);
-    ferry_info("stopping; guests and moves go on");
+    ferry_info("stopping; guests and moves keep running");
     handler_stop(handler);
     return 0;
 }

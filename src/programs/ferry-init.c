@@ -134,7 +134,7 @@ static void launcher_died(struct init *in, int code)
     if (now - in->started_ns >= SETTLED_NS) {
         in->backoff_ns = BACKOFF_MIN_NS;
     }
-    ferry_warn("the launcher died, starting it again", F_INT("code", code),
+    ferry_warn("launcher died, restarting it", F_INT("code", code),
                F_INT("backoffMs", in->backoff_ns / FERRY_NS_PER_MS));
     in->child = 0;
     in->restart_ns = now + in->backoff_ns;

@@ -139,7 +139,7 @@ static int run_agent(const struct settings *s, const struct places *p, struct fe
     }
     ferry_info("running pods", F_STR("node", s->node));
     ferry_signals_wait(INT64_MAX);
-    ferry_info("stopping; sandboxes run on");
+    ferry_info("stopping; sandboxes keep running");
     agent_stop(agent);
     return 0;
 }

@@ -42,7 +42,7 @@ static void serve(int client, const char *libvirt, const struct rpc_agreement *a
         ferry_unix_connect(libvirt, ferry_now_ns() + LIBVIRTD_MS * FERRY_NS_PER_MS, &err);
     int rc = server < 0 ? server : rpc_pump(client, server, a, report, &err);
 
-    ferry_info("the connection of a move is over", F_STR("result", rc < 0 ? err.msg : "ok"));
+    ferry_info("control channel of a move closed", F_STR("result", rc < 0 ? err.msg : "ok"));
 }
 
 /* Until the launcher is gone, or says that it is enough by closing its end. */

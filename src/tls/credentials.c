@@ -335,10 +335,9 @@ int tls_credentials_context(struct tls_credentials *c, SSL_CTX **ret, struct fer
 
         rc = load_locked(c, &why);
         if (rc == 0 && !first) {
-            ferry_info("credentials changed on disk and were read again",
-                       F_STR("certificate", c->files[CERT].path));
+            ferry_info("credentials reloaded", F_STR("certificate", c->files[CERT].path));
         } else if (rc < 0 && c->ctx) {
-            ferry_warn("credentials changed on disk but cannot be used; keeping the former ones",
+            ferry_warn("credentials on disk changed and are invalid; the previous ones stay in use",
                        F_ERR(&why));
             rc = 0;
         }

@@ -237,7 +237,7 @@ def check_renewal(hosts, joined):
         key = os.path.join(hosts.root(name), "var/lib/ferry/pki", which + ".key")
         st = os.stat(key)
         assert (st.st_mode & 0o777, st.st_uid) == (0o600, 0 if which == "node" else 61200), (key, oct(st.st_mode), st.st_uid)
-    wait_for("the node API to have the new one", lambda: all("the node API has a new certificate" in open(hosts.log(n)).read()
+    wait_for("the node API to have the new one", lambda: all("certificate of the node API renewed" in open(hosts.log(n)).read()
                                                              for n in hosts.names))
     done = hosts.ferry("migrate", "vm", "--watch")
     assert "moved from" in done, done

@@ -215,7 +215,7 @@ static ssize_t passage_read(void *ctx, char *buf, size_t max)
     bool broken = q->broken;
     pthread_mutex_unlock(&q->lock);
     if (broken) {
-        ferry_warn("a node's answer broke off", F_STR("node", q->node), F_ERR(&q->err));
+        ferry_warn("answer of a node's API ended early", F_STR("node", q->node), F_ERR(&q->err));
     }
     return broken ? -2 : -1;
 }

@@ -39,7 +39,7 @@ static int add(void *ctx, const char *json, size_t len, struct ferry_error *err)
     }
     const struct api_resource *r = api_resource_find(group, name, plural);
     if (!r) {
-        ferry_warn("a definition of a kind that is not served", F_STR("plural", plural));
+        ferry_warn("definition of a kind that is not served", F_STR("plural", plural));
         return 0;
     }
     if (n_crds == MAX_CRDS) {

@@ -340,7 +340,7 @@ bool quota_sweep(struct store *store)
         struct ferry_error err;
 
         if (edit_entry(store, list.items[i], show, &s, &err) < 0) {
-            ferry_warn("cannot show what a quota has left", F_STR("namespace", list.items[i]->ns),
+            ferry_warn("cannot update the status of a quota", F_STR("namespace", list.items[i]->ns),
                        F_STR("name", list.items[i]->name), F_ERR(&err));
             done = false;
         }

@@ -351,7 +351,7 @@ static void write_staged(struct store *s)
         wake(take_waiters(s), rc, &err);
         n = s->staged.n;
         s->next_version = s->version + 1; /* this thread alone changes `version` */
-        ferry_warn("a write failed", F_INT("changes", (int)n), F_ERR(&err));
+        ferry_warn("write failed", F_INT("changes", (int)n), F_ERR(&err));
     }
     changes_drop(&s->staged, n);
     wake(waiters, rc, &err);

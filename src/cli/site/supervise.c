@@ -68,7 +68,7 @@ static void save(struct supervisor *s)
     struct ferry_error err;
 
     if (site_state_write(s->plan->state_file, s->state, &err) < 0) {
-        ferry_warn("the state file was not written", F_ERR(&err));
+        ferry_warn("cannot write the state file", F_ERR(&err));
     }
 }
 
@@ -130,7 +130,7 @@ static void start(struct supervisor *s, struct worker *w)
         w->process->restarts++;
     }
     if (spawn(s, w, &pid, &err) < 0) {
-        ferry_error("a program did not start", F_STR("name", w->daemon->name), F_ERR(&err));
+        ferry_error("cannot start a program", F_STR("name", w->daemon->name), F_ERR(&err));
         w->started_ns = now;
         schedule(w, now);
         return;
@@ -312,7 +312,8 @@ static void stop_all(struct supervisor *s)
         struct site_process *p = s->workers[i].process;
 
         if (p->pid && ferry_proc_end(p->pid, p->start_time, GRACE_MS, &err) < 0) {
-            ferry_error("a program was not ended", F_STR("name", p->name), F_ERR(&err));
+            ferry_error("cannot kill a process of the sandbox", F_STR("name", p->name),
+                        F_ERR(&err));
             continue;
         }
         p->pid = 0;

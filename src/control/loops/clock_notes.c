@@ -32,7 +32,7 @@ void clock_notes_recall(struct cluster *c)
 
     if (!c->lease_name || kube_client_get(c->client, lease_of(c), &lease, &err) < 0) {
         if (err.msg[0]) {
-            ferry_warn("how the clock was set before is not known", F_ERR(&err));
+            ferry_warn("clock steps before this start are unknown", F_ERR(&err));
         }
         return;
     }
@@ -43,7 +43,7 @@ void clock_notes_recall(struct cluster *c)
     size_t n = c->clock.n_steps;
     pthread_mutex_unlock(&c->clock_lock);
     if (n > 0) {
-        ferry_info("the clock was set before this program began", F_UINT("times", n));
+        ferry_info("clock was set before this program started", F_UINT("times", n));
     }
 }
 

@@ -16,7 +16,7 @@ int64_t cluster_now_ms(struct cluster *c, struct clock_steps *ret)
     *ret = c->clock;
     pthread_mutex_unlock(&c->clock_lock);
     if (was_set) {
-        ferry_warn("the clock was set; deadlines do not count it",
+        ferry_warn("clock was set; deadlines do not count the step",
                    F_INT("milliseconds", ret->steps[ret->n_steps - 1].by_ms));
         kube_queue_add(c->clock_changes, "clock", 0);
     }

@@ -73,7 +73,7 @@ void pass_tell_target_state(struct pass *pass)
     if (state == OUTCOME_TARGET_UNKNOWN) {
         return;
     }
-    ferry_warn("the source's launcher is told of the target", F_STR("vmi", pass->vmi->meta->name),
+    ferry_warn("target handed to the source's launcher", F_STR("vmi", pass->vmi->meta->name),
                F_STR("move", uid), F_STR("state", wire_launcher_target_text(state)));
     if (launcher_target_state(pass->socket, uid, state, &err) < 0) {
         ferry_debug("the launcher did not take it", F_ERR(&err));

@@ -276,7 +276,7 @@ static void to_cache(const struct cpu_probe *p, const char *key, const char *rep
     ferry_cleanup_free char *text = json_doc_text(doc, 0, &len);
     yyjson_mut_doc_free(doc);
     if (ferry_write_file(p->cfg.cache, text, len, 0600, &err) < 0) {
-        ferry_warn("what the CPU can do is not kept", F_ERR(&err));
+        ferry_warn("cannot cache the CPU capabilities", F_ERR(&err));
     }
 }
 
@@ -303,7 +303,7 @@ static int look(struct cpu_probe *p, struct ferry_error *err)
     }
     free(p->key);
     p->key = ferry_take_ptr(key);
-    ferry_info("CPUs that guests can have here are known", F_INT("labels", (int64_t)cpu->n));
+    ferry_info("CPU capabilities read", F_INT("labels", (int64_t)cpu->n));
     cpu->older = p->now; /* somebody may be reading it */
     p->now = cpu;
     p->cfg.news(p->cfg.ctx, cpu);
@@ -320,7 +320,7 @@ static void *run(void *ctx)
         int rc = look(p, &err);
 
         if (rc < 0 && rc != -FERRY_CANCELLED) {
-            ferry_warn("it is not known what CPUs guests can have here, trying on", F_ERR(&err));
+            ferry_warn("CPU capabilities unknown, retrying", F_ERR(&err));
         }
     } while (poll(&stop, 1, RECHECK_MS) <= 0);
     return NULL;

@@ -130,7 +130,7 @@ static void *run(void *arg)
         int rc = beat(h, &err);
 
         if (rc < 0 && fine) {
-            ferry_warn("heartbeat failed, trying on", F_ERR(&err));
+            ferry_warn("heartbeat failed, retrying", F_ERR(&err));
         } else if (rc == 0 && !fine) {
             ferry_info("heartbeat works again");
         }

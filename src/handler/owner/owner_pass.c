@@ -44,7 +44,7 @@ static int act_as_owner(struct pass *pass, const struct owner_decision *d, struc
     case OWNER_STOP:
         return launcher_stop(pass->socket, d->grace_s, err);
     case OWNER_CANCEL:
-        ferry_warn("stopping a move that the site has given up",
+        ferry_warn("cancelling a move that the controller ended",
                    F_STR("vmi", pass->vmi->meta->name), F_STR("move", uid));
         pass_tell_target_state(pass);
         rc = launcher_cancel(pass->socket, uid, err);

@@ -166,7 +166,7 @@ static int serve_renewed(struct node_api *a, struct timespec at, struct ferry_er
     }
     if (rc == 0) {
         a->certificate = at;
-        ferry_info("the node API has a new certificate");
+        ferry_info("certificate of the node API renewed");
     }
     return rc;
 }
@@ -181,8 +181,7 @@ void node_api_refresh(struct node_api *a)
         return;
     }
     if ((a->remote ? serve_renewed(a, at, &err) : serve_remote(a, &err)) < 0) {
-        ferry_warn("the node API is not served with the present certificate, trying on",
-                   F_ERR(&err));
+        ferry_warn("cannot serve the node API with the present certificate, retrying", F_ERR(&err));
     }
 }
 
@@ -208,10 +207,10 @@ int node_api_start(const struct node_api_config *cfg, struct node_api **ret,
         return rc;
     }
     if (!certificate_time(a, &at)) {
-        ferry_warn("no node certificate: the node API is served on this host alone",
+        ferry_warn("no node certificate: the node API is served locally only",
                    F_STR("dir", cfg->pki_dir));
     } else if (serve_remote(a, &why) < 0) {
-        ferry_warn("the node API is not served over HTTPS, trying on", F_ERR(&why));
+        ferry_warn("cannot serve the node API over HTTPS, retrying", F_ERR(&why));
     }
     *ret = a;
     return 0;

@@ -92,10 +92,10 @@ static int recover_source(struct pass *pass, bool *failed, struct ferry_error *e
     pass->memory->recovered = generation;
     pass->memory->recovered_ms = rc == 0 ? pass->now_ms : 0;
     if (rc == 0) {
-        ferry_info("post-copy goes on over fresh streams", F_STR("vmi", vmi->meta.name),
+        ferry_info("post-copy resumed over new streams", F_STR("vmi", vmi->meta.name),
                    F_INT("generation", generation));
     } else {
-        ferry_warn("post-copy does not go on yet", F_STR("vmi", vmi->meta.name),
+        ferry_warn("cannot resume post-copy yet", F_STR("vmi", vmi->meta.name),
                    F_INT("generation", generation), F_ERR(err));
         *failed = true;
     }
@@ -147,7 +147,7 @@ static void keep_record(struct pass *pass)
         rc = records_save(dir, uid, record.body.data, record.body.len, &err);
     }
     if (rc < 0) {
-        ferry_warn("the flight record is not kept", F_STR("move", uid), F_ERR(&err));
+        ferry_warn("cannot write the flight record", F_STR("move", uid), F_ERR(&err));
     }
 }
 
@@ -173,7 +173,7 @@ static void tell_path(struct pass *pass, bool away)
     pass->memory->path_told_away = away;
     pass->memory->path_told_ns = now;
     if (changed) {
-        ferry_info(away ? "the way to the target is away" : "the way to the target is back",
+        ferry_info(away ? "path to the target is away" : "path to the target is up again",
                    F_STR("vmi", pass->vmi->meta->name), F_STR("move", uid),
                    F_STR("target", pass->vmi->u.vmi.migration.target_node));
     }

@@ -146,8 +146,7 @@ static enum target_withdrawn withdraw_target(struct pass *pass)
     if (rc == 0) {
         return TARGET_WITHDRAWN;
     }
-    ferry_info("the target does not let go of the move", F_STR("vmi", pass->vmi->meta->name),
-               F_ERR(&err));
+    ferry_info("target keeps the move, retrying", F_STR("vmi", pass->vmi->meta->name), F_ERR(&err));
     return err.cls == FERRY_NOT_FOUND || err.cls == FERRY_INVALID ? TARGET_NOT_ABLE : TARGET_KEPT;
 }
 

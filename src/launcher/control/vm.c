@@ -148,7 +148,7 @@ int vm_set_paused(struct vm *vm, bool paused, struct ferry_error *err)
     if ((paused ? virDomainSuspend(d) : virDomainResume(d)) < 0) {
         return virt_fail(err, paused ? "pausing the guest" : "letting the guest go on");
     }
-    ferry_info(paused ? "guest paused" : "guest goes on", F_STR("domain", vm->c->name));
+    ferry_info(paused ? "guest paused" : "guest resumed", F_STR("domain", vm->c->name));
     return 0;
 }
 
@@ -186,11 +186,11 @@ static void shut_down(struct vm *vm, bool forced)
         }
     }
     if (rc < 0 && err.cls != FERRY_NOT_FOUND) {
-        ferry_warn("cannot end the guest yet", F_STR("how", forced ? "destroy" : "shutdown"),
+        ferry_warn("cannot shut the guest down yet", F_STR("how", forced ? "destroy" : "shutdown"),
                    F_ERR(&err));
         return;
     }
-    ferry_info("ending the guest", F_STR("how", forced ? "destroy" : "shutdown"));
+    ferry_info("shutting the guest down", F_STR("how", forced ? "destroy" : "shutdown"));
     vm->shutdown_sent = true;
 }
 

@@ -52,7 +52,7 @@ static void remove_one(const char *dir, const char *name)
     unlink(image);
     unlink(mark);
     rmdir(parent); /* only when nothing else is in there */
-    ferry_info("an image that was made for a move is removed", F_STR("volume", name));
+    ferry_info("removed a disk image that was made for a move", F_STR("volume", name));
 }
 
 static int make_image(const struct disk *d, const char *image, int64_t bytes,
@@ -97,7 +97,7 @@ int disk_made_initial(const struct api_vmi *vmi, const struct disks *disks, cons
         if (rc < 0) {
             return ferry_wrap(err, "spec.volumes[%s]", d->name);
         }
-        ferry_info("an image is made", F_STR("volume", d->name), F_INT("bytes", bytes));
+        ferry_info("disk image made", F_STR("volume", d->name), F_INT("bytes", bytes));
     }
     return 0;
 }
@@ -117,7 +117,7 @@ static int make_one(const struct disk *d, const char *dir, int64_t bytes, struct
         remove_one(dir, d->name);
         return rc;
     }
-    ferry_info("an image is made for a move", F_STR("volume", d->name), F_INT("bytes", bytes));
+    ferry_info("disk image made for a move", F_STR("volume", d->name), F_INT("bytes", bytes));
     return 0;
 }
 

@@ -246,7 +246,6 @@ int seed_make(const struct api_vmi *vmi, const char *name, const char *secrets, 
         (rc = ferry_write_file(path, image.data, image.n, 0600, err)) < 0) {
         return rc;
     }
-    ferry_info("a cloud-init seed is made", F_STR("volume", name),
-               F_INT("bytes", (int64_t)image.n));
+    ferry_info("cloud-init seed made", F_STR("volume", name), F_INT("bytes", (int64_t)image.n));
     return 0;
 }

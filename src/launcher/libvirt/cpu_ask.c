@@ -61,7 +61,7 @@ static char *expand(virConnectPtr conn, const char *emulator, const char *type, 
         struct ferry_error err;
 
         virt_fail(&err, "asking for the features of this host's CPU model");
-        ferry_warn("not all features of the CPU are known", F_ERR(&err));
+        ferry_warn("CPU capabilities incomplete", F_ERR(&err));
     }
     return expanded;
 }

@@ -183,7 +183,7 @@ bool libvirtd_tend(struct libvirtd *d)
         if (now - d->started_ns >= SETTLED_NS) {
             d->pause_ns = PAUSE_MIN_NS;
         }
-        ferry_warn("libvirtd died, starting it again", F_INT("pid", d->pid),
+        ferry_warn("libvirtd died, restarting it", F_INT("pid", d->pid),
                    F_INT("pauseMs", d->pause_ns / FERRY_NS_PER_MS));
         d->pid = 0;
         d->next_try_ns = now + d->pause_ns;
@@ -217,7 +217,7 @@ void libvirtd_stop(struct libvirtd *d)
     struct ferry_error err;
 
     if (d->pid && ferry_proc_end(d->pid, d->start_time, 5000, &err) < 0) {
-        ferry_warn("libvirtd does not end", F_ERR(&err));
+        ferry_warn("libvirtd does not exit", F_ERR(&err));
     }
     d->pid = 0;
 }

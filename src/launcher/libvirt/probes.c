@@ -66,7 +66,7 @@ static void end_one(const char *pid, const char *const *dirs)
         ferry_read_file(path, CMDLINE_MAX, &cmdline, NULL) == 0 && cmdline.len &&
         probes_is_one(cmdline.data, cmdline.len, dirs) && same_mounts(pid) &&
         kill((pid_t)number, SIGKILL) == 0) {
-        ferry_info("a QEMU that libvirtd only asked for what it can do is ended",
+        ferry_info("killed a QEMU that libvirtd had started to read its capabilities",
                    F_STR("pid", pid));
     }
 }

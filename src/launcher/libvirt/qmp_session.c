@@ -50,7 +50,7 @@ static void store_put(const struct qmp_session *k, int fd)
     memcpy(CMSG_DATA(c), &fd, sizeof(fd));
     if (k->store[STORE_IN] >= 0 &&
         sendmsg(k->store[STORE_IN], &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        ferry_warn("the connection to QEMU's monitor would not survive this launcher");
+        ferry_warn("QMP session would not survive a restart of this launcher");
     }
 }
 
@@ -91,7 +91,7 @@ struct qmp_session *qmp_session_new(const char *path, const int store[2])
     if (fd >= 0) {
         store_put(k, fd);
         k->qmp = qmp_adopt(fd);
-        ferry_info("going on with the connection to QEMU's monitor");
+        ferry_info("QMP session resumed after a restart");
     }
     return k;
 }

@@ -101,7 +101,7 @@ static void resume_source(struct migrate *m, const char *why)
     virt_cleanup_domain virDomainPtr d = virt_domain(m->c->virt, &err);
 
     if (d && gate_open(m->c->gate, &err) < 0) {
-        ferry_error("the guest cannot run on", F_ERR(&err));
+        ferry_error("cannot resume the guest", F_ERR(&err));
     } else if (d && virDomainResume(d) < 0) {
         virt_fail(&err, "resuming the guest");
     } else if (d) {
@@ -119,7 +119,7 @@ static void resume_alone(struct migrate *m, const char *why)
     bool ran = false;
 
     if (gate_open(m->c->gate, &err) < 0 || rescue_continue(m->c, &ran, &err) < 0) {
-        ferry_error("the guest does not run on yet", F_ERR(&err));
+        ferry_error("cannot resume the guest yet", F_ERR(&err));
         record_note(m->record, "resume-refused", err.msg);
     } else if (!ran) {
         record_note(m->record, "resume", why);
@@ -149,7 +149,7 @@ static void rescue_source(struct migrate *m, bool libvirtd_answers)
     }
     state_lock(m->c->state)->rescued = true;
     if (state_commit(m->c->state, &err) < 0 || rescue_run(m->c, &err) < 0) {
-        ferry_error("the guest is not taken back yet", F_ERR(&err));
+        ferry_error("cannot take the guest back from post-copy yet", F_ERR(&err));
         record_note(m->record, "rescue-refused", err.msg);
         return;
     }
@@ -168,7 +168,7 @@ static int stop_source(struct migrate *m, struct ferry_error *err)
     if (virDomainIsActive(d) == 1 && virDomainDestroy(d) < 0) {
         return virt_fail(err, "ending the guest that runs elsewhere");
     }
-    ferry_warn("what was left of the guest here is ended: the target has it");
+    ferry_warn("source domain destroyed: the guest runs on the target");
     return 0;
 }
 
@@ -263,10 +263,9 @@ static int64_t real_downtime(struct migrate *m)
     return ms;
 }
 
-static void write_result(struct migrate *m, const struct result *r)
+static void write_result(struct migrate *m, const struct result *r, int64_t downtime)
 {
     struct ferry_error err;
-    int64_t downtime = r->phase == LAUNCHER_SUCCEEDED ? real_downtime(m) : -1;
 
     for (;;) {
         struct state_values *v = state_lock(m->c->state);
@@ -281,7 +280,7 @@ static void write_result(struct migrate *m, const struct result *r)
         if (state_commit(m->c->state, &err) == 0) {
             break;
         }
-        ferry_error("cannot write down the end of a migration", F_ERR(&err));
+        ferry_error("cannot record the end of a migration", F_ERR(&err));
         ferry_sleep_ms(1000);
     }
     ferry_info("migration is over", F_STR("migration", m->uid),
@@ -289,20 +288,24 @@ static void write_result(struct migrate *m, const struct result *r)
                F_STR("reason", r->failure_reason), F_INT("downtimeMs", downtime));
 }
 
-static void note_end(struct migrate *m)
+/* Before the state says that it is over: who acts on that finds the record whole. */
+static void note_end(struct migrate *m, const struct result *r, int64_t downtime)
 {
-    struct launcher_sample s;
     yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *o = yyjson_mut_obj(doc);
-    struct state_values v;
 
-    state_get(m->c->state, &v);
     yyjson_mut_doc_set_root(doc, o);
-    yyjson_mut_obj_add_str(doc, o, "phase", wire_launcher_phase_text(v.migration.phase));
-    yyjson_mut_obj_add_strcpy(doc, o, "failureReason", v.migration.failure_reason);
-    yyjson_mut_obj_add_strcpy(doc, o, "reasonCode", v.migration.reason_code);
-    yyjson_mut_obj_add_int(doc, o, "downtimeMs", v.migration.downtime_ms);
+    yyjson_mut_obj_add_str(doc, o, "phase", wire_launcher_phase_text(r->phase));
+    yyjson_mut_obj_add_strcpy(doc, o, "failureReason", r->failure_reason);
+    yyjson_mut_obj_add_strcpy(doc, o, "reasonCode", r->reason_code);
+    yyjson_mut_obj_add_int(doc, o, "downtimeMs", downtime);
     record_add(m->record, "end", doc);
+}
+
+static void publish_end(struct migrate *m)
+{
+    struct launcher_sample s;
+
     migrate_sample(m, &s);
     context_publish_migration(m->c, &s);
 }
@@ -316,7 +319,7 @@ static void clean_up(struct migrate *m, const struct result *r)
 
     state_get(m->c->state, &v);
     if (r->stop_source && stop_source(m, &err) < 0) {
-        ferry_error("cannot end what is left of the guest", F_ERR(&err));
+        ferry_error("cannot destroy the source domain", F_ERR(&err));
     }
     v.migration.phase = r->phase;
     snprintf(v.migration.reason_code, sizeof(v.migration.reason_code), "%s", r->reason_code);
@@ -344,7 +347,7 @@ static void keep_monitor(struct migrate *m)
     struct ferry_error err;
 
     if (m->options.allow_post_copy && qmp_session_open(m->c->qmp, qmp_deadline(), &err) < 0) {
-        ferry_warn("no connection to QEMU's monitor", F_ERR(&err));
+        ferry_warn("no QMP session", F_ERR(&err));
     }
 }
 
@@ -398,8 +401,10 @@ static void *run_migration(void *ctx)
     monitor_stop(m->monitor);
     qmp_session_close(m->c->qmp);
     clean_up(m, &result);
-    write_result(m, &result);
-    note_end(m);
+    int64_t downtime = result.phase == LAUNCHER_SUCCEEDED ? real_downtime(m) : -1;
+    note_end(m, &result, downtime);
+    write_result(m, &result, downtime);
+    publish_end(m);
     record_close(m->record);
     m->record = NULL;
     pthread_mutex_lock(&m->lock);
@@ -596,7 +601,7 @@ void migrate_reattach(struct migrate *m)
     state_get(m->c->state, &v);
     if (!m->busy && v.migration.role == LAUNCHER_ROLE_SOURCE &&
         !state_migration_over(&v.migration)) {
-        ferry_info("going on with a migration", F_STR("migration", v.migration.uid));
+        ferry_info("resumed a migration after a restart", F_STR("migration", v.migration.uid));
         m->busy = true;
         start_threads(m, &v, false);
     }
@@ -693,7 +698,7 @@ static void note_hanging(struct migrate *m, bool hangs)
         m->hanging_ns = now;
     } else if (now - m->hanging_ns >= HANG_MS * FERRY_NS_PER_MS) {
         m->hanging_ns = now;
-        ferry_warn("libvirtd does not come back from a post-copy that did not begin");
+        ferry_warn("libvirtd does not return from a post-copy that did not begin");
         atomic_store(m->c->libvirtd_hangs, true);
     }
 }

@@ -112,7 +112,7 @@ static void note_decision(struct monitor *m, const struct strategy_decision *d, 
         yyjson_mut_obj_add_strcpy(doc, o, "refused", refused);
     }
     record_add(m->cfg.record, "decision", doc);
-    ferry_info("migration is steered", F_STR("migration", m->uid),
+    ferry_info("migration parameters set", F_STR("migration", m->uid),
                F_STR("action", strategy_action_name(d->action)), F_STR("why", d->why),
                F_STR("refused", refused ? refused : ""));
 }
@@ -165,7 +165,7 @@ static void abort_job(struct monitor *m, const struct state_values *v)
     record_note(m->cfg.record, "abort-accepted", v->migration.abort_detail);
     state_lock(m->cfg.c->state)->migration.abort_accepted = true;
     if (state_commit(m->cfg.c->state, &err) < 0) {
-        ferry_error("cannot write down an abort", F_ERR(&err));
+        ferry_error("cannot record an abort", F_ERR(&err));
     }
 }
 
@@ -198,7 +198,7 @@ static void set_mode_back(struct monitor *m, enum wire_mode mode, bool suspended
     struct ferry_error err;
 
     if (set_mode(m, mode, suspended, &err) < 0) {
-        ferry_error("cannot write down the mode of a migration", F_ERR(&err));
+        ferry_error("cannot record the mode of a migration", F_ERR(&err));
     }
 }
 

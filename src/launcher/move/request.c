@@ -90,7 +90,7 @@ static int prepare_call(const struct request *r, struct migrate_call *ret)
                       ret);
     if (ret->note) {
         record_note(r->record, "note", ret->note);
-        ferry_warn("migration differs from what was asked for", F_STR("why", ret->note));
+        ferry_warn("migration parameters differ from the request", F_STR("why", ret->note));
     }
     return 0;
 }

@@ -71,7 +71,7 @@ static void remove_sockets(struct target *t)
             struct ferry_error err;
 
             ferry_fail_errno(&err, errno, "removing %s", path);
-            ferry_warn("a socket stays behind", F_ERR(&err));
+            ferry_warn("cannot remove a socket", F_ERR(&err));
         }
     }
 }
@@ -85,13 +85,13 @@ static void undefine(struct target *t, bool even_active)
         struct ferry_error err;
 
         virt_fail(&err, "ending a guest that did not come in");
-        ferry_warn("a QEMU stays behind", F_ERR(&err));
+        ferry_warn("cannot kill a QEMU process", F_ERR(&err));
     }
     if (d && virDomainIsActive(d) == 0 && virDomainUndefine(d) < 0) {
         struct ferry_error err;
 
         virt_fail(&err, "removing the definition of the domain");
-        ferry_warn("a definition stays behind", F_ERR(&err));
+        ferry_warn("cannot undefine a domain", F_ERR(&err));
     }
 }
 
@@ -152,7 +152,7 @@ static bool apply(struct target *t, const struct incoming *in)
         m->never_ran = never_ran;
     }
     if (state_commit(t->c->state, &err) < 0) {
-        ferry_error("cannot write down how a migration goes", F_ERR(&err));
+        ferry_error("cannot record the progress of a migration", F_ERR(&err));
         return false; /* again at the next pass */
     }
     ferry_info("incoming migration", F_STR("phase", wire_launcher_phase_text(in->phase)));
@@ -520,7 +520,7 @@ void target_reattach(struct target *t)
     pthread_mutex_lock(&t->lock);
     state_get(t->c->state, &v);
     if (v.migration.role == LAUNCHER_ROLE_TARGET && !state_migration_over(&v.migration)) {
-        ferry_info("going on to wait for a migration", F_STR("migration", v.migration.uid));
+        ferry_info("resumed waiting for a migration", F_STR("migration", v.migration.uid));
         if (v.migration.filtered && control_filter_start(t->filter, &err) < 0) {
             ferry_error("no filter for the control channel", F_ERR(&err));
         }

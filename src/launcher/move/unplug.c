@@ -66,7 +66,7 @@ static void forget(const struct context *c)
         struct ferry_error err;
 
         ferry_fail_errno(&err, errno, "removing %s", c->devices_path);
-        ferry_warn("a list of devices stays behind", F_ERR(&err));
+        ferry_warn("cannot remove the list of devices", F_ERR(&err));
     }
 }
 
@@ -77,7 +77,7 @@ static int ask(virDomainPtr d, const struct hostdev *h, struct record *record,
                struct ferry_error *err)
 {
     record_note(record, "unplug", h->alias);
-    ferry_info("taking a device of the host out of the guest", F_STR("device", h->alias));
+    ferry_info("unplugging a host device", F_STR("device", h->alias));
     return virDomainDetachDeviceFlags(d, h->xml, VIR_DOMAIN_AFFECT_LIVE) < 0
                ? virt_fail(err, "taking %s out of the guest", h->alias)
                : 0;
@@ -184,7 +184,7 @@ static int plug_in(const struct context *c, const struct hostdevs *all, struct f
         if (virDomainAttachDeviceFlags(d, all->list[i].xml, VIR_DOMAIN_AFFECT_LIVE) < 0) {
             return virt_fail(err, "plugging %s into the guest", all->list[i].alias);
         }
-        ferry_info("a device of the host is in the guest", F_STR("device", all->list[i].alias));
+        ferry_info("host device plugged into the guest", F_STR("device", all->list[i].alias));
     }
     return 0;
 }
@@ -211,7 +211,7 @@ bool unplug_tend(const struct context *c)
     if (rc == 0) {
         forget(c);
     } else {
-        ferry_warn("the guest lacks a device of the host", F_ERR(&err));
+        ferry_warn("host device not plugged back", F_ERR(&err));
     }
     return rc == 0;
 }

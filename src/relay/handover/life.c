@@ -67,7 +67,7 @@ static void go_on(struct relay_life *l, struct still *s)
     relay_manager_resume(l->manager);
     if (s->control >= 0 &&
         relay_control_start(ferry_take_fd(&s->control), l->manager, &l->server, &err) < 0) {
-        ferry_error("the control socket is not served any more", F_ERR(&err));
+        ferry_error("control socket closed", F_ERR(&err));
     }
     still_done(s);
 }

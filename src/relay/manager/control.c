@@ -40,7 +40,7 @@ static void put(struct http_exchange *x, struct relay_manager *m, enum relay_rol
         answer_text(x, json);
         return;
     }
-    ferry_warn("move not set up", F_STR("role", relay_role_name(role)), F_STR("key", key),
+    ferry_warn("cannot set up a move", F_STR("role", relay_role_name(role)), F_STR("key", key),
                F_ERR(&err));
     http_answer_error(x, 0, &err);
 }

@@ -196,7 +196,7 @@ static void add_stream(struct relay_group *g, size_t index, int fd)
     int rc = group_start_thread(e);
 
     if (rc != 0) {
-        ferry_warn("connection turned away: no thread for it", F_STR("key", g->spec->key),
+        ferry_warn("connection refused: no thread", F_STR("key", g->spec->key),
                    F_STR("peer", e->stats.peer), F_STR("error", strerror(rc)));
         close(fd);
         group_drop_entry(g, e);

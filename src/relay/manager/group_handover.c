@@ -59,7 +59,7 @@ void relay_group_resume(struct relay_group *g)
         if (rc == 0) {
             continue;
         }
-        ferry_error("stream lost: no thread for it", RELAY_STREAM_FIELDS(&e->stream),
+        ferry_error("stream lost: no thread", RELAY_STREAM_FIELDS(&e->stream),
                     F_STR("error", strerror(rc)));
         if (e->session) {
             relay_session_cancel(e->session);
@@ -69,7 +69,7 @@ void relay_group_resume(struct relay_group *g)
         group_drop_entry(g, e);
     }
     if (group_start_accepting(g, &err) < 0) {
-        ferry_error("accepting does not go on", F_STR("key", g->spec->key), F_ERR(&err));
+        ferry_error("accept failed, retrying", F_STR("key", g->spec->key), F_ERR(&err));
     }
 }
 
