@@ -64,20 +64,6 @@ static bool matches_labels(const yyjson_val *claim, const yyjson_val *volume)
     return true;
 }
 
-static bool lists(yyjson_val *list, const char *text)
-{
-    size_t i, max;
-    yyjson_val *v;
-
-    yyjson_arr_foreach(list, i, max, v)
-    {
-        if (ferry_streq(yyjson_get_str(v), text)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool matches_expressions(const yyjson_val *claim, const yyjson_val *volume)
 {
     yyjson_val *list = yyjson_ptr_get((yyjson_val *)claim, "/spec/selector/matchExpressions"), *e;
@@ -88,7 +74,7 @@ static bool matches_expressions(const yyjson_val *claim, const yyjson_val *volum
     {
         const char *how = text_at(e, "/operator");
         const char *value = yyjson_get_str(yyjson_obj_get(had, text_at(e, "/key")));
-        bool listed = value && lists(yyjson_obj_get(e, "values"), value);
+        bool listed = value && json_doc_lists(yyjson_obj_get(e, "values"), value);
 
         if (!(ferry_streq(how, "In")             ? listed
               : ferry_streq(how, "NotIn")        ? !listed

@@ -184,6 +184,23 @@ void ferry_buf_printf(struct ferry_buf *b, const char *fmt, ...)
     va_end(again);
 }
 
+void ferry_buf_json(struct ferry_buf *b, const char *s)
+{
+    ferry_buf_puts(b, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c == '"' || c == '\\') {
+            ferry_buf_printf(b, "\\%c", c);
+        } else if (c < 0x20) {
+            ferry_buf_printf(b, "\\u%04x", c);
+        } else {
+            ferry_buf_append(b, s, 1);
+        }
+    }
+    ferry_buf_puts(b, "\"");
+}
+
 void ferry_buf_done(struct ferry_buf *b)
 {
     free(b->data);

@@ -57,6 +57,8 @@ int ferry_buf_append_capped(struct ferry_buf *b, const void *data, size_t n, siz
 void ferry_buf_puts(struct ferry_buf *b, const char *s);
 void ferry_buf_printf(struct ferry_buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* `s` as a string of JSON, in quotes. */
+void ferry_buf_json(struct ferry_buf *b, const char *s);
 void ferry_buf_done(struct ferry_buf *b);
 char *ferry_buf_take(struct ferry_buf *b); /* the string, never NULL; `b` is empty after */
 

@@ -322,21 +322,6 @@ int http_status_of_class(enum ferry_class cls)
     return 500;
 }
 
-static void put_json_string(struct ferry_buf *b, const char *s)
-{
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-
-        if (c == '"' || c == '\\') {
-            ferry_buf_printf(b, "\\%c", c);
-        } else if (c < 0x20) {
-            ferry_buf_printf(b, "\\u%04x", c);
-        } else {
-            ferry_buf_append(b, s, 1);
-        }
-    }
-}
-
 void http_answer_error(struct http_exchange *x, int status, const struct ferry_error *err)
 {
     ferry_cleanup_buf struct ferry_buf b = {0};
@@ -344,12 +329,11 @@ void http_answer_error(struct http_exchange *x, int status, const struct ferry_e
     if (status == 0) {
         status = http_status_of_class(err->cls);
     }
-    ferry_buf_printf(&b, "{\"code\":%d,\"message\":\"", status);
-    put_json_string(&b, err->msg);
-    ferry_buf_printf(&b, "\",\"retry\":%s,\"reason\":\"",
-                     err->cls == FERRY_RETRY ? "true" : "false");
-    put_json_string(&b, ferry_error_reason(err));
-    ferry_buf_puts(&b, "\"}\n");
+    ferry_buf_printf(&b, "{\"code\":%d,\"message\":", status);
+    ferry_buf_json(&b, err->msg);
+    ferry_buf_printf(&b, ",\"retry\":%s,\"reason\":", err->cls == FERRY_RETRY ? "true" : "false");
+    ferry_buf_json(&b, ferry_error_reason(err));
+    ferry_buf_puts(&b, "}\n");
     http_answer_json(x, status, b.data);
 }
 

@@ -113,3 +113,33 @@ char *json_doc_take(yyjson_mut_doc *doc_take)
     yyjson_mut_doc_free(doc_take);
     return text;
 }
+
+bool json_doc_lists(const yyjson_val *list, const char *text)
+{
+    size_t i, max;
+    yyjson_val *v;
+
+    yyjson_arr_foreach((yyjson_val *)(uintptr_t)list, i, max, v)
+    {
+        if (ferry_streq(yyjson_get_str(v), text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+yyjson_mut_val *json_doc_named(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *name)
+{
+    yyjson_mut_val *e;
+    size_t i, max;
+
+    yyjson_mut_arr_foreach(list, i, max, e)
+    {
+        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(e, "name")), name)) {
+            return e;
+        }
+    }
+    e = yyjson_mut_arr_add_obj(doc, list);
+    yyjson_mut_obj_add_strcpy(doc, e, "name", name);
+    return e;
+}

@@ -2,6 +2,7 @@
  * (base/str.h): nothing that adds to such a document has to be asked whether it could. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <yyjson.h>
 
@@ -13,6 +14,11 @@ yyjson_mut_doc *json_doc_new(void);
 yyjson_mut_doc *json_doc_copy(const yyjson_doc *doc);
 /* Makes an object the root; returns it. */
 yyjson_mut_val *json_doc_object(yyjson_mut_doc *doc);
+
+/* Is `text` one of the strings of the array? NULL is an empty one. */
+bool json_doc_lists(const yyjson_val *list, const char *text);
+/* The object of the array that has this `name`; added when there is none. */
+yyjson_mut_val *json_doc_named(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *name);
 
 /* The text of a document or of a value, for free(). What no JSON can say is said as near to it as
  * possible: bytes that are no UTF-8 become U+FFFD, NaN and infinity null; yyjson_mut_write() is for

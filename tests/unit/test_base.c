@@ -130,6 +130,27 @@ static void capped_buffers_refuse(void **state)
     assert_int_equal(ferry_buf_append_capped(&b, "x", SIZE_MAX, 8, NULL), -FERRY_INVALID);
 }
 
+static void strings_of_json(void **state)
+{
+    static const struct {
+        const char *text, *json;
+    } rows[] = {
+        {"", "\"\""},
+        {"plain", "\"plain\""},
+        {"a\"b\\c", "\"a\\\"b\\\\c\""},
+        {"line\nend\x01", "\"line\\u000aend\\u0001\""},
+        {"f\xc3\xa4hre", "\"f\xc3\xa4hre\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        ferry_cleanup_buf struct ferry_buf b = {0};
+
+        ferry_buf_json(&b, rows[i].text);
+        assert_string_equal(b.data, rows[i].json);
+    }
+}
+
 static void sockets_at_any_depth(void **state)
 {
     char top[] = "/tmp/ferry-test-XXXXXX";
@@ -395,6 +416,7 @@ int main(void)
         cmocka_unit_test(spans),
         cmocka_unit_test(times),
         cmocka_unit_test(capped_buffers_refuse),
+        cmocka_unit_test(strings_of_json),
         cmocka_unit_test(sockets_at_any_depth),
         cmocka_unit_test(sockets_of_others),
         cmocka_unit_test(files_are_replaced_whole),

@@ -78,12 +78,31 @@ static void values_and_copies(void **state)
     assert_null(json_doc_copy(NULL));
 }
 
+static void lists_of_strings_and_of_names(void **state)
+{
+    static const char text[] = "{\"l\":[\"a\",1,\"b\"],\"n\":[{\"name\":\"x\",\"v\":1}]}";
+    json_cleanup_doc yyjson_doc *doc = yyjson_read(text, strlen(text), YYJSON_READ_NOFLAG);
+    yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(doc), "l");
+    json_cleanup_mut_doc yyjson_mut_doc *copy = json_doc_copy(doc);
+    yyjson_mut_val *named = yyjson_mut_obj_get(yyjson_mut_doc_get_root(copy), "n");
+
+    (void)state;
+    assert_true(json_doc_lists(list, "b"));
+    assert_false(json_doc_lists(list, "1"));
+    assert_false(json_doc_lists(NULL, "a"));
+    assert_ptr_equal(json_doc_named(copy, named, "x"), yyjson_mut_arr_get_first(named));
+    yyjson_mut_val *added = json_doc_named(copy, named, "y");
+    assert_ptr_equal(json_doc_named(copy, named, "y"), added);
+    assert_int_equal(yyjson_mut_arr_size(named), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_json_whatever_is_in_them),
         cmocka_unit_test(numbers_that_json_has_not_are_null),
         cmocka_unit_test(values_and_copies),
+        cmocka_unit_test(lists_of_strings_and_of_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

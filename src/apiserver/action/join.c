@@ -6,7 +6,6 @@
 #include "api/names.h"
 #include "apiserver/access/site.h"
 #include "apiserver/access/token.h"
-#include "apiserver/message/jsontext.h"
 #include "base/str.h"
 
 static const char join_path[] = "/ferry/v1/join", renew_path[] = "/ferry/v1/renew";
@@ -36,11 +35,11 @@ static int sign_both(struct request *r, const struct pki_ca *ca, const char *nod
         return status_of_error(&r->st, &err);
     }
     ferry_buf_puts(&b, "{\"ca\":");
-    jsontext_string(&b, pki_ca_pem(ca));
+    ferry_buf_json(&b, pki_ca_pem(ca));
     ferry_buf_puts(&b, ",\"node\":");
-    jsontext_string(&b, node_cert);
+    ferry_buf_json(&b, node_cert);
     ferry_buf_puts(&b, ",\"relay\":");
-    jsontext_string(&b, relay_cert);
+    ferry_buf_json(&b, relay_cert);
     ferry_buf_puts(&b, "}");
     r->code = 200;
     http_answer(r->x, 200, "application/json", b.data, b.len);

@@ -5,9 +5,9 @@
 
 #include "api/json.h"
 #include "api/wire/wire_keys.h"
-#include "apiserver/message/jsontext.h"
 #include "base/clock.h"
 #include "base/count.h"
+#include "base/str.h"
 #include "json/doc.h"
 
 enum review { REVIEW_ACCESS, REVIEW_RULES, REVIEW_WHO, REVIEW_COUNT };
@@ -202,7 +202,7 @@ static void put_rule(struct ferry_buf *b, const struct auth_rule *rule,
     }
     if (rule->named_as_node) {
         ferry_buf_puts(b, ",\"resourceNames\":[");
-        jsontext_string(b, who->node);
+        ferry_buf_json(b, who->node);
         ferry_buf_puts(b, "]");
     }
     ferry_buf_puts(b, "}");
@@ -286,7 +286,7 @@ static void put_groups(struct ferry_buf *b, const struct auth_who *who,
                        const struct http_peer *peer)
 {
     for (size_t i = 0; peer->certificate && i < peer->n_groups; i++) {
-        jsontext_string(b, peer->groups[i]);
+        ferry_buf_json(b, peer->groups[i]);
         ferry_buf_puts(b, ",");
     }
     if (!peer->certificate && group_of(who->role)) {
@@ -298,7 +298,7 @@ static void put_groups(struct ferry_buf *b, const struct auth_who *who,
 static void put_who(struct ferry_buf *b, const struct auth_who *who, const struct http_peer *peer)
 {
     ferry_buf_puts(b, "{\"userInfo\":{\"username\":");
-    jsontext_string(b, who->user);
+    ferry_buf_json(b, who->user);
     ferry_buf_puts(b, ",\"groups\":[");
     put_groups(b, who, peer);
     ferry_buf_printf(b, "],\"extra\":{\"" EXTRA_ROLE "\":[\"%s\"]}}}", auth_role_name(who->role));

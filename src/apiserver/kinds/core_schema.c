@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "apiserver/kinds/core_types.h"
-#include "apiserver/message/jsontext.h"
 #include "base/count.h"
 #include "base/log.h"
+#include "base/str.h"
 
 enum { NAME_SIZE = 80, MAX_KINDS = 32 };
 
@@ -76,7 +76,7 @@ static void put_text(struct ferry_buf *b, const char *type, const char *field)
     for (const struct core_text *t = core_texts; t->what; t++) {
         if (ferry_streq(t->what, what)) {
             ferry_buf_puts(b, "\"description\":");
-            jsontext_string(b, t->text);
+            ferry_buf_json(b, t->text);
             ferry_buf_puts(b, ",");
             return;
         }

@@ -11,8 +11,8 @@
 #include "api/wire/wire_reason.h"
 #include "apiserver/kinds/crds.h"
 #include "apiserver/kinds/jsonpath.h"
-#include "apiserver/message/jsontext.h"
 #include "base/count.h"
+#include "base/str.h"
 #include "json/doc.h"
 
 /* Writes the text of one cell. */
@@ -509,14 +509,14 @@ static void put_crd_cells(struct ferry_buf *b, const yyjson_val *object, const y
     size_t i, max;
     yyjson_val *c;
 
-    jsontext_string(b, name ? name : "");
+    ferry_buf_json(b, name ? name : "");
     yyjson_arr_foreach((yyjson_val *)columns, i, max, c)
     {
         ferry_cleanup_buf struct ferry_buf text = {0};
 
         put_crd_cell(&(struct cell){.object = object, .now_ms = now_ms, .out = &text}, c);
         ferry_buf_puts(b, ",");
-        jsontext_string(b, text.data ? text.data : "");
+        ferry_buf_json(b, text.data ? text.data : "");
     }
 }
 
@@ -582,7 +582,7 @@ void table_row(struct ferry_buf *b, const struct api_resource *r, const yyjson_v
             ferry_buf_puts(&text, text_at(&cell, c->pointer));
         }
         ferry_buf_puts(b, c == columns_of(r) ? "" : ",");
-        jsontext_string(b, text.data ? text.data : "");
+        ferry_buf_json(b, text.data ? text.data : "");
     }
     ferry_buf_puts(b, "]");
     if (include == TABLE_METADATA) {

@@ -337,20 +337,6 @@ static int check_factor(const struct api_resource *r, const yyjson_val *object, 
     return 0;
 }
 
-static bool has_gate(const struct admission_view *view, const char *name)
-{
-    yyjson_val *v;
-    size_t i, max;
-
-    yyjson_arr_foreach((yyjson_val *)view->gates, i, max, v)
-    {
-        if (ferry_streq(yyjson_get_str(v), name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* What needs a gate is refused when it is new or changed, where the site chooses gates at all. */
 static int check_gates(const struct api_resource *r, const yyjson_val *old,
                        const yyjson_val *object, const struct admission_view *view,
@@ -373,8 +359,9 @@ static int check_gates(const struct api_resource *r, const yyjson_val *old,
     for (size_t i = 0; view->gates && i < FERRY_COUNT(rows); i++) {
         yyjson_val *now = at(object, rows[i].pointer);
 
-        if (!now || !ferry_streq(r->plural, rows[i].plural) || has_gate(view, rows[i].gate) ||
-            (rows[i].other && has_gate(view, rows[i].other)) ||
+        if (!now || !ferry_streq(r->plural, rows[i].plural) ||
+            json_doc_lists(view->gates, rows[i].gate) ||
+            (rows[i].other && json_doc_lists(view->gates, rows[i].other)) ||
             is_same(at(old, rows[i].pointer), now)) {
             continue;
         }

@@ -281,20 +281,6 @@ static int check_identity(const struct route *route, yyjson_val *old_meta, yyjso
     return 0;
 }
 
-static bool lists(yyjson_val *list, const char *text)
-{
-    size_t i, max;
-    yyjson_val *v;
-
-    yyjson_arr_foreach(list, i, max, v)
-    {
-        if (ferry_streq(yyjson_get_str(v), text)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static int check_finalizers(const struct route *route, yyjson_val *old_meta, yyjson_mut_val *meta,
                             struct status *st)
 {
@@ -307,7 +293,7 @@ static int check_finalizers(const struct route *route, yyjson_val *old_meta, yyj
     }
     yyjson_mut_arr_foreach(yyjson_mut_obj_get(meta, "finalizers"), i, max, v)
     {
-        if (yyjson_mut_is_str(v) && !lists(old, yyjson_mut_get_str(v))) {
+        if (yyjson_mut_is_str(v) && !json_doc_lists(old, yyjson_mut_get_str(v))) {
             return status_invalid(st, route->resource, route->name, "metadata.finalizers",
                                   STATUS_VALUE_FORBIDDEN,
                                   "no new finalizers can be added if the object is "

@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "api/json.h"
-#include "apiserver/message/jsontext.h"
 #include "apiserver/store/database.h"
 #include "base/count.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "json/doc.h"
 
 enum { FORMAT = 1, CA_FILE_MAX = 64 << 10 };
@@ -44,7 +44,7 @@ int backup_finish(const char *data, struct ferry_buf *out, struct ferry_error *e
             return rc;
         }
         ferry_buf_printf(out, "{\"file\":\"%s\",\"text\":", ca_files[i]);
-        jsontext_string(out, text.data ? text.data : "");
+        ferry_buf_json(out, text.data ? text.data : "");
         ferry_buf_puts(out, "}\n");
         if (text.data) {
             explicit_bzero(text.data, text.len);

@@ -99,23 +99,6 @@ char *storage_claim_info(const struct api_claim *c)
     return json_doc_take(doc);
 }
 
-static yyjson_mut_val *entry_of(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *volume)
-{
-    yyjson_mut_val *e;
-    size_t i, max;
-
-    yyjson_mut_arr_foreach(list, i, max, e)
-    {
-        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(e, "name")), volume)) {
-            return e;
-        }
-    }
-    e = yyjson_mut_arr_add_obj(doc, list);
-    yyjson_mut_obj_add_strcpy(doc, e, "name", volume);
-    yyjson_mut_obj_add_str(doc, e, "target", "");
-    return e;
-}
-
 char *storage_volume_status(const struct api_vmi *vmi, const struct storage_view *s)
 {
     yyjson_mut_doc *doc = json_doc_new();
@@ -128,8 +111,12 @@ char *storage_volume_status(const struct api_vmi *vmi, const struct storage_view
         const struct api_claim *c = storage_claim(s, storage_claim_name(v));
 
         if (c) {
-            yyjson_mut_obj_put(entry_of(doc, list, v->name),
-                               yyjson_mut_str(doc, "persistentVolumeClaimInfo"),
+            yyjson_mut_val *e = json_doc_named(doc, list, v->name);
+
+            if (!yyjson_mut_obj_get(e, "target")) {
+                yyjson_mut_obj_add_str(doc, e, "target", "");
+            }
+            yyjson_mut_obj_put(e, yyjson_mut_str(doc, "persistentVolumeClaimInfo"),
                                claim_info(doc, c));
         }
     }

@@ -10,22 +10,6 @@
 #include "base/str.h"
 #include "json/doc.h"
 
-static yyjson_mut_val *entry_of(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *name)
-{
-    yyjson_mut_val *e;
-    size_t i, max;
-
-    yyjson_mut_arr_foreach(list, i, max, e)
-    {
-        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(e, "name")), name)) {
-            return e;
-        }
-    }
-    e = yyjson_mut_arr_add_obj(doc, list);
-    yyjson_mut_obj_add_strcpy(doc, e, "name", name);
-    return e;
-}
-
 static void put_str(yyjson_mut_doc *doc, yyjson_mut_val *o, const char *key, const char *value)
 {
     yyjson_mut_obj_put(o, yyjson_mut_str(doc, key), yyjson_mut_strcpy(doc, value));
@@ -51,7 +35,7 @@ static void put_nic(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct api_
                     const struct wire_addresses *addresses)
 {
     const struct wire_interface *given = wire_addresses_of(addresses, nic->name);
-    yyjson_mut_val *o = entry_of(doc, list, nic->name);
+    yyjson_mut_val *o = json_doc_named(doc, list, nic->name);
 
     put_str(doc, o, "mac", nic->mac);
     if (!yyjson_mut_obj_get(o, "infoSource")) {

@@ -478,20 +478,7 @@ static int check_begin(const struct state_values *v, const char *uid, bool *ret_
     bool current = m->role != LAUNCHER_ROLE_NONE && ferry_streq(m->uid, uid);
 
     *ret_again = current && m->role == LAUNCHER_ROLE_SOURCE && !state_migration_over(m);
-    if (*ret_again) {
-        return 0;
-    }
-    if (state_uid_known(v, uid)) {
-        return ferry_fail(err, FERRY_CONFLICT,
-                          "migration %s was here before: a migration runs only once", uid);
-    }
-    if (!state_migration_over(m)) {
-        return ferry_fail(err, FERRY_CONFLICT, "migration %s is not over yet", m->uid);
-    }
-    if (v->stop) {
-        return ferry_fail(err, FERRY_CONFLICT, "this launcher was asked to stop");
-    }
-    return 0;
+    return *ret_again ? 0 : state_may_begin(v, uid, err);
 }
 
 static int begin(struct migrate *m, const char *uid, const struct wire_options *options,

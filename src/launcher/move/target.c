@@ -317,23 +317,10 @@ static int check_prepare(const struct state_values *v, const struct view *now, c
 
     *ret_again =
         m->role == LAUNCHER_ROLE_TARGET && ferry_streq(m->uid, uid) && m->phase != LAUNCHER_FAILED;
-    if (*ret_again) {
-        return 0;
-    }
-    if (state_uid_known(v, uid)) {
-        return ferry_fail(err, FERRY_CONFLICT,
-                          "migration %s was here before: a migration runs only once", uid);
-    }
-    if (!state_migration_over(m)) {
-        return ferry_fail(err, FERRY_CONFLICT, "migration %s is not over yet", m->uid);
-    }
-    if (view_active(now)) {
-        return ferry_fail(err, FERRY_CONFLICT, "a guest runs here already");
-    }
-    if (v->stop) {
-        return ferry_fail(err, FERRY_CONFLICT, "this launcher was asked to stop");
-    }
-    return 0;
+    int rc = *ret_again ? 0 : state_may_begin(v, uid, err);
+    return rc == 0 && !*ret_again && view_active(now)
+               ? ferry_fail(err, FERRY_CONFLICT, "a guest runs here already")
+               : rc;
 }
 
 static int begin(struct target *t, const char *uid, const struct api_vmi *vmi,

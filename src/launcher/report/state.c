@@ -94,6 +94,21 @@ bool state_uid_known(const struct state_values *v, const char *uid)
     return v->migration.role != LAUNCHER_ROLE_NONE && ferry_streq(v->migration.uid, uid);
 }
 
+int state_may_begin(const struct state_values *v, const char *uid, struct ferry_error *err)
+{
+    if (state_uid_known(v, uid)) {
+        return ferry_fail(err, FERRY_CONFLICT,
+                          "migration %s was here before: a migration runs only once", uid);
+    }
+    if (!state_migration_over(&v->migration)) {
+        return ferry_fail(err, FERRY_CONFLICT, "migration %s is not over yet", v->migration.uid);
+    }
+    if (v->stop) {
+        return ferry_fail(err, FERRY_CONFLICT, "this launcher was asked to stop");
+    }
+    return 0;
+}
+
 void state_begin_migration(struct state_values *v, const struct state_migration *m)
 {
     if (v->migration.role != LAUNCHER_ROLE_NONE) {

@@ -70,6 +70,8 @@ char *state_encode(const struct state_values *v);
 int state_decode(const char *json, size_t len, struct state_values *ret, struct ferry_error *err);
 bool state_uid_valid(const char *uid);
 bool state_uid_known(const struct state_values *v, const char *uid);
+/* Class CONFLICT unless this launcher may take part in migration `uid`, which is new to it. */
+int state_may_begin(const struct state_values *v, const char *uid, struct ferry_error *err);
 /* Makes `m` the current migration; the former one's UID moves to `past`. */
 void state_begin_migration(struct state_values *v, const struct state_migration *m);
 bool state_migration_over(const struct state_migration *m);
