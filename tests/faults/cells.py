@@ -24,7 +24,8 @@ PROGRAMS = ("api", "controller")
 NODE_PROGRAMS = ("handler", "relay", "pods")
 POD_PROGRAMS = ("launcher", "libvirtd", "qemu")
 SIDES = ("source", "target")
-VICTIMS = PROGRAMS + tuple(f"{side}-{name}" for name in NODE_PROGRAMS + POD_PROGRAMS for side in SIDES)
+# The filter judges what the source asks of the target's libvirtd: the target alone has one.
+VICTIMS = PROGRAMS + tuple(f"{side}-{name}" for name in NODE_PROGRAMS + POD_PROGRAMS for side in SIDES) + ("target-filter",)
 
 STOP_S = 10
 RESUME_WINDOW_S = 40  # of the sites under test
@@ -60,6 +61,10 @@ def missing(phase, fault):
         return "there is no target pod yet"
     if phase in ("Scheduled", "PreparingTarget", "TargetReady") and fault.what == "target-qemu":
         return "there is no QEMU on the target yet"
+    if phase in ("Pending", "Scheduling", "Scheduled", "PreparingTarget") and fault.what == "target-filter":
+        return "nobody has prepared the target yet"
+    if phase == "Finishing" and fault.what == "target-filter":
+        return "the source's libvirt has said all it had to say"
     if phase == "Finishing" and fault.what == "source-qemu":
         return "QEMU on the source is gone by then"
     return None

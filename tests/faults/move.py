@@ -47,7 +47,7 @@ class Side:
         return Qmp(os.path.join(directory, "state/qmp.sock"))
 
     def process(self, name):
-        program = {"launcher": "ferry-launcher", "libvirtd": "libvirtd", "qemu": "qemu-system"}[name]
+        program = {"launcher": "ferry-launcher", "libvirtd": "libvirtd", "qemu": "qemu-system", "filter": "ferry-rpc-filter"}[name]
         directory = self.dir
         return self.site.in_pod(directory, program) if directory else 0
 
