@@ -6,6 +6,7 @@
 
 #include "base/count.h"
 #include "base/str.h"
+#include "json/keys.h"
 
 struct job {
     yyjson_mut_doc *doc;
@@ -217,17 +218,34 @@ int api_patch_apply_json(yyjson_mut_doc *doc, const yyjson_val *patch, struct fe
     return 0;
 }
 
+/* RFC 7386: an object is merged into what is there, null takes away, all else replaces. */
+static yyjson_mut_val *merged(yyjson_mut_doc *doc, yyjson_mut_val *old, yyjson_val *patch)
+{
+    yyjson_val *key, *value;
+    size_t i, max;
+
+    if (!yyjson_is_obj(patch)) {
+        return yyjson_val_mut_copy(doc, patch);
+    }
+    yyjson_mut_val *into = yyjson_mut_is_obj(old) ? old : yyjson_mut_obj(doc);
+    struct json_keys *keys = json_keys_of(into, yyjson_obj_size(patch));
+
+    yyjson_obj_foreach(patch, i, max, key, value)
+    {
+        yyjson_mut_val *was = json_keys_get(keys, yyjson_get_str(key), yyjson_get_len(key));
+
+        json_keys_put(keys, yyjson_val_mut_copy(doc, key),
+                      yyjson_is_null(value) ? NULL : merged(doc, was, value));
+    }
+    json_keys_done(keys);
+    return into;
+}
+
 int api_patch_apply_merge(yyjson_mut_doc *doc, const yyjson_val *patch, struct ferry_error *err)
 {
     if (!yyjson_is_obj((yyjson_val *)patch)) {
         return ferry_fail(err, FERRY_INVALID, "a merge patch must be a JSON object");
     }
-    yyjson_mut_val *change = yyjson_val_mut_copy(doc, (yyjson_val *)patch);
-    yyjson_mut_val *root =
-        change ? yyjson_mut_merge_patch(doc, yyjson_mut_doc_get_root(doc), change) : NULL;
-    if (!root) {
-        return ferry_fail(err, FERRY_FATAL, "out of memory");
-    }
-    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_doc_set_root(doc, merged(doc, yyjson_mut_doc_get_root(doc), (yyjson_val *)patch));
     return 0;
 }

@@ -43,7 +43,8 @@ static const struct merge_list *merge_list_of(const char *field)
     return NULL;
 }
 
-/* Items compared with items, in all of a patch: each is looked for by walking. */
+/* Items compared with items and keys with keys, in all of a patch: each is looked for by walking.
+ */
 enum { MAX_COMPARED = 16 << 20 };
 
 struct merger {
@@ -52,13 +53,10 @@ struct merger {
     struct ferry_error *err;
 };
 
-/* `n` items of field `field` are going to be looked for in `list`, which may grow by as many. */
-static int count_compared(struct merger *m, const char *field, yyjson_val *wanted,
-                          yyjson_mut_val *list)
+/* `n` items or keys are going to be looked for among `old`, which may grow by as many. */
+static int count_compared(struct merger *m, const char *field, size_t n, size_t old)
 {
-    size_t n = yyjson_arr_size(wanted);
-
-    m->compared += n * (n + yyjson_mut_arr_size(list));
+    m->compared += n * (n + old);
     return m->compared <= MAX_COMPARED
                ? 0
                : ferry_fail(m->err, FERRY_INVALID, "%.100s: too many items to merge", field);
@@ -152,7 +150,7 @@ static int merge_list(struct merger *m, yyjson_mut_val *into, const char *field,
         list = yyjson_mut_arr(m->doc);
         yyjson_mut_obj_put(into, yyjson_mut_strcpy(m->doc, field), list);
     }
-    if (how && count_compared(m, field, patch, list) < 0) {
+    if (how && count_compared(m, field, yyjson_arr_size(patch), yyjson_mut_arr_size(list)) < 0) {
         return -FERRY_INVALID;
     }
     yyjson_arr_foreach(patch, i, max, item)
@@ -179,7 +177,7 @@ static int delete_values(struct merger *m, yyjson_mut_val *into, const char *fie
     size_t i, max;
     yyjson_val *item;
 
-    if (count_compared(m, field, gone, list) < 0) {
+    if (count_compared(m, field, yyjson_arr_size(gone), yyjson_mut_arr_size(list)) < 0) {
         return -FERRY_INVALID;
     }
     yyjson_arr_foreach(gone, i, max, item)
@@ -253,8 +251,14 @@ static int merge_object(struct merger *m, yyjson_mut_val *into, yyjson_val *patc
     if (has_directive(patch, "delete")) {
         return 0;
     }
-    if (yyjson_obj_get(patch, "$retainKeys")) {
-        retain_keys(into, yyjson_obj_get(patch, "$retainKeys"));
+    yyjson_val *retain = yyjson_obj_get(patch, "$retainKeys");
+    size_t wanted = yyjson_obj_size(patch) + yyjson_arr_size(retain);
+
+    if (count_compared(m, "the patch", wanted, yyjson_mut_obj_size(into)) < 0) {
+        return -FERRY_INVALID;
+    }
+    if (retain) {
+        retain_keys(into, retain);
     }
     yyjson_obj_foreach(patch, i, max, key, item)
     {

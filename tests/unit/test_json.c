@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "json/doc.h"
+#include "json/keys.h"
 
 /* What a document says when a string of any bytes is in it. */
 static void texts_are_json_whatever_is_in_them(void **state)
@@ -96,6 +97,53 @@ static void lists_of_strings_and_of_names(void **state)
     assert_int_equal(yyjson_mut_arr_size(named), 2);
 }
 
+/* An object of `n` keys "k0"…, of which one is put, one taken away, one taken and put again, one
+ * added; few keys are compared, many are hashed. */
+static void an_object_is_changed_key_by_key(void **state)
+{
+    static const size_t sizes[] = {3, 15, 16, 17, 200};
+
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(sizes); s++) {
+        json_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
+        yyjson_mut_val *obj = json_doc_object(doc);
+
+        for (size_t i = 0; i < sizes[s]; i++) {
+            char key[24];
+
+            snprintf(key, sizeof(key), "k%zu", i);
+            yyjson_mut_obj_add(obj, yyjson_mut_strcpy(doc, key), yyjson_mut_uint(doc, i));
+        }
+        struct json_keys *keys = json_keys_of(obj, 1);
+        json_keys_put(keys, yyjson_mut_str(doc, "k0"), yyjson_mut_str(doc, "put"));
+        json_keys_put(keys, yyjson_mut_str(doc, "k1"), NULL);
+        assert_null(json_keys_get(keys, "k1", 2));
+        json_keys_put(keys, yyjson_mut_str(doc, "k2"), NULL);
+        json_keys_put(keys, yyjson_mut_str(doc, "k2"), yyjson_mut_str(doc, "again"));
+        json_keys_put(keys, yyjson_mut_str(doc, "none"), NULL);
+        json_keys_put(keys, yyjson_mut_str(doc, "added"), yyjson_mut_true(doc));
+        assert_true(yyjson_mut_get_bool(json_keys_get(keys, "added", 5)));
+        assert_null(json_keys_get(keys, "adde", 4));
+        json_keys_done(keys);
+        assert_int_equal(yyjson_mut_obj_size(obj), sizes[s]);
+        assert_string_equal(yyjson_mut_get_str(yyjson_mut_obj_get(obj, "k0")), "put");
+        assert_null(yyjson_mut_obj_get(obj, "k1"));
+        assert_string_equal(yyjson_mut_get_str(yyjson_mut_obj_get(obj, "k2")), "again");
+    }
+}
+
+static void of_equal_keys_the_last_holds(void **state)
+{
+    static const char text[] = "{\"a\":1,\"b\":2,\"a\":3}";
+    json_cleanup_doc yyjson_doc *doc = yyjson_read(text, strlen(text), YYJSON_READ_NOFLAG);
+    json_cleanup_mut_doc yyjson_mut_doc *copy = json_doc_copy(doc);
+
+    (void)state;
+    json_keys_settle(yyjson_mut_doc_get_root(copy));
+    ferry_cleanup_free char *settled = json_doc_text(copy, YYJSON_WRITE_NOFLAG, NULL);
+    assert_string_equal(settled, "{\"a\":3,\"b\":2}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +151,8 @@ int main(void)
         cmocka_unit_test(numbers_that_json_has_not_are_null),
         cmocka_unit_test(values_and_copies),
         cmocka_unit_test(lists_of_strings_and_of_names),
+        cmocka_unit_test(an_object_is_changed_key_by_key),
+        cmocka_unit_test(of_equal_keys_the_last_holds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "json/doc.h"
+#include "json/keys.h"
 
 enum { MAX_DEPTH = 8, MAX_BYTES = 3 << 20 };
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
@@ -25,6 +26,11 @@ enum type {
     BYTES_MAP,    /* map<string, bytes>, base64 in JSON */
     QUANTITY_MAP, /* map<string, Quantity>; a Quantity is a message with its text as field 1 */
 };
+
+static bool is_map(enum type type)
+{
+    return type == STRING_MAP || type == BYTES_MAP || type == QUANTITY_MAP;
+}
 
 struct field {
     const char *name; /* NULL ends a table */
@@ -262,7 +268,7 @@ static bool put_entry(yyjson_mut_doc *doc, yyjson_mut_val *map, struct slice s, 
         }
     }
     yyjson_mut_val *k = text(doc, key), *v = map_value(doc, value, type);
-    return k && v && yyjson_mut_obj_put(map, k, v);
+    return k && v && yyjson_mut_obj_add(map, k, v); /* settled when all are there */
 }
 
 static bool decode(yyjson_mut_doc *doc, const struct field *table, struct slice s, int depth,
@@ -322,6 +328,18 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *into, const struct fi
     return false;
 }
 
+/* Of the entries of a map with the same key the last one holds. */
+static void settle_maps(const struct field *table, yyjson_mut_val *obj)
+{
+    for (const struct field *f = table; f->name; f++) {
+        yyjson_mut_val *map = is_map(f->type) ? yyjson_mut_obj_get(obj, f->name) : NULL;
+
+        if (map) {
+            json_keys_settle(map);
+        }
+    }
+}
+
 static bool decode(yyjson_mut_doc *doc, const struct field *table, struct slice s, int depth,
                    yyjson_mut_val *into)
 {
@@ -337,6 +355,7 @@ static bool decode(yyjson_mut_doc *doc, const struct field *table, struct slice 
             }
         }
     }
+    settle_maps(table, into);
     return depth > 0;
 }
 

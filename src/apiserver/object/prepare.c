@@ -130,7 +130,8 @@ static void default_pod(yyjson_mut_doc *doc, yyjson_mut_val *root)
 static void merge_string_data(yyjson_mut_doc *doc, yyjson_mut_val *root)
 {
     yyjson_mut_val *texts = yyjson_mut_obj_get(root, "stringData"), *key, *v;
-    size_t i, max;
+    size_t i, max, n = yyjson_mut_obj_size(texts);
+    struct json_keys *data = n ? json_keys_of(child(doc, root, "data"), n) : NULL;
 
     yyjson_mut_obj_foreach(texts, i, max, key, v)
     {
@@ -140,10 +141,12 @@ static void merge_string_data(yyjson_mut_doc *doc, yyjson_mut_val *root)
         if (yyjson_mut_is_str(v)) {
             EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)yyjson_mut_get_str(v),
                             (int)len);
-            yyjson_mut_obj_put(child(doc, root, "data"),
-                               yyjson_mut_strcpy(doc, yyjson_mut_get_str(key)),
-                               yyjson_mut_strcpy(doc, out));
+            json_keys_put(data, yyjson_mut_strcpy(doc, yyjson_mut_get_str(key)),
+                          yyjson_mut_strcpy(doc, out));
         }
+    }
+    if (data) {
+        json_keys_done(data);
     }
     yyjson_mut_obj_remove_key(root, "stringData");
 }
