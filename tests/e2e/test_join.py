@@ -306,7 +306,7 @@ def check_removal(hosts):
     check_other_doors(hosts, here, other)
     # Nor does it get new ones: what was removed does not renew itself back in.
     stays = hosts.certificate(other, "node")
-    wait_for("a renewal to be refused", lambda: "certificates were not renewed" in open(hosts.log(other)).read(), 120)
+    wait_for("a renewal to be refused", lambda: "cannot renew certificates" in open(hosts.log(other)).read(), 120)
     assert hosts.certificate(other, "node") == stays
 
 

@@ -19,17 +19,17 @@ def waits_for_the_api(host):
     text = open(host.kubeconfig).read()
     with open(other, "w") as f:
         f.write(re.sub(r"(https://127\.0\.0\.1):\d+", rf"\1:{ferrysite.free_port()}", text))
-    agent = subprocess.Popen([program("ferry-pods"), "--node", NODE, "--root", host.base + "/elsewhere", "--kubeconfig",
-                              other, "--launcher", host.launcher], stderr=subprocess.PIPE, text=True)
+    log = os.path.join(host.base, "waiting.log")
+    with open(log, "w") as f:
+        agent = subprocess.Popen([program("ferry-pods"), "--node", NODE, "--root", host.base + "/elsewhere", "--kubeconfig",
+                                  other, "--launcher", host.launcher], stderr=f)
     try:
-        said = next((line for line in agent.stderr if "waiting for the API server" in line), None)
-        assert said, "it ended, and did not say what it waits for"
+        wait_for("it to say what it waits for", lambda: "API server unreachable" in open(log).read())
         agent.terminate()
         assert agent.wait(30) == 0
     finally:
         agent.kill()
         agent.wait()
-        agent.stderr.close()
 
 
 def runs_and_is_told(host):

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "json/keys.h"
 
 enum { GENERATED_BASE_MAX = 58, DEFAULT_GRACE_S = 30 };
 enum { GRACE_MAX_S = INT32_MAX }; /* some 68 years: a time that still can be written */
