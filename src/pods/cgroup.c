@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +18,7 @@
 #include "base/str.h"
 
 #define PARENT "ferry-pods"
+#define PODS_DIR_ATTRIBUTE "trusted.ferry.pods"
 
 enum { TEXT_MAX = 1 << 20, BUSY_TRIES = 50, BUSY_MS = 10 };
 
@@ -127,24 +130,48 @@ static void remove_empty(const char *path, const char *name, void *ctx)
     remove_left(path);
 }
 
+static void remove_without_pod(const char *path, const char *name, void *pods_dir)
+{
+    ferry_cleanup_free char *pod = ferry_asprintf("%s/%s", (const char *)pods_dir, name);
+
+    if (access(pod, F_OK) < 0 && errno == ENOENT) {
+        remove_left(path);
+    }
+}
+
+/* The same for each start of a node's agent, another for other nodes, which may see their pods at
+ * the same path. NULL when the directory is not there. */
+static char *name_of(const char *pods_dir)
+{
+    struct stat st;
+
+    return stat(pods_dir, &st) < 0 ? NULL
+                                   : ferry_asprintf("node-%llx-%llx", (unsigned long long)st.st_dev,
+                                                    (unsigned long long)st.st_ino);
+}
+
+/* The directory of pods that a node's group was made for, as far as it is seen from here. */
+static char *pods_dir_of(int fd, const char *name)
+{
+    char path[PATH_MAX] = "";
+    ssize_t n = fgetxattr(fd, PODS_DIR_ATTRIBUTE, path, sizeof(path) - 1);
+    ferry_cleanup_free char *there = n > 0 ? name_of(path) : NULL;
+
+    return ferry_streq(there, name) ? ferry_strdup(path) : NULL;
+}
+
 /* A node's group whose agent is no more: what is empty in it goes, and then it. It is removed under
- * the lock: one who locks it next sees that it is gone. */
+ * the lock: one who locks it next sees that it is gone. The agent may also just be away for a
+ * moment: where its pods can be seen, the groups of those stay, which tell how they ended. */
 static void remove_dead(const char *path, const char *name, void *own)
 {
     ferry_cleanup_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (!ferry_streq(name, own) && fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
         is_there(fd, path)) {
-        sweep(path, remove_empty, NULL);
-        remove_left(path);
-    }
-}
+        ferry_cleanup_free char *pods_dir = pods_dir_of(fd, name);
 
-static void remove_without_pod(const char *path, const char *name, void *pods_dir)
-{
-    ferry_cleanup_free char *pod = ferry_asprintf("%s/%s", (const char *)pods_dir, name);
-
-    if (access(pod, F_OK) < 0 && errno == ENOENT) {
+        sweep(path, pods_dir ? remove_without_pod : remove_empty, pods_dir);
         remove_left(path);
     }
 }
@@ -161,23 +188,21 @@ static int open_place(const char *pods_dir, struct cgroup_layout *l, enum cgroup
         rc = make_and_lock(node, err);
         if (rc >= 0) {
             l->locks[l->n_locks++] = rc;
+            (void)fsetxattr(rc, PODS_DIR_ATTRIBUTE, pods_dir, strlen(pods_dir), 0);
             sweep(node, remove_without_pod, (void *)(uintptr_t)pods_dir);
         }
     }
     return rc < 0 || !l->of[c].unified ? rc < 0 ? rc : 0 : hand_down(l, c, err);
 }
 
-/* The same for each start of this node's agent, another for other nodes, which may see their pods
- * at the same path. */
 static char *node_name(const char *pods_dir)
 {
-    struct stat st = {0};
+    char *name = ferry_mkdir_p(pods_dir, 0711, NULL) < 0 ? NULL : name_of(pods_dir);
 
-    if (ferry_mkdir_p(pods_dir, 0711, NULL) < 0 || stat(pods_dir, &st) < 0) {
+    if (!name) {
         ferry_warn("cannot read the directory of pods", F_STR("path", pods_dir));
     }
-    return ferry_asprintf("node-%llx-%llx", (unsigned long long)st.st_dev,
-                          (unsigned long long)st.st_ino);
+    return name ? name : ferry_strdup("node-0-0");
 }
 
 void cgroup_detect(const char *pods_dir, struct cgroup_layout *ret)

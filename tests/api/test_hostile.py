@@ -37,7 +37,7 @@ class Hostile(LabCase):
                 (b"[" * 100_000 + b"]" * 100_000, "nested too deeply"), (b'{"a":' * 100 + b"1" + b"}" * 100, "nested too deeply"),
                 (b'{"metadata":[]}', "metadata: must be an object")):
             self.refused(400, words, data)
-        self.refused(422, "metadata.labels[a]: must be a string", b'{"metadata":{"name":"x","labels":{"a":1}}}')
+        self.refused(422, "metadata.labels[a]: Invalid value: must be a string", b'{"metadata":{"name":"x","labels":{"a":1}}}')
         self.refused(422, "metadata.name: Invalid value", b'{"metadata":{"name":"../x"}}')
         self.refused(422, "metadata.name: Invalid value", json.dumps({"metadata": {"name": "x" * 300}}))
 

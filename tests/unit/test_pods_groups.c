@@ -95,9 +95,56 @@ static void groups_of_the_living_stay(void **state)
     assert_int_equal(bad, 0);
 }
 
+/* An agent is away for a moment while another one starts on the host: the group of its pod that has
+ * ended stays as long as the pod's directory, and is gone without. */
+static void groups_of_an_agent_that_is_away_stay(void **state)
+{
+    char base[] = "/tmp/ferry-groups-XXXXXX";
+    const struct cgroup_limits none = {0};
+    struct ferry_error err;
+    struct cgroup_layout l;
+
+    (void)state;
+    assert_non_null(mkdtemp(base));
+    ferry_cleanup_free char *away = ferry_asprintf("%s/away", base);
+    ferry_cleanup_free char *other = ferry_asprintf("%s/other", base);
+    ferry_cleanup_free char *pod = ferry_asprintf("%s/there", away);
+    assert_int_equal(ferry_mkdir_p(pod, 0700, &err), 0);
+    cgroup_detect(away, &l);
+    enum cgroup_controller c = 0;
+    while (c < CGROUP_CONTROLLERS && !l.of[c].mount) {
+        c++;
+    }
+    if (c == CGROUP_CONTROLLERS) {
+        ferry_remove_tree(base, NULL);
+        skip();
+    }
+    ferry_cleanup_free char *node = node_group(&l, (int)c);
+    ferry_cleanup_free char *there = ferry_asprintf("%s/there", node);
+    ferry_cleanup_free char *gone = ferry_asprintf("%s/gone", node);
+    for (int i = 0; i < 2; i++) {
+        ferry_cleanup(cgroup_joins_done) struct cgroup_joins joins = {0};
+
+        assert_int_equal(cgroup_make(&l, i ? "gone" : "there", &none, &joins, &err), 0);
+    }
+    cgroup_layout_done(&l);
+    cgroup_detect(other, &l);
+    assert_int_equal(access(there, F_OK), 0);
+    assert_int_not_equal(access(gone, F_OK), 0);
+    cgroup_layout_done(&l);
+    assert_int_equal(ferry_remove_tree(pod, &err), 0);
+    cgroup_detect(other, &l);
+    assert_int_not_equal(access(node, F_OK), 0);
+    cgroup_layout_done(&l);
+    leave_nothing(base);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(groups_of_the_living_stay)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_of_the_living_stay),
+        cmocka_unit_test(groups_of_an_agent_that_is_away_stay),
+    };
 
     ferry_log_init("test", FERRY_LOG_ERROR, FERRY_LOG_TEXT);
     return cmocka_run_group_tests(tests, NULL, NULL);
