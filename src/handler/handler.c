@@ -119,7 +119,7 @@ static struct api_object *live_pod(struct handler *h, const char *ns, const char
 
     for (size_t i = 0; i < all.n; i++) {
         const struct api_pod *p = &all.items[i]->u.pod;
-        bool ours = vmi_uid && ferry_streq(api_map_get(&p->meta.labels, LABEL_CREATED_BY), vmi_uid);
+        bool ours = vmi_uid && ferry_streq(wire_pod_vmi(p), vmi_uid);
 
         for (size_t k = 0; k < p->meta.n_owners && !ours && vmi_name; k++) {
             ours = ferry_streq(p->meta.namespace_, ns) &&
@@ -239,8 +239,8 @@ static bool still_moving(struct handler *h, const char *uid)
     }
     ferry_cleanup_free char *socket =
         ferry_asprintf("%s/%s/launcher.sock", h->node.pods_dir, pod->meta->uid);
-    return launcher_get_status(socket, &s, NULL) == 0 && s.migration.role == LAUNCHER_ROLE_SOURCE &&
-           s.migration.phase == LAUNCHER_RUNNING;
+    return launcher_get_status(&(struct launcher_at){socket, uid}, &s, NULL) == 0 &&
+           s.migration.role == LAUNCHER_ROLE_SOURCE && s.migration.phase == LAUNCHER_RUNNING;
 }
 
 /* `*busy` is set when something could not go yet. */

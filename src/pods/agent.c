@@ -334,16 +334,16 @@ static void start(struct agent *a, struct entry *e, struct api_object *o,
                                     .disks = &disks,
                                     .limits = &cmd->limits,
                                     .vhost_net = cmd->vhost_net};
+    const struct sandbox_host host = sandbox_host_for(&a->cfg.host, cmd->user);
     struct ferry_error err;
     pid_t bwrap = 0;
-    int rc =
-        pod_storage_ready(a->cfg.client, &a->cfg.host, pod.ns, e->uid, &cmd->volumes, &disks, &err);
+    int rc = pod_storage_ready(a->cfg.client, &host, pod.ns, e->uid, &cmd->volumes, &disks, &err);
 
     if (rc < 0) {
         start_failed(a, e, o, "FailedMount", &err);
         return;
     }
-    if (sandbox_start(&a->cfg.host, &pod, &bwrap, &err) < 0) {
+    if (sandbox_start(&host, &pod, &bwrap, &err) < 0) {
         start_failed(a, e, o, "FailedCreatePodSandBox", &err);
         return;
     }
@@ -437,17 +437,18 @@ static int reconcile(void *ctx, const char *uid, struct kube_again *again, struc
         readiness_forget(a->readiness, uid);
     }
     local.ready_known = readiness_of(a->readiness, uid, &local.ready);
+    if (o && pod_dialect_read(yyjson_obj_get((yyjson_val *)o->root, "spec"), &cmd, &refused) < 0) {
+        local.unsupported = refused.msg;
+    }
+    const struct sandbox_host host = sandbox_host_for(&a->cfg.host, cmd.user);
     /* Before anybody hears that it runs: the launcher must find its taps. */
     if (local.sandbox.state == SANDBOX_RUNNING && o && !o->meta->deleted_ms &&
-        pod_net_attach(a->cfg.client, &a->cfg.host, o, err) < 0) {
+        pod_net_attach(a->cfg.client, &host, o, err) < 0) {
         kube_record(a->recorder, o, KUBE_EVENT_WARNING, "FailedCreatePodSandBox", "%s", err->msg);
         return ferry_wrap(err, "attaching the networks of pod %s", o->meta->name);
     }
     local.start_error = e->start_error;
     local.retry_ms = e->retry_ms;
-    if (o && pod_dialect_read(yyjson_obj_get((yyjson_val *)o->root, "spec"), &cmd, &refused) < 0) {
-        local.unsupported = refused.msg;
-    }
     int64_t grace_s =
         o ? api_json_int(o->root, "/metadata/deletionGracePeriodSeconds", o->u.pod.grace_s) : 0;
     struct pod_decision d = pod_decide(o ? &o->u.pod : NULL, grace_s, &local, ferry_now_unix_ms());

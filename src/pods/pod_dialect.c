@@ -5,6 +5,7 @@
 
 #include "api/object.h"
 #include "api/wire/wire_keys.h"
+#include "api/wire/wire_user.h"
 #include "base/str.h"
 
 /* yyjson's readers take non-const values. */
@@ -71,6 +72,25 @@ static int read_vhost_net(const yyjson_val *c, bool *ret, struct ferry_error *er
     return 0;
 }
 
+/* One of the users that the controller gives to guests, and its group; nobody else's. */
+static int read_user(const yyjson_val *context, const char *where, int64_t *ret,
+                     struct ferry_error *err)
+{
+    yyjson_val *user = field(context, "runAsUser"), *group = field(context, "runAsGroup");
+
+    if (!user && !group) {
+        return 0;
+    }
+    if (!yyjson_is_int(user) || !wire_user_is_guest(yyjson_get_sint(user)) ||
+        (group && !yyjson_equals(user, group))) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "%s.runAsUser: must be a guest's user, %d to %d, and runAsGroup the same",
+                          where, WIRE_USER_FIRST, WIRE_USER_FIRST + WIRE_USERS - 1);
+    }
+    *ret = yyjson_get_sint(user);
+    return 0;
+}
+
 static int read_container(const yyjson_val *spec, const yyjson_val *c, struct pod_command *ret,
                           struct ferry_error *err)
 {
@@ -104,11 +124,21 @@ static int read_container(const yyjson_val *spec, const yyjson_val *c, struct po
     if (rc == 0) {
         rc = read_vhost_net(c, &cmd.vhost_net, err);
     }
+    if (rc == 0) {
+        rc = read_user(field(spec, "securityContext"), "spec.securityContext", &cmd.user, err);
+    }
+    if (rc == 0) {
+        rc = read_user(field(c, "securityContext"), "spec.containers[0].securityContext", &cmd.user,
+                       err);
+    }
     if (rc < 0) {
         return rc;
     }
-    *ret = (struct pod_command){
-        .n = cmd.n - 1, .volumes = cmd.volumes, .limits = cmd.limits, .vhost_net = cmd.vhost_net};
+    *ret = (struct pod_command){.n = cmd.n - 1,
+                                .volumes = cmd.volumes,
+                                .limits = cmd.limits,
+                                .vhost_net = cmd.vhost_net,
+                                .user = cmd.user};
     memcpy(ret->args, cmd.args + 1, ret->n * sizeof(ret->args[0]));
     return 0;
 }

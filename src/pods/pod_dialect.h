@@ -5,6 +5,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <yyjson.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ struct pod_command {
     struct pod_volumes volumes;
     struct cgroup_limits limits;
     bool vhost_net; /* limits: devices.kubevirt.io/vhost-net */
+    int64_t user;   /* securityContext.runAsUser, one of the guests' (wire_user.h); 0 = not said */
 };
 
 /* `spec` is the pod's spec. -FERRY_INVALID names what is not supported. */

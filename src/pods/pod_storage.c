@@ -84,8 +84,12 @@ static int give_image(const struct sandbox_host *h, const char *dir, struct ferr
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid == h->vm_uid) {
         return 0;
     }
+    /* What is left of a time when all guests ran as one user is taken over here, too. */
     return fchown(fd, h->vm_uid, h->vm_gid) < 0
-               ? ferry_fail_errno(err, errno, "giving %s to the guest's user", path)
+               ? ferry_fail_errno(err, errno,
+                                  "giving %s to the guest's user %u; where storage does not let "
+                                  "root do that, ferry-pods runs all guests as one with --vm-user",
+                                  path, (unsigned)h->vm_uid)
                : 0;
 }
 

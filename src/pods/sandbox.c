@@ -33,6 +33,17 @@
 
 enum { KILLED = 128 + SIGKILL, START_DEADLINE_S = 20 };
 
+struct sandbox_host sandbox_host_for(const struct sandbox_host *h, int64_t user)
+{
+    struct sandbox_host own = *h;
+
+    if (user && !h->one_user) {
+        own.vm_uid = (uid_t)user;
+        own.vm_gid = (gid_t)user;
+    }
+    return own;
+}
+
 bool sandbox_uid_valid(const char *uid)
 {
     size_t n = uid ? strlen(uid) : 0;

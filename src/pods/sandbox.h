@@ -26,6 +26,7 @@ struct sandbox_host {
     const char *cache_dir; /* libvirt's capability cache of this node (cache.h) */
     uid_t vm_uid;          /* who runs launcher, libvirtd and QEMU; 0 = qemu:///system */
     gid_t vm_gid;
+    bool one_user;   /* of all pods, whatever they say */
     uid_t relay_uid; /* who connects to sockets in m/ and libvirt/ */
     gid_t relay_gid;
     const struct cgroup_layout *cgroups; /* or NULL: pods are not limited */
@@ -53,6 +54,9 @@ struct sandbox_probe {
     long long stop_ms;              /* when it was first asked to stop, 0 = never */
     long long kills;                /* what the kernel killed for want of memory */
 };
+
+/* The host as a pod has it that says whom it is to run as (0 = it does not). */
+struct sandbox_host sandbox_host_for(const struct sandbox_host *h, int64_t user);
 
 /* True for what may be used as a directory name below pods_dir. */
 bool sandbox_uid_valid(const char *uid);

@@ -122,6 +122,7 @@ static int run_agent(const struct settings *s, const struct places *p, struct fe
         cfg.host.relay_gid = (gid_t)s->relay_gid;
     }
     cfg.host.cgroups = &cgroups;
+    cfg.host.one_user = s->vm_user != NULL;
     int rc = s->vm_user ? parse_user(s->vm_user, &cfg.host.vm_uid, &cfg.host.vm_gid, err) : 0;
     if (rc == 0) {
         rc = kube_client_open(p->kubeconfig, &client, err);
@@ -180,8 +181,8 @@ int main(int argc, char **argv)
         {"guest-dir", 0, FERRY_OPTION_STRING, &s.guest_dir, "DIR",
          "guest kernels (default: ../lib/ferry/guest)"},
         {"vm-user", 0, FERRY_OPTION_STRING, &s.vm_user, "UID:GID",
-         "who runs launcher, libvirtd and QEMU: UID:GID, a user's name, or root for "
-         "qemu:///system (default: 61201:61201)"},
+         "run all guests as this user, in place of one for each: UID:GID, a user's name, or root "
+         "for qemu:///system"},
         {"relay-gid", 0, FERRY_OPTION_INT, &s.relay_gid, "GID",
          "group of the relay (default: that of user ferry-relay, or 61200)"},
         {"no-cgroups", 0, FERRY_OPTION_FLAG, &s.no_cgroups, NULL,

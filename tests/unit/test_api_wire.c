@@ -723,14 +723,41 @@ static void keys(void **state)
     assert_null(wire_annotation(yyjson_obj_get((yyjson_val *)root, "metadata"), LABEL_APP));
 }
 
+static void the_vmi_of_a_pod(void **state)
+{
+    static const struct api_owner owners[] = {
+        {.kind = "VirtualMachineInstance", .uid = "not its controller"},
+        {.kind = "ReplicaSet", .uid = "another kind", .controller = true},
+        {.kind = "VirtualMachineInstance", .uid = "vmi", .controller = true},
+    };
+
+    (void)state;
+    for (size_t n = 0; n <= COUNT_OF(owners); n++) {
+        const struct api_pod pod = {.meta = {.owners = owners, .n_owners = n}};
+        const char *uid = wire_pod_vmi(&pod);
+
+        assert_true(n < COUNT_OF(owners) ? !uid : strcmp(uid, "vmi") == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(modes_and_aborts), cmocka_unit_test(phases),    cmocka_unit_test(reasons),
-        cmocka_unit_test(progress),         cmocka_unit_test(figures),   cmocka_unit_test(queue),
-        cmocka_unit_test(results),          cmocka_unit_test(troubles),  cmocka_unit_test(disks),
-        cmocka_unit_test(words_of_a_move),  cmocka_unit_test(addresses), cmocka_unit_test(networks),
-        cmocka_unit_test(clocks),           cmocka_unit_test(keys),
+        cmocka_unit_test(the_vmi_of_a_pod),
+        cmocka_unit_test(modes_and_aborts),
+        cmocka_unit_test(phases),
+        cmocka_unit_test(reasons),
+        cmocka_unit_test(progress),
+        cmocka_unit_test(figures),
+        cmocka_unit_test(queue),
+        cmocka_unit_test(results),
+        cmocka_unit_test(troubles),
+        cmocka_unit_test(disks),
+        cmocka_unit_test(words_of_a_move),
+        cmocka_unit_test(addresses),
+        cmocka_unit_test(networks),
+        cmocka_unit_test(clocks),
+        cmocka_unit_test(keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,9 @@
 /* Tables: pods and phase of a VMI. Numbers of cases are items of docs/conformance.md. */
 #include "lib/objects.h"
 
+#include "api/wire/wire_user.h"
 #include "base/clock.h"
+#include "control/loops/guest_users.h"
 #include "control/plan/facts.h"
 #include "control/pod/pod_render.h"
 #include "control/vm/vmi_decide.h"
@@ -433,6 +435,90 @@ static void test_machine(void **state)
     }
 }
 
+/* Its own user is written down before the pod is made, and the pod runs as it; what a manifest
+ * claims for itself does not count. */
+static void test_user(void **state)
+{
+    enum { GIVEN = WIRE_USER_FIRST + 5 };
+    static const struct {
+        const char *name, *vmi;
+        bool written;
+    } cases[] = {
+        {"new", "{}", false},
+        {"new, and claims another's", "{'status':{'runtimeUser':1879048199}}", false},
+        {"pending, and not written yet", PHASE("Pending"), false},
+        {"written before", "{" FINAL ",'status':{'phase':'Pending','runtimeUser':1879048197}}",
+         true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, cases[i].vmi);
+        plan_cleanup struct plan p = {0};
+
+        vmi_decide(&(struct vmi_view){.vmi = vmi, .user = GIVEN, .pod = {.launcher_image = "img"}},
+                   NOW_MS, &p);
+        const struct plan_action *patch = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI);
+        const struct plan_action *pod = plan_find(&p, PLAN_CREATE, API_KIND_POD);
+
+        print_message("  %s\n", cases[i].name);
+        assert_true(pod && strstr(pod->body, "\"securityContext\":{\"runAsUser\":1879048197,"
+                                             "\"runAsGroup\":1879048197,"));
+        assert_int_equal(patch == NULL, cases[i].written);
+        if (patch) {
+            api_cleanup_object struct api_object *after = patched_object(vmi, patch->body, false);
+
+            assert_true(patch < pod);
+            assert_int_equal(after->u.vmi.runtime_user, GIVEN);
+        }
+    }
+    api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, NULL);
+    plan_cleanup struct plan p = {0};
+    vmi_decide(&(struct vmi_view){.vmi = vmi, .no_user = true}, NOW_MS, &p);
+    assert_string_equal(p.rule, "wait-for-user");
+    assert_null(plan_find(&p, PLAN_CREATE, API_KIND_POD));
+}
+
+/* Of VMIs, which users they hold. */
+static void test_users_are_given_once(void **state)
+{
+    struct guest_users *g = guest_users_new();
+    api_cleanup_object struct api_object *one =
+        make_object(API_KIND_VMI, VMI, "{'metadata':{'name':'one','uid':'u1'}}");
+    api_cleanup_object struct api_object *two =
+        make_object(API_KIND_VMI, VMI, "{'metadata':{'name':'two','uid':'u2'}}");
+    int64_t first = guest_users_give(g, one);
+
+    (void)state;
+    assert_true(wire_user_is_guest(first));
+    assert_int_equal(guest_users_give(g, one), first);
+    /* what a manifest claims is somebody's already */
+    ferry_cleanup_free char *claim = ferry_asprintf(
+        "{'metadata':{'name':'three','uid':'u3'},'status':{'runtimeUser':%lld}}", (long long)first);
+    api_cleanup_object struct api_object *three = make_object(API_KIND_VMI, VMI, claim);
+    guest_users_seen(g, NULL, three);
+    assert_int_not_equal(guest_users_give(g, three), first);
+    guest_users_seen(g, three, three); /* an older object: what was given stays */
+    assert_int_not_equal(guest_users_give(g, three), first);
+    assert_int_equal(guest_users_give(g, one), first);
+    assert_int_not_equal(guest_users_give(g, two), first);
+    /* the same name again, when the one before is gone */
+    api_cleanup_object struct api_object *again =
+        make_object(API_KIND_VMI, VMI, "{'metadata':{'name':'one','uid':'u4'}}");
+    assert_int_not_equal(guest_users_give(g, again), first);
+    guest_users_seen(g, again, NULL);
+    guest_users_seen(g, one, NULL);
+    assert_int_equal(guest_users_give(g, again), first);
+    /* of another life of this controller */
+    ferry_cleanup_free char *held =
+        ferry_asprintf("{'metadata':{'name':'five','uid':'u5'},'status':{'runtimeUser':%d}}",
+                       WIRE_USER_FIRST + 77);
+    api_cleanup_object struct api_object *five = make_object(API_KIND_VMI, VMI, held);
+    guest_users_seen(g, NULL, five);
+    assert_int_equal(guest_users_give(g, five), WIRE_USER_FIRST + 77);
+    guest_users_free(g);
+}
+
 /* ---- rendering -------------------------------------------------------------------------------
  */
 
@@ -579,6 +665,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),          cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_user),          cmocka_unit_test(test_users_are_given_once),
         cmocka_unit_test(test_render_pod),    cmocka_unit_test(test_render_is_repeatable),
         cmocka_unit_test(test_render_target), cmocka_unit_test(test_which_pod_has_the_vm),
     };

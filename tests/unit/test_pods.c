@@ -597,6 +597,66 @@ static void volumes(void **state)
     }
 }
 
+/* One of the guests' users with its group, said for the pod or for the container; no other. */
+static void users(void **state)
+{
+    static const struct {
+        const char *pod, *container; /* securityContext */
+        int64_t user;                /* -1: refused */
+    } cases[] = {
+        {"{}", "{}", 0},
+        {"{\"runAsUser\":1879048192,\"runAsGroup\":1879048192,\"runAsNonRoot\":true}", "{}",
+         1879048192},
+        {"{}", "{\"runAsUser\":1879113727}", 1879113727},
+        {"{\"runAsUser\":0}", "{}", -1},
+        {"{\"runAsUser\":61201}", "{}", -1},
+        {"{\"runAsUser\":1879048191}", "{}", -1},
+        {"{\"runAsUser\":1879113728}", "{}", -1},
+        {"{\"runAsUser\":-1}", "{}", -1},
+        {"{\"runAsUser\":\"1879048192\"}", "{}", -1},
+        {"{\"runAsUser\":1879048192,\"runAsGroup\":0}", "{}", -1},
+        {"{\"runAsGroup\":1879048192}", "{}", -1},
+        {"{\"runAsUser\":1879048192}", "{\"runAsUser\":0}", -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ferry_cleanup_free char *spec = ferry_asprintf(
+            "{\"securityContext\":%s,\"containers\":[{\"name\":\"compute\",\"securityContext\":%s,"
+            "\"command\":[\"ferry-launcher\"]}]}",
+            cases[i].pod, cases[i].container);
+        yyjson_doc *doc = yyjson_read(spec, strlen(spec), 0);
+        struct pod_command cmd = {.n = 0};
+        struct ferry_error err = {0};
+        int rc = pod_dialect_read(yyjson_doc_get_root(doc), &cmd, &err);
+
+        print_message("  %s %s\n", cases[i].pod, cases[i].container);
+        assert_int_equal(rc, cases[i].user < 0 ? -FERRY_INVALID : 0);
+        if (rc == 0) {
+            assert_int_equal(cmd.user, cases[i].user);
+        } else {
+            assert_non_null(strstr(err.msg, "runAsUser"));
+        }
+        yyjson_doc_free(doc);
+    }
+}
+
+/* A node that was told one user for all runs nobody as another. */
+static void the_node_of_a_pod(void **state)
+{
+    const struct sandbox_host host = {.vm_uid = 5, .vm_gid = 6};
+    struct sandbox_host one = host;
+
+    (void)state;
+    one.one_user = true;
+    assert_int_equal(sandbox_host_for(&host, 0).vm_uid, 5);
+    assert_int_equal(sandbox_host_for(&host, 0).vm_gid, 6);
+    assert_int_equal(sandbox_host_for(&host, 1879048192).vm_uid, 1879048192);
+    assert_int_equal(sandbox_host_for(&host, 1879048192).vm_gid, 1879048192);
+    assert_int_equal(sandbox_host_for(&one, 1879048192).vm_uid, 5);
+    assert_int_equal(sandbox_host_for(&one, 1879048192).vm_gid, 6);
+}
+
 static void vhost_net(void **state)
 {
     static const struct {
@@ -660,6 +720,8 @@ int main(void)
         cmocka_unit_test(status_of_a_waiting_pod),
         cmocka_unit_test(volumes),
         cmocka_unit_test(vhost_net),
+        cmocka_unit_test(users),
+        cmocka_unit_test(the_node_of_a_pod),
         cmocka_unit_test(too_many_volumes),
     };
 

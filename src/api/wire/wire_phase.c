@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "base/str.h"
 
 static const char *const texts[] = {
     [PHASE_NONE] = "",
@@ -61,4 +62,16 @@ bool wire_migration_is_over(const struct api_migration *m)
 bool wire_pod_is_over(const struct api_pod *pod)
 {
     return wire_phase_is_over(pod->phase);
+}
+
+const char *wire_pod_vmi(const struct api_pod *pod)
+{
+    for (size_t i = 0; i < pod->meta.n_owners; i++) {
+        const struct api_owner *o = &pod->meta.owners[i];
+
+        if (o->controller && ferry_streq(o->kind, "VirtualMachineInstance")) {
+            return o->uid;
+        }
+    }
+    return NULL;
 }

@@ -31,3 +31,7 @@ bool wire_phase_is_over(const char *text);
 bool wire_vmi_is_over(const struct api_vmi *vmi);
 bool wire_migration_is_over(const struct api_migration *m);
 bool wire_pod_is_over(const struct api_pod *pod);
+
+/* UID of the VMI that the pod was made for: of the owner that controls it, which nobody but the
+ * controller sets; NULL when it is no VMI's. */
+const char *wire_pod_vmi(const struct api_pod *pod);

@@ -20,6 +20,7 @@ struct cluster {
     bool embedded;                     /* there is no kubelet and no Multus */
     struct cluster_config *config;     /* what the KubeVirt object says; cluster_config.c */
     const char *lease_ns, *lease_name; /* of the controllers' Lease; NULL = there is none */
+    struct guest_users *users;         /* that guests run as */
     struct kube_queue *clock_changes;  /* gets a key when the clock was set */
     pthread_mutex_t clock_lock;
     struct clock_steps clock; /* under `clock_lock` */

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "control/loops/clock_notes.h"
 #include "control/loops/cluster_config.h"
+#include "control/loops/guest_users.h"
 #include "control/loops/watches.h"
 
 enum { WORKERS = 3, SYNC_STEP_MS = 300, COMPLAIN_MS = 10000 };
@@ -121,6 +122,7 @@ int controller_start(const struct controller_config *cfg, struct controller **re
     c->cluster.lease_name = cfg->lease_name;
     c->embedded = c->cluster.embedded = cfg->embedded;
     c->cluster.config = cluster_config_new();
+    c->cluster.users = guest_users_new();
     pthread_mutex_init(&c->cluster.clock_lock, NULL);
     for (int i = 0; i < QUEUE_COUNT; i++) {
         c->queues[i] = kube_queue_new(NULL);
@@ -183,6 +185,7 @@ void controller_stop(struct controller *c)
         kube_queue_free(c->queues[i]);
     }
     cluster_config_free(c->cluster.config);
+    guest_users_free(c->cluster.users);
     pending_writes_free(c->cluster.writer.pending);
     pthread_mutex_destroy(&c->cluster.clock_lock);
     free(c);

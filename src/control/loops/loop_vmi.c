@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/guest_addresses.h"
+#include "control/loops/guest_users.h"
 #include "control/loops/loops.h"
 #include "control/loops/plan_apply.h"
 #include "control/network/network_decide.h"
@@ -18,14 +19,20 @@ static bool target_node_gone(struct cluster *c, const struct api_object *vmi)
     return !ferry_str_empty(name) && !node;
 }
 
+static bool has_yet_to_start(const struct cluster_family *f)
+{
+    const struct api_vmi *vmi = &f->vmi->u.vmi;
+
+    return f->pods.n == 0 && !vmi->meta.deleted_ms &&
+           (vmi_has_phase(vmi, PHASE_NONE) || vmi_has_phase(vmi, PHASE_PENDING));
+}
+
 /* All nodes, for one that has yet to start; of a large site that is much to copy for every pass. */
 static struct kube_snapshot nodes_for(struct cluster *c, const struct cluster_family *f)
 {
-    const struct api_vmi *vmi = &f->vmi->u.vmi;
-    bool starts = f->pods.n == 0 && ferry_str_empty(vmi->machine_type) &&
-                  (vmi_has_phase(vmi, PHASE_NONE) || vmi_has_phase(vmi, PHASE_PENDING));
-
-    return starts ? kube_informer_list(c->nodes) : (struct kube_snapshot){0};
+    return has_yet_to_start(f) && ferry_str_empty(f->vmi->u.vmi.machine_type)
+               ? kube_informer_list(c->nodes)
+               : (struct kube_snapshot){0};
 }
 
 static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
@@ -33,6 +40,8 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
     kube_cleanup_snapshot struct kube_snapshot nodes = nodes_for(c, f);
     struct clock_steps clock;
     int64_t now_ms = cluster_now_ms(c, &clock);
+    bool starts = has_yet_to_start(f);
+    int64_t user = starts ? guest_users_give(c->users, f->vmi) : 0;
     struct vmi_view view = {.vmi = f->vmi,
                             .pods = (const struct api_object *const *)f->pods.items,
                             .n_pods = f->pods.n,
@@ -43,6 +52,8 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
                             .target_node_gone = target_node_gone(c, f->vmi),
                             .storage = f->storage.view,
                             .pod = c->settings.pod,
+                            .user = user,
+                            .no_user = starts && !user,
                             .clock = clock};
 
     vmi_decide(&view, now_ms, ret);

@@ -13,6 +13,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "control/loops/cluster_config.h"
+#include "control/loops/guest_users.h"
 #include "control/plan/facts.h"
 
 /* From hand-over on, a move follows what the nodes write; several steps in a row are seen as one.
@@ -77,6 +78,7 @@ static void on_vmi(void *ctx, struct api_object *old, struct api_object *now)
     ferry_cleanup_free char *key = cluster_key(vmi->namespace_, vmi->name);
     kube_cleanup_snapshot struct kube_snapshot all = kube_informer_find(c->cluster.migrations, key);
 
+    guest_users_seen(c->cluster.users, old, now);
     wake(c->queues[QUEUE_VMI], vmi->namespace_, vmi->name, 0);
     wake(c->queues[QUEUE_VM], vmi->namespace_, vmi->name, 0); /* nothing when there is no VM */
     wake_updater(c);

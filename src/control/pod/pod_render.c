@@ -6,6 +6,7 @@
 #include "api/object.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_networks.h"
+#include "api/wire/wire_user.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "control/pod/pod_parts.h"
@@ -153,6 +154,21 @@ static yyjson_mut_val *render_container(struct pod_draft *d, yyjson_mut_val *spe
     return c;
 }
 
+/* The guest's own user, the same on all nodes. A VMI of before there were any has none, until it
+ * ends: its pods run as the nodes' common one. */
+static void render_user(struct pod_draft *d, yyjson_mut_val *spec)
+{
+    int64_t user = d->r->user ? d->r->user : d->vmi->has_runtime_user ? d->vmi->runtime_user : 0;
+
+    if (wire_user_is_guest(user)) {
+        yyjson_mut_val *context = pod_put_obj(d, spec, "securityContext");
+
+        yyjson_mut_obj_add_int(d->doc, context, "runAsUser", user);
+        yyjson_mut_obj_add_int(d->doc, context, "runAsGroup", user);
+        yyjson_mut_obj_add_bool(d->doc, context, "runAsNonRoot", true);
+    }
+}
+
 char *pod_render(const struct pod_request *request)
 {
     struct pod_draft d = {.doc = json_doc_new(),
@@ -169,6 +185,7 @@ char *pod_render(const struct pod_request *request)
     yyjson_mut_obj_add_int(d.doc, spec, "terminationGracePeriodSeconds",
                            d.vmi->grace_s + GRACE_MARGIN_S);
     yyjson_mut_obj_add_bool(d.doc, spec, "automountServiceAccountToken", false);
+    render_user(&d, spec);
     yyjson_mut_val *container = render_container(&d, spec);
     pod_render_placement(&d, spec);
     pod_render_volumes(&d, spec, container);

@@ -18,6 +18,7 @@ struct pod_request {
     const struct pod_settings *settings;
     const struct storage_view *storage; /* or NULL */
     const char *machine_type;           /* chosen just now; NULL = what the VMI's status has */
+    int64_t user;                       /* chosen just now; 0 = what the VMI's status has */
     /* Of a target pod, else NULL. */
     const struct api_migration *migration;
     const struct api_pod *source_pod;

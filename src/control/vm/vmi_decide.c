@@ -144,32 +144,52 @@ static bool rule_finished(struct decision *d)
     return true;
 }
 
-/* The pod is made when all claims are there: whether one is a device shows only then. */
-static bool rule_wait_for_claim(struct decision *d)
+static bool has_no_pod_yet(const struct decision *d)
 {
-    bool fresh = vmi_has_phase(d->vmi, PHASE_NONE), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
-    const char *missing = storage_missing_claim(d->vmi, &d->view->storage);
+    return !d->current &&
+           (vmi_has_phase(d->vmi, PHASE_NONE) || vmi_has_phase(d->vmi, PHASE_PENDING));
+}
 
-    if (d->current || (!fresh && !pending) || !missing) {
-        return false;
-    }
-    ferry_cleanup_free char *text = ferry_asprintf(
-        "PVC %s/%s does not exist, waiting for it to appear", d->vmi->meta.namespace_, missing);
-    struct plan_condition c = {CONDITION_SYNCHRONIZED, "False", "FailedPvcNotFound", text};
+/* Pending, and why: the pod cannot be made yet. */
+static void wait_pending(struct decision *d, const char *reason, const char *text)
+{
+    struct plan_condition c = {CONDITION_SYNCHRONIZED, "False", reason, text};
     api_cleanup_patch struct api_patch *p = api_patch_new();
 
     plan_guard(p, d->view->vmi);
     plan_add_finalizer(p, d->view->vmi, FINALIZER_VMI);
-    if (fresh) {
+    if (vmi_has_phase(d->vmi, PHASE_NONE)) {
         plan_set_phase(p, d->view->vmi, PHASE_PENDING, d->now_ms);
         d->plan->phase = wire_phase_text(PHASE_PENDING);
     }
     if (plan_set_conditions(p, d->view->vmi, &d->vmi->conditions, &c, 1, d->now_ms)) {
         plan_patch_status(d->plan, d->view->vmi, ferry_take_ptr(p));
-        plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, "FailedPvcNotFound", "%s", text);
+        plan_event(d->plan, d->view->vmi, KUBE_EVENT_WARNING, reason, "%s", text);
     }
-    d->plan->reason = "FailedPvcNotFound";
+    d->plan->reason = reason;
     plan_again(d->plan, CLAIM_RETRY_MS);
+}
+
+/* The pod is made when all claims are there: whether one is a device shows only then. */
+static bool rule_wait_for_claim(struct decision *d)
+{
+    const char *missing = storage_missing_claim(d->vmi, &d->view->storage);
+
+    if (!has_no_pod_yet(d) || !missing) {
+        return false;
+    }
+    ferry_cleanup_free char *text = ferry_asprintf(
+        "PVC %s/%s does not exist, waiting for it to appear", d->vmi->meta.namespace_, missing);
+    wait_pending(d, "FailedPvcNotFound", text);
+    return true;
+}
+
+static bool rule_wait_for_user(struct decision *d)
+{
+    if (!has_no_pod_yet(d) || !d->view->no_user) {
+        return false;
+    }
+    wait_pending(d, "NoGuestUser", "All users that guests can run as are taken by other VMIs");
     return true;
 }
 
@@ -180,6 +200,12 @@ static char *pick_machine(const struct decision *d)
     return ferry_str_empty(d->vmi->machine_type)
                ? machine_pick(d->vmi->machine.machine_type, d->view->nodes, d->view->n_nodes)
                : NULL;
+}
+
+/* The user that the VMI is to have, where its status does not say so yet. */
+static bool user_is_news(const struct decision *d)
+{
+    return d->view->user && !(d->vmi->has_runtime_user && d->vmi->runtime_user == d->view->user);
 }
 
 static void begin_pending(struct decision *d, bool fresh, const char *machine)
@@ -197,18 +223,21 @@ static void begin_pending(struct decision *d, bool fresh, const char *machine)
 
         api_patch_add_raw(p, "/status/machine", json);
     }
+    if (user_is_news(d)) {
+        api_patch_add_int(p, "/status/runtimeUser", d->view->user);
+    }
     plan_patch_status(d->plan, d->view->vmi, p);
 }
 
 static bool rule_create_pod(struct decision *d)
 {
-    bool fresh = vmi_has_phase(d->vmi, PHASE_NONE), pending = vmi_has_phase(d->vmi, PHASE_PENDING);
+    bool fresh = vmi_has_phase(d->vmi, PHASE_NONE);
 
-    if (d->current || (!fresh && !pending)) {
+    if (!has_no_pod_yet(d)) {
         return false;
     }
     ferry_cleanup_free char *machine = pick_machine(d);
-    if (fresh || machine) {
+    if (fresh || machine || user_is_news(d)) {
         begin_pending(d, fresh, machine);
     }
     ferry_cleanup_free char *name = pod_name(d->vmi, NULL);
@@ -216,7 +245,8 @@ static bool rule_create_pod(struct decision *d)
                 pod_render(&(struct pod_request){.vmi = d->vmi,
                                                  .settings = &d->view->pod,
                                                  .storage = &d->view->storage,
-                                                 .machine_type = machine}));
+                                                 .machine_type = machine,
+                                                 .user = d->view->user}));
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_NORMAL, "SuccessfulCreate",
                "Created virtual machine pod %s", name);
     return true;
@@ -415,6 +445,7 @@ static const struct {
     {"deleted", rule_deleted},
     {"finished", rule_finished},
     {"wait-for-claim", rule_wait_for_claim},
+    {"wait-for-user", rule_wait_for_user},
     {"create-pod", rule_create_pod},
     {"pod-lost-early", rule_pod_lost_early},
     {"pod-down-early", rule_pod_down_early},

@@ -16,19 +16,42 @@ enum {
     START_MS = 60000, /* a guest's QEMU is started before the answer */
 };
 
-int launcher_get_status(const char *socket, struct launcher_status *ret, struct ferry_error *err)
+struct launcher_call {
+    const struct launcher_at *at;
+    const char *method, *path, *body; /* body: may be NULL */
+    int timeout_ms;
+    size_t max_reply;
+};
+
+static int call(const struct launcher_call *c, struct http_reply *ret, struct ferry_error *err)
+{
+    ferry_cleanup_free char *vmi = http_escape(c->at->vmi);
+    ferry_cleanup_free char *path = ferry_asprintf("%s?vmi=%s", c->path, vmi);
+
+    return node_call(&(struct node_call){.socket = c->at->socket,
+                                         .method = c->method,
+                                         .path = path,
+                                         .body = c->body,
+                                         .timeout_ms = c->timeout_ms,
+                                         .max_reply = c->max_reply},
+                     ret, err);
+}
+
+int launcher_get_status(const struct launcher_at *at, struct launcher_status *ret,
+                        struct ferry_error *err)
 {
     http_cleanup_reply struct http_reply reply = {0};
-    int rc = node_call(
-        &(struct node_call){
-            .socket = socket, .method = "GET", .path = "/v1/status", .timeout_ms = STATUS_MS},
+    int rc = call(
+        &(struct launcher_call){
+            .at = at, .method = "GET", .path = "/v1/status", .timeout_ms = STATUS_MS},
         &reply, err);
 
     return rc < 0 ? rc : wire_launcher_status_read(reply.body.data, reply.body.len, ret, err);
 }
 
 struct vmi_call {
-    const char *socket, *method, *path;
+    const struct launcher_at *at;
+    const char *method, *path;
     const struct api_object *vmi;
     /* Members beside "vmi", as JSON; NULL = not sent. */
     const char *options, *source_disks, *target_disks;
@@ -50,12 +73,12 @@ static int send_vmi(const struct vmi_call *c, struct http_reply *ret, struct fer
         }
     }
     ferry_buf_puts(&body, "}");
-    return node_call(&(struct node_call){.socket = c->socket,
-                                         .method = c->method,
-                                         .path = c->path,
-                                         .body = body.data,
-                                         .timeout_ms = c->timeout_ms},
-                     ret, err);
+    return call(&(struct launcher_call){.at = c->at,
+                                        .method = c->method,
+                                        .path = c->path,
+                                        .body = body.data,
+                                        .timeout_ms = c->timeout_ms},
+                ret, err);
 }
 
 const char *launcher_refused(const struct ferry_error *err)
@@ -66,35 +89,32 @@ const char *launcher_refused(const struct ferry_error *err)
     return for_good ? ferry_error_words(err) : NULL;
 }
 
-int launcher_sync(const char *socket, const struct api_object *vmi, struct ferry_error *err)
+int launcher_sync(const struct launcher_at *at, const struct api_object *vmi,
+                  struct ferry_error *err)
 {
-    return send_vmi(&(struct vmi_call){.socket = socket,
-                                       .method = "PUT",
-                                       .path = "/v1/vm",
-                                       .vmi = vmi,
-                                       .timeout_ms = START_MS},
-                    NULL, err);
+    return send_vmi(
+        &(struct vmi_call){
+            .at = at, .method = "PUT", .path = "/v1/vm", .vmi = vmi, .timeout_ms = START_MS},
+        NULL, err);
 }
 
-int launcher_stop(const char *socket, int64_t grace_s, struct ferry_error *err)
+int launcher_stop(const struct launcher_at *at, int64_t grace_s, struct ferry_error *err)
 {
     ferry_cleanup_free char *body = ferry_asprintf("{\"graceS\":%lld}", (long long)grace_s);
 
-    return node_call(&(struct node_call){.socket = socket,
-                                         .method = "DELETE",
-                                         .path = "/v1/vm",
-                                         .body = body,
-                                         .timeout_ms = QUICK_MS},
-                     NULL, err);
+    return call(
+        &(struct launcher_call){
+            .at = at, .method = "DELETE", .path = "/v1/vm", .body = body, .timeout_ms = QUICK_MS},
+        NULL, err);
 }
 
-int launcher_set_paused(const char *socket, bool paused, struct ferry_error *err)
+int launcher_set_paused(const struct launcher_at *at, bool paused, struct ferry_error *err)
 {
-    return node_call(&(struct node_call){.socket = socket,
-                                         .method = "POST",
-                                         .path = paused ? "/v1/vm/pause" : "/v1/vm/unpause",
-                                         .timeout_ms = QUICK_MS},
-                     NULL, err);
+    return call(&(struct launcher_call){.at = at,
+                                        .method = "POST",
+                                        .path = paused ? "/v1/vm/pause" : "/v1/vm/unpause",
+                                        .timeout_ms = QUICK_MS},
+                NULL, err);
 }
 
 static char *path_of(const char *collection, const char *uid, const char *verb)
@@ -104,13 +124,13 @@ static char *path_of(const char *collection, const char *uid, const char *verb)
     return ferry_asprintf("/v1/%s/%s%s", collection, escaped, verb);
 }
 
-int launcher_prepare(const char *socket, const char *uid, const struct api_object *vmi,
+int launcher_prepare(const struct launcher_at *at, const char *uid, const struct api_object *vmi,
                      const char *options_json, const char *source_disks_json,
                      struct http_reply *ret, struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("target", uid, "");
 
-    return send_vmi(&(struct vmi_call){.socket = socket,
+    return send_vmi(&(struct vmi_call){.at = at,
                                        .method = "PUT",
                                        .path = path,
                                        .vmi = vmi,
@@ -120,24 +140,22 @@ int launcher_prepare(const char *socket, const char *uid, const struct api_objec
                     ret, err);
 }
 
-int launcher_disks(const char *socket, const struct api_object *vmi, struct http_reply *ret,
-                   struct ferry_error *err)
+int launcher_disks(const struct launcher_at *at, const struct api_object *vmi,
+                   struct http_reply *ret, struct ferry_error *err)
 {
-    return send_vmi(&(struct vmi_call){.socket = socket,
-                                       .method = "POST",
-                                       .path = "/v1/disks",
-                                       .vmi = vmi,
-                                       .timeout_ms = QUICK_MS},
-                    ret, err);
+    return send_vmi(
+        &(struct vmi_call){
+            .at = at, .method = "POST", .path = "/v1/disks", .vmi = vmi, .timeout_ms = QUICK_MS},
+        ret, err);
 }
 
-int launcher_migrate(const char *socket, const char *uid, const struct api_object *vmi,
+int launcher_migrate(const struct launcher_at *at, const char *uid, const struct api_object *vmi,
                      const char *options_json, const char *target_disks_json,
                      struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "");
 
-    return send_vmi(&(struct vmi_call){.socket = socket,
+    return send_vmi(&(struct vmi_call){.at = at,
                                        .method = "PUT",
                                        .path = path,
                                        .vmi = vmi,
@@ -147,75 +165,73 @@ int launcher_migrate(const char *socket, const char *uid, const struct api_objec
                     NULL, err);
 }
 
-static int post(const char *socket, const char *uid, const char *verb, struct ferry_error *err)
+static int post(const struct launcher_at *at, const char *uid, const char *verb,
+                struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, verb);
 
-    return node_call(
-        &(struct node_call){
-            .socket = socket, .method = "POST", .path = path, .timeout_ms = QUICK_MS},
+    return call(
+        &(struct launcher_call){.at = at, .method = "POST", .path = path, .timeout_ms = QUICK_MS},
         NULL, err);
 }
 
-int launcher_cancel(const char *socket, const char *uid, struct ferry_error *err)
+int launcher_cancel(const struct launcher_at *at, const char *uid, struct ferry_error *err)
 {
-    return post(socket, uid, "/cancel", err);
+    return post(at, uid, "/cancel", err);
 }
 
-int launcher_finalize(const char *socket, const char *uid, struct ferry_error *err)
+int launcher_finalize(const struct launcher_at *at, const char *uid, struct ferry_error *err)
 {
-    return post(socket, uid, "/finalize", err);
+    return post(at, uid, "/finalize", err);
 }
 
-int launcher_withdraw(const char *socket, const char *uid, struct ferry_error *err)
+int launcher_withdraw(const struct launcher_at *at, const char *uid, struct ferry_error *err)
 {
-    return post(socket, uid, "/withdraw", err);
+    return post(at, uid, "/withdraw", err);
 }
 
-int launcher_get_record(const char *socket, const char *uid, struct http_reply *ret,
+int launcher_get_record(const struct launcher_at *at, const char *uid, struct http_reply *ret,
                         struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("records", uid, "");
 
-    return node_call(&(struct node_call){.socket = socket,
-                                         .method = "GET",
-                                         .path = path,
-                                         .timeout_ms = QUICK_MS,
-                                         .max_reply = RECORD_MAX},
-                     ret, err);
+    return call(&(struct launcher_call){.at = at,
+                                        .method = "GET",
+                                        .path = path,
+                                        .timeout_ms = QUICK_MS,
+                                        .max_reply = RECORD_MAX},
+                ret, err);
 }
 
-static int tell(const char *socket, const char *method, const char *path, const char *key,
+static int tell(const struct launcher_at *at, const char *method, const char *path, const char *key,
                 const char *value, int timeout_ms, struct ferry_error *err)
 {
     ferry_cleanup_free char *body = ferry_asprintf("{\"%s\":\"%s\"}", key, value);
 
-    return node_call(&(struct node_call){.socket = socket,
-                                         .method = method,
-                                         .path = path,
-                                         .body = body,
-                                         .timeout_ms = timeout_ms},
-                     NULL, err);
+    return call(
+        &(struct launcher_call){
+            .at = at, .method = method, .path = path, .body = body, .timeout_ms = timeout_ms},
+        NULL, err);
 }
 
-int launcher_recover(const char *socket, const char *uid, enum launcher_role role,
+int launcher_recover(const struct launcher_at *at, const char *uid, enum launcher_role role,
                      struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "/recover");
 
-    return tell(socket, "POST", path, "role", wire_launcher_role_text(role), RECOVER_MS, err);
+    return tell(at, "POST", path, "role", wire_launcher_role_text(role), RECOVER_MS, err);
 }
 
-int launcher_target_state(const char *socket, const char *uid, enum outcome_target state,
+int launcher_target_state(const struct launcher_at *at, const char *uid, enum outcome_target state,
                           struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "/target-state");
 
-    return tell(socket, "PUT", path, "state", wire_launcher_target_text(state), QUICK_MS, err);
+    return tell(at, "PUT", path, "state", wire_launcher_target_text(state), QUICK_MS, err);
 }
 
-int launcher_tell_path(const char *socket, const char *uid, bool away, int64_t bytes_per_s,
-                       struct ferry_error *err)
+int launcher_tell_path(const struct launcher_at *at, const char *uid, bool away,
+                       int64_t bytes_per_s, struct ferry_error *err)
 {
     ferry_cleanup_free char *path = path_of("migrations", uid, "/path");
     ferry_cleanup_free char *body =
@@ -223,21 +239,19 @@ int launcher_tell_path(const char *socket, const char *uid, bool away, int64_t b
                        wire_launcher_path_text(away ? LAUNCHER_PATH_AWAY : LAUNCHER_PATH_UP),
                        (long long)bytes_per_s);
 
-    return node_call(
-        &(struct node_call){
-            .socket = socket, .method = "PUT", .path = path, .body = body, .timeout_ms = QUICK_MS},
+    return call(
+        &(struct launcher_call){
+            .at = at, .method = "PUT", .path = path, .body = body, .timeout_ms = QUICK_MS},
         NULL, err);
 }
 
-int launcher_plan(const char *socket, const char *options_json, struct http_reply *ret,
+int launcher_plan(const struct launcher_at *at, const char *options_json, struct http_reply *ret,
                   struct ferry_error *err)
 {
     ferry_cleanup_free char *body = ferry_asprintf("{\"options\":%s}", options_json);
 
-    return node_call(&(struct node_call){.socket = socket,
-                                         .method = "POST",
-                                         .path = "/v1/plan",
-                                         .body = body,
-                                         .timeout_ms = PLAN_MS},
-                     ret, err);
+    return call(
+        &(struct launcher_call){
+            .at = at, .method = "POST", .path = "/v1/plan", .body = body, .timeout_ms = PLAN_MS},
+        ret, err);
 }

@@ -48,7 +48,8 @@ static enum outcome_target target_state(struct pass *pass)
     int rc = kube_client_get(pass->node->client,
                              kube_ref(API_KIND_POD, pass->vmi->meta->namespace_, m->target_pod),
                              &pod, NULL);
-    bool over = rc == 0 && wire_pod_is_over(&pod->u.pod);
+    bool over = rc == 0 && wire_pod_is_over(&pod->u.pod) &&
+                ferry_streq(wire_pod_vmi(&pod->u.pod), pass->vmi->meta->uid);
     return over || rc == -FERRY_NOT_FOUND ? OUTCOME_TARGET_GONE : OUTCOME_TARGET_UNKNOWN;
 }
 
@@ -75,7 +76,7 @@ void pass_tell_target_state(struct pass *pass)
     }
     ferry_warn("target handed to the source's launcher", F_STR("vmi", pass->vmi->meta->name),
                F_STR("move", uid), F_STR("state", wire_launcher_target_text(state)));
-    if (launcher_target_state(pass->socket, uid, state, &err) < 0) {
+    if (launcher_target_state(&pass->launcher, uid, state, &err) < 0) {
         ferry_debug("the launcher did not take it", F_ERR(&err));
     }
     pass_refresh(pass);

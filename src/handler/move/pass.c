@@ -24,6 +24,13 @@ static const char *named_pod(const struct pass *pass)
     return m->present && ferry_streq(m->source_node, pass->node->name) ? m->source_pod : NULL;
 }
 
+/* A name in a status may be anybody's: a pod is the VMI's when its owner is. */
+static bool is_of_vmi(const struct pass *pass, const struct api_object *pod)
+{
+    return ferry_streq(wire_pod_vmi(&pod->u.pod), pass->vmi->meta->uid) &&
+           ferry_streq(pod->u.pod.node_name, pass->node->name);
+}
+
 /* Without a move: the launcher pod of the VMI, one that is not over before one that is. */
 static struct api_object *any_pod(const struct pass *pass)
 {
@@ -33,7 +40,7 @@ static struct api_object *any_pod(const struct pass *pass)
     for (size_t i = 0; i < all.n; i++) {
         const struct api_pod *p = &all.items[i]->u.pod;
 
-        if (ferry_streq(api_map_get(&p->meta.labels, LABEL_CREATED_BY), pass->vmi->meta->uid) &&
+        if (is_of_vmi(pass, all.items[i]) &&
             (!best || (wire_pod_is_over(&best->u.pod) && !wire_pod_is_over(p)))) {
             best = all.items[i];
         }
@@ -45,9 +52,18 @@ static struct api_object *find_pod(const struct pass *pass)
 {
     const char *name = named_pod(pass);
 
-    return ferry_str_empty(name)
-               ? any_pod(pass)
-               : kube_informer_get(pass->node->pods, pass->vmi->meta->namespace_, name);
+    if (ferry_str_empty(name)) {
+        return any_pod(pass);
+    }
+    api_cleanup_object struct api_object *pod =
+        kube_informer_get(pass->node->pods, pass->vmi->meta->namespace_, name);
+    if (!pod || is_of_vmi(pass, pod)) {
+        return ferry_take_ptr(pod);
+    }
+    ferry_warn("VMI names a pod that is not its own; the pod is left alone",
+               F_STR("namespace", pass->vmi->meta->namespace_), F_STR("vmi", pass->vmi->meta->name),
+               F_STR("pod", name));
+    return any_pod(pass);
 }
 
 /* ---- looking ----------------------------------------------------------------------------------
@@ -59,7 +75,7 @@ void pass_refresh(struct pass *pass)
 
     pass->view.status = NULL;
     pass->status = (struct launcher_status){0};
-    if (launcher_get_status(pass->socket, &pass->status, &err) < 0) {
+    if (launcher_get_status(&pass->launcher, &pass->status, &err) < 0) {
         ferry_debug("launcher does not answer", F_STR("vmi", pass->vmi->meta->name), F_ERR(&err));
         pass->view.reach = LAUNCHER_SILENT;
         return;
@@ -80,6 +96,7 @@ void pass_begin(struct pass *pass)
     pass->pod_uid = ferry_strdup(pod->meta->uid);
     pass->pod_dir = ferry_asprintf("%s/%s", pass->node->pods_dir, pod->meta->uid);
     pass->socket = ferry_asprintf("%s/launcher.sock", pass->pod_dir);
+    pass->launcher = (struct launcher_at){.socket = pass->socket, .vmi = pass->vmi->meta->uid};
     pass->view.pod_uid = pass->pod_uid;
     if (wire_pod_is_over(&pod->u.pod)) {
         pass->view.reach = LAUNCHER_ENDED;

@@ -7,6 +7,7 @@
 
 #include "api/object.h"
 #include "handler/local/follow.h"
+#include "handler/local/launcher_client.h"
 #include "handler/local/launcher_status.h"
 #include "handler/move/node_role.h"
 #include "kube/client.h"
@@ -54,6 +55,7 @@ struct pass {
     struct api_object *vmi;
     enum node_role role;
     char *pod_dir, *socket;        /* of the pod; NULL without one */
+    struct launcher_at launcher;   /* at that socket */
     struct launcher_status status; /* when view.reach is UP */
     struct launcher_view view;
     char *pod_uid;

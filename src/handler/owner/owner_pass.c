@@ -17,7 +17,7 @@ enum { CLEAN_AGAIN_MS = 1000 };
 
 static int sync_guest(struct pass *pass, struct ferry_error *err)
 {
-    int rc = launcher_sync(pass->socket, pass->vmi, err);
+    int rc = launcher_sync(&pass->launcher, pass->vmi, err);
 
     free(pass->memory->sync_error);
     pass->memory->sync_error = rc < 0 ? ferry_strdup(err->msg) : NULL;
@@ -42,12 +42,12 @@ static int act_as_owner(struct pass *pass, const struct owner_decision *d, struc
     case OWNER_SYNC:
         return sync_guest(pass, err);
     case OWNER_STOP:
-        return launcher_stop(pass->socket, d->grace_s, err);
+        return launcher_stop(&pass->launcher, d->grace_s, err);
     case OWNER_CANCEL:
         ferry_warn("cancelling a move that the controller ended",
                    F_STR("vmi", pass->vmi->meta->name), F_STR("move", uid));
         pass_tell_target_state(pass);
-        rc = launcher_cancel(pass->socket, uid, err);
+        rc = launcher_cancel(&pass->launcher, uid, err);
         break;
     }
     /* It ended in between: that is what was wanted. */

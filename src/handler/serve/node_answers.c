@@ -37,9 +37,11 @@ static void records(struct http_exchange *x, const struct node_api_config *cfg, 
 
     for (size_t i = 0; i < pods.n; i++) {
         ferry_cleanup_free char *socket = node_pod_socket(cfg, pods.items[i]);
+        const struct launcher_at launcher = node_pod_launcher(socket, pods.items[i]);
         http_cleanup_reply struct http_reply reply = {0};
 
-        if (node_pod_runs(pods.items[i]) && launcher_get_record(socket, uid, &reply, NULL) == 0) {
+        if (node_pod_runs(pods.items[i]) && launcher.vmi &&
+            launcher_get_record(&launcher, uid, &reply, NULL) == 0) {
             http_answer(x, 200, JSON_LINES, reply.body.data, reply.body.len);
             return;
         }
@@ -113,9 +115,10 @@ static void add_launchers(const struct node_api_config *cfg, struct ferry_buf *o
     for (size_t i = 0; i < pods.n; i++) {
         const struct api_meta *m = pods.items[i]->meta;
         ferry_cleanup_free char *socket = node_pod_socket(cfg, pods.items[i]);
+        const struct launcher_at launcher = node_pod_launcher(socket, pods.items[i]);
 
-        if (node_pod_runs(pods.items[i]) && m->n_owners > 0 &&
-            launcher_get_status(socket, &status[n], NULL) == 0) {
+        if (node_pod_runs(pods.items[i]) && launcher.vmi &&
+            launcher_get_status(&launcher, &status[n], NULL) == 0) {
             vms[n] = (struct node_metrics_vm){m->namespace_, m->owners[0].name, &status[n]};
             n++;
         }
@@ -168,7 +171,9 @@ static void set_paused(struct http_exchange *x, const struct node_api_config *cf
     if (rc == 0) {
         ferry_cleanup_free char *socket = node_pod_socket(cfg, pod);
 
-        rc = launcher_set_paused(socket, paused, &err);
+        const struct launcher_at launcher = node_pod_launcher(socket, pod);
+
+        rc = launcher_set_paused(&launcher, paused, &err);
     }
     if (rc < 0) {
         http_answer_error(x, 0, &err);

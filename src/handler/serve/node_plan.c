@@ -69,7 +69,9 @@ void node_plan(struct http_exchange *x, const struct node_api_config *cfg, const
         ferry_cleanup_free char *options = source_options(
             &asked->u.vmi, path.bytes_per_s ? path.bytes_per_s : ASSUMED_BYTES_PER_S);
 
-        rc = launcher_plan(socket, options, &reply, &err);
+        const struct launcher_at launcher = node_pod_launcher(socket, pod);
+
+        rc = launcher_plan(&launcher, options, &reply, &err);
     }
     ferry_cleanup_free char *json = rc == 0 ? with_path(&reply, path.bytes_per_s > 0) : NULL;
     if (rc == 0 && !json) {

@@ -15,11 +15,16 @@ char *node_pod_socket(const struct node_api_config *cfg, const struct api_object
     return ferry_asprintf("%s/%s/launcher.sock", cfg->node->pods_dir, pod->meta->uid);
 }
 
+struct launcher_at node_pod_launcher(const char *socket, const struct api_object *pod)
+{
+    return (struct launcher_at){.socket = socket, .vmi = wire_pod_vmi(&pod->u.pod)};
+}
+
 static bool is_of(const struct api_object *pod, const char *ns, const char *name)
 {
     const struct api_meta *m = pod->meta;
 
-    return node_pod_runs(pod) && ferry_streq(m->namespace_, ns) && m->n_owners > 0 &&
+    return node_pod_runs(pod) && wire_pod_vmi(&pod->u.pod) && ferry_streq(m->namespace_, ns) &&
            ferry_streq(m->owners[0].kind, "VirtualMachineInstance") &&
            ferry_streq(m->owners[0].name, name);
 }

@@ -57,7 +57,7 @@ static int start_move(struct pass *pass, struct ferry_error *err)
      * path is told while it runs (tell_path). */
     ferry_cleanup_free char *options = source_options(&pass->vmi->u.vmi, 0);
     ferry_cleanup_free char *disks = move_disks_of(&pass->vmi->u.vmi, ANNOTATION_TARGET_DISKS);
-    int rc = launcher_migrate(pass->socket, m->uid, pass->vmi, options, disks, err);
+    int rc = launcher_migrate(&pass->launcher, m->uid, pass->vmi, options, disks, err);
 
     if (rc < 0) {
         return rc;
@@ -72,7 +72,7 @@ static int start_move(struct pass *pass, struct ferry_error *err)
 static int cancel_move(struct pass *pass, struct ferry_error *err)
 {
     const char *uid = pass->vmi->u.vmi.migration.uid;
-    int rc = launcher_cancel(pass->socket, uid, err);
+    int rc = launcher_cancel(&pass->launcher, uid, err);
 
     if (rc == 0) {
         ferry_info("move is being cancelled", F_STR("vmi", pass->vmi->meta->name),
@@ -87,7 +87,7 @@ static int recover_source(struct pass *pass, bool *failed, struct ferry_error *e
 {
     const struct api_vmi *vmi = &pass->vmi->u.vmi;
     int64_t generation = wire_move_generation(vmi, ANNOTATION_PORTS_GENERATION);
-    int rc = launcher_recover(pass->socket, vmi->migration.uid, LAUNCHER_ROLE_SOURCE, err);
+    int rc = launcher_recover(&pass->launcher, vmi->migration.uid, LAUNCHER_ROLE_SOURCE, err);
 
     pass->memory->recovered = generation;
     pass->memory->recovered_ms = rc == 0 ? pass->now_ms : 0;
@@ -142,7 +142,7 @@ static void keep_record(struct pass *pass)
         !records_uid_valid(uid) || records_have(dir, uid)) {
         return;
     }
-    int rc = launcher_get_record(pass->socket, uid, &record, &err);
+    int rc = launcher_get_record(&pass->launcher, uid, &record, &err);
     if (rc == 0) {
         rc = records_save(dir, uid, record.body.data, record.body.len, &err);
     }
@@ -166,7 +166,7 @@ static void tell_path(struct pass *pass, bool away)
          rate <= 0)) {
         return;
     }
-    if (launcher_tell_path(pass->socket, uid, away, rate, &err) < 0) {
+    if (launcher_tell_path(&pass->launcher, uid, away, rate, &err) < 0) {
         ferry_debug("the launcher was not told of the path, trying on", F_ERR(&err));
         return;
     }
@@ -212,7 +212,7 @@ static int publish_disks(struct pass *pass, struct move_trouble *trouble, struct
         !move_disks_awaited(&pass->vmi->u.vmi)) {
         return 0;
     }
-    int rc = launcher_disks(pass->socket, pass->vmi, &reply, err);
+    int rc = launcher_disks(&pass->launcher, pass->vmi, &reply, err);
     if (rc < 0) {
         move_pass_trouble(pass, trouble, MOVE_PART_LAUNCHER, err);
         return 0;

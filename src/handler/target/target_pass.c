@@ -46,7 +46,7 @@ static int prepare_target(struct pass *pass, struct ferry_error *err)
     ferry_cleanup_free char *source = move_disks_of(&pass->vmi->u.vmi, ANNOTATION_SOURCE_DISKS);
     /* It refuses what it could not do: post-copy without userfaultfd. */
     ferry_cleanup_free char *options = source_options(&pass->vmi->u.vmi, 0);
-    int rc = launcher_prepare(pass->socket, uid, pass->vmi, options, source, &reply, err);
+    int rc = launcher_prepare(&pass->launcher, uid, pass->vmi, options, source, &reply, err);
 
     if (rc == 0) {
         free(pass->memory->disks_move);
@@ -141,7 +141,7 @@ static void tell_target(struct pass *pass, enum target_event event, const struct
 static enum target_withdrawn withdraw_target(struct pass *pass)
 {
     struct ferry_error err;
-    int rc = launcher_withdraw(pass->socket, pass->vmi->u.vmi.migration.uid, &err);
+    int rc = launcher_withdraw(&pass->launcher, pass->vmi->u.vmi.migration.uid, &err);
 
     if (rc == 0) {
         return TARGET_WITHDRAWN;
@@ -190,7 +190,7 @@ int pass_as_target(struct pass *pass, struct ferry_error *err)
             pass_refresh(pass);
             break;
         case TARGET_RECOVER:
-            rc = launcher_recover(pass->socket, uid, LAUNCHER_ROLE_TARGET, err);
+            rc = launcher_recover(&pass->launcher, uid, LAUNCHER_ROLE_TARGET, err);
             in.recovered = rc == 0;
             break;
         case TARGET_LISTEN:
@@ -200,7 +200,7 @@ int pass_as_target(struct pass *pass, struct ferry_error *err)
             in.disks = pass->memory->disks;
             break;
         case TARGET_FINALIZE:
-            rc = launcher_finalize(pass->socket, uid, err);
+            rc = launcher_finalize(&pass->launcher, uid, err);
             in.finalized = rc == 0;
             break;
         case TARGET_WITHDRAW:

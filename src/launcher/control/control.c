@@ -64,6 +64,14 @@ static void handle(struct http_exchange *x, void *ctx)
         http_answer_error(x, 0, &err);
         return;
     }
+    /* Handlers of before did not say. */
+    const char *vmi = http_query(x, "vmi");
+    if (vmi && !ferry_streq(vmi, c->parts.context->uid)) {
+        ferry_fail(&err, FERRY_DENIED, "this launcher is that of VMI %s, not of %.64s",
+                   c->parts.context->uid, vmi);
+        http_answer_error(x, 0, &err);
+        return;
+    }
     for (size_t i = 0; i < FERRY_COUNT(routes); i++) {
         if (!matches(&routes[i], http_path(x), uid)) {
             continue;

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Every guest runs as a user of its own, the same on all nodes: what one guest's QEMU could do with its user, it cannot do to another
+guest on the host. A whole site; the attacker is a process with the first guest's user and group, and nothing else."""
+import glob
+import json
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
+import scenario
+from ferrysite import Site, wait_for
+
+FIRST, COUNT = 1879048192, 65536
+COMMON = 61201  # all guests of sites before
+VMIS = "virtualmachineinstances"
+
+
+def guest(name, **status):
+    boot = {"kernelArgs": "ws=4 rate=1 hb=20", "container": {"image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}
+    return {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": name},
+            "spec": {"terminationGracePeriodSeconds": 0, "domain": {
+                "memory": {"guest": "64Mi"}, "firmware": {"kernelBoot": boot},
+                "devices": {"disks": [{"name": "data", "disk": {"bus": "virtio"}}]}},
+                "volumes": [{"name": "data", "hostDisk": {"path": f"/data/{name}/disk.img", "type": "Disk", "shared": True}}]},
+            **({"status": status} if status else {})}
+
+
+def make_image(site, name):
+    """One that both nodes have, as sites of before left it; its paths by node."""
+    paths = {node: os.path.join(site.root, node, "data", name, "disk.img") for node in ("node1", "node2")}
+    for path in paths.values():
+        os.makedirs(os.path.dirname(path))
+    with open(paths["node1"], "wb") as f:
+        f.truncate(1 << 20)
+    os.chmod(paths["node1"], 0o600)
+    os.chown(paths["node1"], COMMON, COMMON)
+    os.link(paths["node1"], paths["node2"])
+    return paths
+
+
+def user_of(site, name):
+    return site.api.vmi(name)["status"].get("runtimeUser")
+
+
+def pod_of(site, name, node):
+    """(directory, pid of QEMU) of a guest on a node."""
+    for directory in site.pod_dirs(node):
+        if open(os.path.join(directory, "pod")).read().startswith(f"default/virt-launcher-{name}-"):
+            ns = json.JSONDecoder().raw_decode(open(os.path.join(directory, "sandbox.json")).read())[0]["pid-namespace"]
+            for pid in site.qemus():
+                if os.stat(f"/proc/{pid}/ns/pid").st_ino == ns:
+                    return directory.rstrip("/"), pid
+    return None
+
+
+def ids(pid):
+    """Users and groups of a process, each once."""
+    lines = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status") if ":\t" in line)
+    return set(lines["Uid"].split()), set(lines["Gid"].split())
+
+
+def reaches(user, path):
+    """Whether a process of that user and group can open a file, list a directory or connect to a socket."""
+    code = ("import os,socket,stat,sys\np=sys.argv[1]\n"
+            "m=os.stat(p).st_mode\n"
+            "if stat.S_ISSOCK(m): socket.socket(socket.AF_UNIX).connect(p)\n"
+            "elif stat.S_ISDIR(m): os.listdir(p)\n"
+            "else: open(p,'rb').read(1)\n")
+    done = subprocess.run(["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups", "/usr/bin/python3", "-c", code, path],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 or "PermissionError" in done.stderr, done.stderr
+    return done.returncode == 0
+
+
+def running(site, name):
+    wait_for(f"{name} to run", lambda: (site.api.vmi(name) or {}).get("status", {}).get("phase") == "Running", 120)
+
+
+def test_guests_have_users_of_their_own(bin_dir):
+    with Site(bin_dir) as site:
+        images = {name: make_image(site, name) for name in ("one", "two")}
+        site.api.create(VMIS, guest("one"))
+        running(site, "one")
+        # A manifest that claims the user of a guest that is there gets another one.
+        site.api.create(VMIS, guest("two", runtimeUser=user_of(site, "one")))
+        running(site, "two")
+        users = {name: user_of(site, name) for name in ("one", "two")}
+        assert len(set(users.values())) == 2 and all(FIRST <= u < FIRST + COUNT for u in users.values()), users
+        nodes = {name: site.node_of(name) for name in users}
+        for name, user in users.items():
+            directory, qemu = wait_for(f"QEMU of {name}", lambda name=name: pod_of(site, name, nodes[name]))
+            assert ids(qemu) == ({str(user)}, {str(user)}), ids(qemu)
+            assert os.stat(images[name][nodes[name]]).st_uid == user, "the image was not taken over"
+            assert reaches(user, images[name][nodes[name]])
+            own = [images[name][nodes[name]], *(f"{directory}/{d}" for d in ("m", "libvirt", "console", "state", "home")),
+                   *glob.glob(f"{directory}/libvirt/*"), *glob.glob(f"{directory}/console/*"), f"{directory}/log"]
+            assert any(p.endswith("libvirt-sock") for p in own), own
+            other = next(u for n, u in users.items() if n != name)
+            for path in own:
+                for foreign in (other, COMMON):
+                    assert not reaches(foreign, path), f"user {foreign} reaches {path} of {name}"
+            assert reaches(user, f"{directory}/state")
+        # The same user on the other node.
+        assert "moved from" in site.ferry("migrate", "one", "--watch", timeout=240).stdout
+        there = site.node_of("one")
+        assert there != nodes["one"] and user_of(site, "one") == users["one"]
+        directory, qemu = wait_for("QEMU of the guest that moved", lambda: pod_of(site, "one", there))
+        assert ids(qemu)[0] == {str(users["one"])}
+        assert os.stat(images["one"][there]).st_uid == users["one"]
+        assert not reaches(users["two"], f"{directory}/m")
+
+
+scenario.main(globals())
