@@ -1,11 +1,17 @@
 #include "apiserver/store/database.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "apiserver/store/seal.h"
 #include "base/count.h"
+#include "base/fd.h"
+#include "base/log.h"
 #include "base/str.h"
 
 /* What makes schema N out of schema N-1; a new file goes through all of them. */
@@ -23,6 +29,8 @@ static const char *const upgrades[] = {
     " PRIMARY KEY(resource, namespace, name));"
     "INSERT INTO objects SELECT resource, namespace, name, version, json FROM old_objects;"
     "DROP TABLE old_objects;",
+    /* 3: rows of Secrets are encrypted (seal_rows()), which programs before cannot read */
+    "",
 };
 enum { SCHEMA_VERSION = FERRY_COUNT(upgrades) };
 
@@ -38,6 +46,7 @@ _Static_assert(FERRY_COUNT(statements) == SQL_COUNT, "one text per statement");
 
 struct database {
     sqlite3 *db;
+    struct seal *seal;
     sqlite3_stmt *sql[SQL_COUNT];
 };
 
@@ -97,13 +106,125 @@ static int upgrade(struct database *d, struct ferry_error *err)
     return rc;
 }
 
+/* ---- Secrets -----------------------------------------------------------------------------------
+ */
+
+static bool is_secret(const struct api_resource *r)
+{
+    return *r->group == '\0' && strcmp(r->plural, "secrets") == 0;
+}
+
+/* What a sealed row is bound to. */
+static char *about_of(const char *ns, const char *name)
+{
+    return ferry_asprintf("Secret %s/%s", ns, name);
+}
+
+/* The key lies beside the database; it may be a link to where an administrator keeps it. */
+static int open_seal(struct database *d, const char *path, struct ferry_error *err)
+{
+    const char *slash = strrchr(path, '/');
+    ferry_cleanup_free char *key =
+        ferry_asprintf("%.*ssecrets.key", slash ? (int)(slash - path + 1) : 0, path);
+    int64_t sealed = 0;
+    int rc = read_number(
+        d, "SELECT count(*) FROM objects WHERE resource='/secrets' AND typeof(json)='blob'",
+        &sealed, err);
+
+    return rc < 0 ? rc : seal_open(key, sealed == 0, &d->seal, err);
+}
+
+static int seal_row(struct database *d, sqlite3_stmt *from, sqlite3_stmt *to,
+                    struct ferry_error *err)
+{
+    const char *ns = (const char *)sqlite3_column_text(from, 0);
+    const char *name = (const char *)sqlite3_column_text(from, 1);
+    ferry_cleanup_free char *about = about_of(ns, name);
+    ferry_cleanup_buf struct ferry_buf sealed = {0};
+    int rc = seal_encrypt(d->seal, about, (const char *)sqlite3_column_text(from, 2),
+                          (size_t)sqlite3_column_bytes(from, 2), &sealed, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    sqlite3_bind_text(to, 1, ns, -1, SQLITE_STATIC);
+    sqlite3_bind_text(to, 2, name, -1, SQLITE_STATIC);
+    sqlite3_bind_blob(to, 3, sealed.data, (int)sealed.len, SQLITE_STATIC);
+    rc = sqlite3_step(to) == SQLITE_DONE ? 0 : fail_sql(d, err, "encrypting a Secret");
+    sqlite3_reset(to);
+    sqlite3_clear_bindings(to);
+    return rc;
+}
+
+/* Those of programs from before. */
+static int seal_rows(struct database *d, int *ret_n, struct ferry_error *err)
+{
+    sqlite3_stmt *from = NULL, *to = NULL;
+    int rc = 0, step;
+
+    *ret_n = 0;
+    if (sqlite3_prepare_v2(d->db,
+                           "SELECT namespace, name, json FROM objects WHERE resource='/secrets' "
+                           "AND typeof(json)='text'",
+                           -1, &from, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(d->db,
+                           "UPDATE objects SET json=?3 WHERE resource='/secrets' AND namespace=?1 "
+                           "AND name=?2",
+                           -1, &to, NULL) != SQLITE_OK) {
+        rc = fail_sql(d, err, "reading the Secrets");
+    }
+    while (rc == 0 && (step = sqlite3_step(from)) != SQLITE_DONE) {
+        rc = step == SQLITE_ROW ? seal_row(d, from, to, err)
+                                : fail_sql(d, err, "reading the Secrets");
+        *ret_n += rc == 0;
+    }
+    sqlite3_finalize(from);
+    sqlite3_finalize(to);
+    return rc;
+}
+
+/* All or none, and nothing of what they were is left in the file or its log. */
+static int seal_old_rows(struct database *d, struct ferry_error *err)
+{
+    int n = 0, rc = run_sql(d, "BEGIN IMMEDIATE", "beginning a transaction", err);
+
+    rc = rc < 0 ? rc : seal_rows(d, &n, err);
+    if (rc < 0) {
+        sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
+        return rc;
+    }
+    rc = run_sql(d, "COMMIT", "encrypting the Secrets", err);
+    if (rc == 0 && n) {
+        rc = run_sql(d, "VACUUM;PRAGMA wal_checkpoint(TRUNCATE)", "wiping the Secrets that were",
+                     err);
+        ferry_info("Secrets in the database encrypted", F_INT("secrets", n));
+    }
+    return rc;
+}
+
+/* ---- the file ----------------------------------------------------------------------------------
+ */
+
+/* Nobody else's to read, whatever the umask is, and whatever it was when an older program made it.
+ * SQLite gives its log the mode of the database. */
+static int close_to_others(const char *path, struct ferry_error *err)
+{
+    ferry_cleanup_free char *log = ferry_asprintf("%s-wal", path);
+    ferry_cleanup_fd int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+    if (fd < 0 || fchmod(fd, 0600) < 0) {
+        return ferry_fail_errno(err, errno, "opening it");
+    }
+    return chmod(log, 0600) < 0 && errno != ENOENT ? ferry_fail_errno(err, errno, "%s", log) : 0;
+}
+
 int database_open(const char *path, struct database **ret, struct ferry_error *err)
 {
     struct database *d = ferry_xcalloc(1, sizeof(*d));
-    int rc = 0;
+    int rc = close_to_others(path, err);
 
-    if (sqlite3_open_v2(path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) !=
-        SQLITE_OK) {
+    if (rc == 0 && sqlite3_open_v2(path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                   NULL) != SQLITE_OK) {
         rc = fail_sql(d, err, "opening it");
     }
     /* Exclusive: a second server on the same file is refused instead of sharing it. */
@@ -116,6 +237,8 @@ int database_open(const char *path, struct database **ret, struct ferry_error *e
                      "setting it up", err);
     }
     rc = rc < 0 ? rc : upgrade(d, err);
+    rc = rc < 0 ? rc : open_seal(d, path, err);
+    rc = rc < 0 ? rc : seal_old_rows(d, err);
     for (int i = 0; rc == 0 && i < SQL_COUNT; i++) {
         if (sqlite3_prepare_v2(d->db, statements[i], -1, &d->sql[i], NULL) != SQLITE_OK) {
             rc = fail_sql(d, err, "preparing a statement");
@@ -138,6 +261,7 @@ void database_close(struct database *d)
         sqlite3_finalize(d->sql[i]);
     }
     sqlite3_close(d->db);
+    seal_close(d->seal);
     free(d);
 }
 
@@ -152,6 +276,29 @@ static const struct api_resource *resource_named(const char *stored)
         }
     }
     return NULL;
+}
+
+static int load_row(struct database *d, sqlite3_stmt *q, const struct api_resource *r,
+                    void (*each)(void *ctx, struct entry *take), void *ctx, struct ferry_error *err)
+{
+    const char *ns = (const char *)sqlite3_column_text(q, 1);
+    const char *name = (const char *)sqlite3_column_text(q, 2);
+    uint64_t version = (uint64_t)sqlite3_column_int64(q, 3);
+    ferry_cleanup_buf struct ferry_buf open = {0};
+
+    if (sqlite3_column_type(q, 4) != SQLITE_BLOB) {
+        each(ctx, entry_new(r, version, ns, name, (const char *)sqlite3_column_text(q, 4),
+                            (size_t)sqlite3_column_bytes(q, 4)));
+        return 0;
+    }
+    ferry_cleanup_free char *about = about_of(ns, name);
+    int rc = seal_decrypt(d->seal, about, sqlite3_column_blob(q, 4),
+                          (size_t)sqlite3_column_bytes(q, 4), &open, err);
+    if (rc == 0) {
+        each(ctx, entry_new(r, version, ns, name, open.data, open.len));
+        explicit_bzero(open.data, open.len);
+    }
+    return rc;
 }
 
 int database_load(struct database *d, uint64_t *ret_version,
@@ -171,19 +318,17 @@ int database_load(struct database *d, uint64_t *ret_version,
                            -1, &q, NULL) != SQLITE_OK) {
         return fail_sql(d, err, "reading the objects");
     }
-    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
-        const struct api_resource *r = resource_named((const char *)sqlite3_column_text(q, 0));
+    rc = 0;
+    for (int got; rc == 0 && (got = sqlite3_step(q)) != SQLITE_DONE;) {
+        const struct api_resource *r =
+            got == SQLITE_ROW ? resource_named((const char *)sqlite3_column_text(q, 0)) : NULL;
 
-        if (!r) {
-            continue; /* a kind of a newer program: kept on disk, not served */
+        if (got != SQLITE_ROW) {
+            rc = fail_sql(d, err, "reading the objects");
+        } else if (r) { /* else a kind of a newer program: kept on disk, not served */
+            rc = load_row(d, q, r, each, ctx, err);
         }
-        each(ctx, entry_new(r, (uint64_t)sqlite3_column_int64(q, 3),
-                            (const char *)sqlite3_column_text(q, 1),
-                            (const char *)sqlite3_column_text(q, 2),
-                            (const char *)sqlite3_column_text(q, 4),
-                            (size_t)sqlite3_column_bytes(q, 4)));
     }
-    rc = rc == SQLITE_DONE ? 0 : fail_sql(d, err, "reading the objects");
     sqlite3_finalize(q);
     return rc;
 }
@@ -204,13 +349,26 @@ static int write_row(struct database *d, const struct database_row *row, struct 
     sqlite3_stmt *q = d->sql[which];
     char resource[256];
     int n = snprintf(resource, sizeof(resource), "%s/%s", e->resource->group, e->resource->plural);
+    ferry_cleanup_buf struct ferry_buf sealed = {0};
 
+    if (!row->remove && is_secret(e->resource)) {
+        ferry_cleanup_free char *about = about_of(e->ns, e->name);
+        int rc = seal_encrypt(d->seal, about, e->json, e->json_len, &sealed, err);
+
+        if (rc < 0) {
+            return rc;
+        }
+    }
     sqlite3_bind_text(q, 1, resource, n, SQLITE_STATIC);
     sqlite3_bind_text(q, 2, e->ns, -1, SQLITE_STATIC);
     sqlite3_bind_text(q, 3, e->name, -1, SQLITE_STATIC);
     if (!row->remove) {
         sqlite3_bind_int64(q, 4, (sqlite3_int64)e->version);
-        sqlite3_bind_text(q, 5, e->json, (int)e->json_len, SQLITE_STATIC);
+        if (sealed.len) {
+            sqlite3_bind_blob(q, 5, sealed.data, (int)sealed.len, SQLITE_STATIC);
+        } else {
+            sqlite3_bind_text(q, 5, e->json, (int)e->json_len, SQLITE_STATIC);
+        }
     }
     return step(d, which, err, row->remove ? "removing an object" : "writing an object");
 }
