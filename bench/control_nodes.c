@@ -110,7 +110,9 @@ static void make_vm(long i)
     ferry_cleanup_free char *name = ferry_asprintf("vm%ld", i);
     ferry_cleanup_free char *node = ferry_asprintf("n%ld", i % n_nodes);
     ferry_cleanup_free char *vmi = ferry_asprintf(
-        "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubevirt.io/"
+        "{\"apiVersion\":\"kubevirt.io/"
+        "v1\",\"kind\":\"VirtualMachineInstance\",\"metadata\":{\"name\":"
+        "\"%s\",\"labels\":{\"kubevirt.io/"
         "nodeName\":\"%s\"},\"finalizers\":"
         "[\"foregroundDeleteVirtualMachine\"]},\"spec\":{\"evictionStrategy\":\"LiveMigrate\","
         "\"domain\":{\"cpu\":{\"cores\":2},\"memory\":{\"guest\":\"256Mi\"},\"devices\":{\"disks\":"
@@ -151,7 +153,9 @@ static void make_vm(long i)
 static void make_move(long i)
 {
     ferry_cleanup_free char *json = ferry_asprintf(
-        "{\"metadata\":{\"name\":\"m%ld\"},\"spec\":{\"vmiName\":\"vm%ld\"}}", i, i % n_vms);
+        "{\"apiVersion\":\"kubevirt.io/v1\",\"kind\":\"VirtualMachineInstanceMigration\","
+        "\"metadata\":{\"name\":\"m%ld\"},\"spec\":{\"vmiName\":\"vm%ld\"}}",
+        i, i % n_vms);
 
     create("kubevirt.io", "virtualmachineinstancemigrations", NS, json);
 }
