@@ -2,6 +2,7 @@
 
 #include "api/object.h"
 #include "base/str.h"
+#include "json/doc.h"
 
 static const char *text_at(const yyjson_val *v, const char *pointer)
 {
