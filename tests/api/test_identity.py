@@ -123,7 +123,7 @@ class Identity(unittest.TestCase):
         n1.ok("DELETE", pods("of-n1") + "?gracePeriodSeconds=0")
 
         self.admin.ok("POST", vmis(), vmi("of-n1"))
-        change = {"status": {"phase": "Running"}, "metadata": {"labels": {"kubevirt.io/nodeName": "n1"}}}
+        change = {"status": {"phase": "Running"}}
         self.refused(n1, 403, "its own node", "PATCH", vmis("of-n1"), change, MERGE_PATCH)
         self.admin.ok("PATCH", vmis("of-n1"), {"status": {"nodeName": "n1"}}, MERGE_PATCH)
         n1.ok("PATCH", vmis("of-n1"), change, MERGE_PATCH)
@@ -131,6 +131,8 @@ class Identity(unittest.TestCase):
         self.refused(n2, 403, "its own node", "PATCH", vmis("of-n1"), change, MERGE_PATCH)
         self.admin.ok("PATCH", vmis("of-n1"), {"status": {"migrationState": {"targetNode": "n2"}}}, MERGE_PATCH)
         n2.ok("PATCH", vmis("of-n1"), {"status": {"nodeName": "n2"}}, MERGE_PATCH)
+        self.refused(n2, 403, "may not change status.evacuationNodeName: no node writes that", "PATCH", vmis("of-n1"),
+                     {"status": {"evacuationNodeName": "n2"}}, MERGE_PATCH)
         # what it hangs on: an owner that is not there would have it collected
         owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "8a0ff1a4-0000-0000-0000-000000000000"}
         self.refused(n2, 403, "may not change the owners", "PATCH", vmis("of-n1"), {"metadata": {"ownerReferences": [owner]}}, MERGE_PATCH)

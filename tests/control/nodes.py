@@ -278,12 +278,13 @@ class Agent(threading.Thread):
             if phase(vmi) in ("Scheduled", "Running") and "stop" not in self.hold:
                 self.patch(api, path, {"status": {"phase": "Succeeded"}})
         elif phase(vmi) == "Scheduled" and "run" not in self.hold:
+            others = [c for c in vmi["status"].get("conditions", []) if c["type"] != "LiveMigratable"]
             times = vmi["status"].get("phaseTransitionTimestamps", [])
             times.append({"phase": "Running", "phaseTransitionTimestamp": now()})
             self.patch(api, path, {"status": {"phase": "Running", "phaseTransitionTimestamps": times,
                                               "migrationMethod": "LiveMigration",
                                               "migrationTransport": "Unix",
-                                              "conditions": [{"type": "LiveMigratable", "status": "True"}]}})
+                                              "conditions": [*others, {"type": "LiveMigratable", "status": "True"}]}})
         state = vmi["status"].get("migrationState", {})
         if state.get("migrationUid") and not state.get("completed"):
             self.move(vmi, state, path)

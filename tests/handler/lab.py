@@ -21,7 +21,8 @@ from ferrysite import wait_for
 
 BIN = sys.argv[1] if len(sys.argv) > 1 else sys.exit(f"usage: {sys.argv[0]} BIN_DIR")
 GUEST = os.path.join(BIN, "../lib/ferry/guest")
-VMIS, NODES = "virtualmachineinstances", ("h1", "h2")
+VMIS, MIGRATIONS, NODES = "virtualmachineinstances", "virtualmachineinstancemigrations", ("h1", "h2")
+MERGE_PATCH = "application/merge-patch+json"
 BEATS = 20
 
 
@@ -38,6 +39,7 @@ class Lab:
         self.processes = {}
         self.monitor = None
         self.api = None
+        self.uids = {}  # of migrations, by name
 
     def root(self, node):
         return os.path.join(self.base, "node-" + node)
@@ -198,7 +200,21 @@ class Lab:
         wait_for(f"pod {name} to run", lambda: self.api.get("pods", name)["status"].get("phase") == "Running")
         return pod["metadata"]["uid"]
 
-    def hand_off(self, uid, source, source_pod, target, target_pod, config=None):
+    def create_migration(self, name, target_pod):
+        """The migration of that name, alone, as the target pod tells of it; its UID."""
+        for old in self.uids:
+            self.api.call("PATCH", self.api.path(MIGRATIONS, old) + "/status", {"status": {"phase": "Succeeded"}}, MERGE_PATCH)
+        made = self.api.create(MIGRATIONS, {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration",
+                                            "metadata": {"name": name}, "spec": {"vmiName": "vm"}})
+        self.uids[name] = made["metadata"]["uid"]
+        status, answer = self.api.call("PATCH", self.api.path("pods", target_pod), {"metadata": {
+            "labels": {"kubevirt.io/migrationJobUID": self.uids[name]}, "annotations": {"kubevirt.io/migrationJobName": name}}},
+            MERGE_PATCH)
+        assert status == 200, answer
+        return self.uids[name]
+
+    def hand_off(self, name, source, source_pod, target, target_pod, config=None):
+        uid = self.create_migration(name, target_pod)
         state = {"migrationUid": uid, "sourceNode": source, "sourcePod": source_pod, "targetNode": target,
                  "targetPod": target_pod, "migrationConfiguration": config or {}}
         self.patch({"op": "add", "path": "/status/migrationState", "value": state},

@@ -78,13 +78,13 @@ def moves(lab, vmi):
     check_alive(lab)
     assert lab.launcher("h2", uid)["domain"]["state"] == "running"
     result = json.loads(lab.api.vmi("vm")["metadata"]["annotations"]["ferry.io/progress"])
-    assert result["uid"] == "move-1" and result["downtimeMs"] >= 0, result
+    assert result["uid"] == lab.uids["move-1"] and result["downtimeMs"] >= 0, result
     lab.delete_pod("pod1")
 
 
 def answers(lab):
     """The node API: who may call it, figures, the record of a move whose pod is gone, the console."""
-    status, text = lab.node_api("h1", "/v1/records/move-1")
+    status, text = lab.node_api("h1", "/v1/records/" + lab.uids["move-1"])
     assert status == 200 and all(json.loads(line) for line in text.splitlines()) and text, (status, text)
     assert lab.node_api("h1", "/v1/records/nonesuch")[0] == 404
     assert lab.node_api("h1", "/v1/records/..%2f..%2fpki%2fnode")[0] == 404
@@ -148,7 +148,7 @@ def cancels(lab, vmi):
     uid = lab.create_pod("pod4", "h2", vmi)
     lab.hand_off("move-3", "h1", "pod3", "h2", "pod4", {"bandwidthPerMigration": "1Mi"})
     lab.wait_copying()
-    checks(lab, "move-3")
+    checks(lab, lab.uids["move-3"])
     lab.patch({"op": "add", "path": "/status/migrationState/abortRequested", "value": True})
     move = lab.wait_move("the move to end", lambda m: m.get("completed"))
     check_state(lab, move, "abort", "h1", "h2")
@@ -246,7 +246,7 @@ def recovers(lab, vmi):
         lab.start_relay(node)
         lab.relay("h1", "/v1/rate", "PUT", {"bytesPerS": 1 << 20})
         wait_for("fresh ports", lambda: lab.api.vmi("vm")["metadata"]["annotations"].get("ferry.io/ports-generation", "")
-                 .startswith("move-6/"))
+                 .startswith(lab.uids["move-6"] + "/"))
         wait_for("the move to go on", lambda: (s := lab.launcher("h1", source)) and
                  s["migration"].get("recoveries", 0) >= generation)
     lab.relay("h1", "/v1/rate", "PUT", {"bytesPerS": 0})

@@ -1,6 +1,7 @@
 """Who may do what: the identity table of docs/contracts/identity.md, as deploy/kubernetes/ grants it."""
 import cases
 import engine
+import fieldattacks
 import roles
 from cases import MIGRATIONS, NODES, VMIS, expect_refused, migration, pod, vmi
 
@@ -62,6 +63,14 @@ def test_nobody(_):
         assert nobody.call("GET", bad)[0] in (401, 403), bad
 
 
+# what of each node a may write
+def runs(name):
+    return {"status": {"interfaces": [{"name": name}]}}
+
+
+OWN = {"on-a": runs, "came-to-a": runs,
+       "to-a": lambda name: {"status": {"migrationState": {"targetNodeAddress": name}}},
+       "leaves-a": lambda name: {"metadata": {"annotations": {"ferry.io/progress": name}}}}
 # name -> status; which of them node a may change
 OF_NODE_A = {
     "on-a": {"nodeName": "a"},
@@ -83,17 +92,17 @@ def prepare_vmis(admin):
 
 def check_node(client, name):
     """What a node may change of VMIs: those that are its own, and not their spec."""
-    def annotate(which):
-        return client.patch(f"{VMIS}/{which}", {"metadata": {"annotations": {"by": name}}})
+    def write(which):
+        return client.patch(f"{VMIS}/{which}", OWN.get(which, runs)(name))
     # Admission policies take effect a moment after they are made.
     engine.wait_for("the rules on nodes to be in force", lambda: client.call(
-        "PATCH", f"{VMIS}/on-b", {"metadata": {"annotations": {"by": name}}}, engine.MERGE_PATCH)[0] == 403, 90)
+        "PATCH", f"{VMIS}/on-b", runs(name), engine.MERGE_PATCH)[0] == 403, 90)
     for own in OF_NODE_A:
-        annotate(own)
+        write(own)
     client.patch(f"{VMIS}/on-a", [{"op": "test", "path": "/status/nodeName", "value": "a"},
-                                  {"op": "add", "path": "/status/reason", "value": "fine"}])
+                                  {"op": "add", "path": "/status/migrationMethod", "value": "LiveMigration"}])
     for other in OF_OTHERS:
-        expect_refused(403, "node 'a' may change only VirtualMachineInstances that are on it", annotate, other)
+        expect_refused(403, "node 'a' may change only VirtualMachineInstances that are on it", write, other)
     expect_refused(422, "update of VMI object is restricted", client.patch, f"{VMIS}/on-a",
                    {"spec": {"domain": {"memory": {"guest": "1Gi"}}}})
 
@@ -125,7 +134,20 @@ def test_handler_pod(_):
     expect_refused(403, "its own Node only", handler.patch, f"{NODES}/b", beat)
     expect_refused(403, "spec of a Node", handler.patch, f"{NODES}/a", {"spec": {"unschedulable": True}})
     loose = engine.Client(e.token_kubeconfig("ferry-handler"))
-    expect_refused(403, "node '' may change only", loose.patch, f"{VMIS}/on-a", {"metadata": {"annotations": {"a": "b"}}})
+    expect_refused(403, "node '' may change only", loose.patch, f"{VMIS}/on-a", runs("loose"))
+
+
+def test_fields(_):
+    """What a node that was taken over may not write, and what handlers do: the same as of ferry-apiserver (tests/hostile/test_fields.py)."""
+    e = cases.shared()
+    clients = {"admin": e.client(), "controller": e.client("controller"), **{n: e.client("node", n) for n in ("n1", "n2", "n3")}}
+    fields = fieldattacks.Fields(clients.__getitem__)
+    path = fields.make("running")
+    engine.wait_for("the rules on fields to be in force", lambda: clients["n1"].call(
+        "PATCH", path + "?dryRun=All", {"status": {"evacuationNodeName": "n1"}}, engine.MERGE_PATCH)[0] == 403, 90)
+    print(f"{fields.attacks()} attacks refused")
+    fields.every_way_to_write()
+    fields.honest()
 
 
 def test_spec_of_a_vmi(_):

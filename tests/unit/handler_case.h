@@ -1,9 +1,10 @@
 /* What the tests of the handler's decisions share: VMIs and launchers written as JSON. */
 #pragma once
 
-#include "lib/unit.h"
+#include "lib/objects.h"
 
 #include "api/object.h"
+#include "api/owners/field_rules.h"
 #include "base/str.h"
 #include "handler/local/launcher_status.h"
 
@@ -87,4 +88,19 @@ static inline void case_check_words(const char *name, const char *text, const ch
 static inline char *case_patch(struct api_patch *p)
 {
     return p ? api_patch_take(p) : NULL;
+}
+
+/* The API takes the patch from that node: its handler writes nothing but what is its own. */
+static inline void case_check_fields(const char *name, const struct api_object *vmi,
+                                     const char *node, const char *patch)
+{
+    char why[FIELD_TEXT];
+
+    if (!patch) {
+        return;
+    }
+    api_cleanup_object struct api_object *after = patched_object(vmi, patch, false);
+    if (!field_rules_allow(&(struct field_write){node, vmi->root, after->root}, why)) {
+        fail_msg("%s: node %s may not write %s: %s", name, node, patch, why);
+    }
 }

@@ -393,6 +393,10 @@ static void ownership(void **state)
          "{\"status\":{\"nodeName\":\"n2\",\"migrationState\":{\"sourceNode\":\"n1\","
          "\"completed\":true}}}",
          false},
+        {API_KIND_VMI,
+         "{\"status\":{\"nodeName\":\"n2\",\"migrationState\":{\"targetNode\":\"n1\","
+         "\"completed\":true}}}",
+         false},
         {API_KIND_MIGRATION, "{\"status\":{\"nodeName\":\"n1\"}}", false},
         {API_KIND_NODE, "{\"metadata\":{\"name\":\"n1\"}}", true},
         {API_KIND_NODE, "{\"metadata\":{\"name\":\"n2\"}}", false},
@@ -460,8 +464,12 @@ static void what_nodes_may_not_touch(void **state)
         enum api_kind kind;
         const char *before, *after, *what;
     } cases[] = {
-        {API_KIND_VMI, "{}", "{\"status\":{\"phase\":\"Running\"}}", NULL},
-        {API_KIND_VMI, "{}", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", NULL},
+        {API_KIND_VMI, "{\"status\":{\"nodeName\":\"n1\"}}",
+         "{\"status\":{\"nodeName\":\"n1\",\"phase\":\"Running\"}}", NULL},
+        {API_KIND_VMI, "{}", "{\"status\":{\"evacuationNodeName\":\"n1\"}}",
+         "status.evacuationNodeName: no node writes that"},
+        {API_KIND_VMI, "{}", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}",
+         "the label a: no node writes that"},
         {API_KIND_VMI, "{}", "{\"metadata\":{\"finalizers\":[]}}", NULL},
         {API_KIND_VMI, "{\"spec\":{\"a\":1}}", "{\"spec\":{\"a\":2}}", "the spec"},
         {API_KIND_VMI, "{\"spec\":{\"a\":1}}", "{}", "the spec"},
@@ -476,15 +484,18 @@ static void what_nodes_may_not_touch(void **state)
         {API_KIND_NODE, "{}", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", NULL},
     };
 
+    const struct auth_who who = {.role = AUTH_NODE, .node = "n1"};
+
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_doc yyjson_doc *a = yyjson_read(cases[i].before, strlen(cases[i].before), 0);
         api_cleanup_doc yyjson_doc *b = yyjson_read(cases[i].after, strlen(cases[i].after), 0);
-        const char *what = auth_overstepped(api_resource_of_kind(cases[i].kind),
-                                            yyjson_doc_get_root(a), yyjson_doc_get_root(b));
+        char what[AUTH_TEXT];
+        bool refused = auth_overstepped(&who, api_resource_of_kind(cases[i].kind),
+                                        yyjson_doc_get_root(a), yyjson_doc_get_root(b), what);
 
-        if ((what || cases[i].what) && !ferry_streq(what, cases[i].what)) {
-            fail_msg("%s to %s: %s", cases[i].before, cases[i].after, what ? what : "nothing");
+        if (!ferry_streq(refused ? what : NULL, cases[i].what)) {
+            fail_msg("%s to %s: %s", cases[i].before, cases[i].after, refused ? what : "nothing");
         }
     }
 }

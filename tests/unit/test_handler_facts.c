@@ -90,6 +90,7 @@ static void source(void **state)
         struct source_decision d =
             source_decide(&(struct source_input){.vmi = &o->u.vmi,
                                                  .launcher = case_launcher(cases[i].launcher, &s),
+                                                 .order = SOURCE_ORDER_GIVEN,
                                                  .relay_ready = true,
                                                  .now_ms = NOW});
         ferry_cleanup_free char *patch = case_patch(d.patch);
@@ -229,6 +230,7 @@ static void target(void **state)
             assert_null(strstr(patch, "\"/spec"));
         }
         assert_int_equal(patch != NULL, cases[i].patch != NULL);
+        case_check_fields(cases[i].name, o, "b", patch);
         assert_int_equal(d.event, cases[i].event);
     }
 }
@@ -291,6 +293,7 @@ static void asks(void **state)
         struct source_decision d =
             source_decide(&(struct source_input){.vmi = &o->u.vmi,
                                                  .launcher = case_launcher(cases[i].launcher, &s),
+                                                 .order = SOURCE_ORDER_GIVEN,
                                                  .relay_ready = cases[i].relay_ready,
                                                  .recover_failed = cases[i].failed,
                                                  .recovered = cases[i].recovered,

@@ -149,7 +149,8 @@ static void leaving(void **state)
         {"failed, guest gone", NULL, VMI(PUBLISHED STARTED), FAILED("none", "", ""), true, false,
          10000, -1, SOURCE_NOTHING, NULL, NULL, true, true},
         {"failed, guest gone for long", NULL, VMI(PUBLISHED STARTED), FAILED("none", "", ""), true,
-         false, 30000, -1, SOURCE_NOTHING, "SourceLost", "SourceLost", true, false},
+         false, 30000, -1, SOURCE_NOTHING, "SourceLost|ferry.io~1unconfirmed\",\"value\":\"move\"",
+         "SourceLost", true, false},
         {"failed, yet the guest arrived", NULL,
          VMI(PUBLISHED STARTED ",\"targetNodeDomainReadyTimestamp\":\"2023-11-14T22:13:00Z\""),
          FAILED("none", "", ""), true, false, 60000, -1, SOURCE_NOTHING, NULL, NULL, true, true},
@@ -171,6 +172,7 @@ static void leaving(void **state)
         const struct source_input in = {
             .vmi = &o->u.vmi,
             .launcher = case_launcher(cases[i].launcher, &s),
+            .order = SOURCE_ORDER_GIVEN,
             .relay_ready = cases[i].relay_ready,
             .cancelled = cases[i].cancelled,
             .undecided_since_ms = cases[i].undecided_ms < 0 ? 0 : NOW - cases[i].undecided_ms,
@@ -182,6 +184,7 @@ static void leaving(void **state)
         print_message("  %s\n", cases[i].name);
         assert_int_equal(d.action, cases[i].action);
         case_check_words(cases[i].name, patch, cases[i].patch);
+        case_check_fields(cases[i].name, o, "a", patch);
         assert_true(ferry_streq(wire_reason_text(d.failed), cases[i].failed));
         assert_int_equal(d.undecided, cases[i].undecided);
         assert_int_equal(d.again_ms > 0, cases[i].again);
@@ -322,7 +325,8 @@ static void coming(void **state)
          PREPARED, &silent, false, false, TARGET_UNLISTEN, NULL, TARGET_NO_EVENT, false},
         {"failed, pod gone already", COMING, VMI(PUBLISHED ",\"completed\":true,\"failed\":true"),
          "no-pod", &silent, true, false, TARGET_NOTHING, "remove", TARGET_NO_EVENT, false},
-        {"given up, but the guest is here: it is taken", COMING,
+        {"given up, but the guest is here: it is taken",
+         COMING ",\"annotations\":{\"ferry.io/unconfirmed\":\"move\"}",
          VMI(PUBLISHED STARTED ",\"completed\":true,\"failed\":true"),
          TARGET("running", "migrated", "succeeded", ""), &silent, true, false, TARGET_NOTHING,
          "/status/nodeName\",\"value\":\"b\"|kubevirt.io~1nodeName|!remove", TARGET_OWNED, true},
@@ -396,6 +400,7 @@ static void coming(void **state)
         print_message("  %s\n", cases[i].name);
         assert_int_equal(d.action, cases[i].action);
         case_check_words(cases[i].name, patch, cases[i].patch);
+        case_check_fields(cases[i].name, o, "b", patch);
         assert_int_equal(d.event, cases[i].event);
         assert_int_equal(d.again_ms > 0, cases[i].again);
     }
@@ -464,6 +469,7 @@ static void given_up_moves(void **state)
         print_message("  %s\n", cases[i].name);
         assert_int_equal(d.action, TARGET_NOTHING);
         case_check_words(cases[i].name, patch, cases[i].patch);
+        case_check_fields(cases[i].name, o, "b", patch);
         assert_int_equal(d.again_ms > 0, cases[i].again);
     }
 }
@@ -548,6 +554,7 @@ static void progress_tells_of_the_path(void **state)
     struct launcher_status s = {0};
     struct source_input in = {.vmi = &o->u.vmi,
                               .launcher = case_launcher(RUN(SAMPLE), &s),
+                              .order = SOURCE_ORDER_GIVEN,
                               .relay_ready = true,
                               .now_ms = NOW};
 
@@ -712,6 +719,7 @@ static void troubles_of_the_source(void **state)
         struct launcher_status s = {0};
         struct source_input in = {.vmi = &o->u.vmi,
                                   .launcher = case_launcher(cases[i].launcher, &s),
+                                  .order = SOURCE_ORDER_GIVEN,
                                   .relay_ready = true,
                                   .now_ms = NOW};
 
@@ -723,6 +731,7 @@ static void troubles_of_the_source(void **state)
         ferry_cleanup_free char *patch = case_patch(d.patch);
         assert_int_equal(d.action, cases[i].action);
         case_check_words(cases[i].name, patch, cases[i].patch);
+        case_check_fields(cases[i].name, o, "a", patch);
         assert_true(ferry_streq(wire_reason_text(d.failed), cases[i].failed));
         assert_int_equal(d.again_ms > 0, cases[i].again);
     }
@@ -780,6 +789,7 @@ static void troubles_of_the_target(void **state)
         print_message("  %s\n", cases[i].name);
         assert_int_equal(d.action, TARGET_NOTHING);
         case_check_words(cases[i].name, patch, cases[i].patch);
+        case_check_fields(cases[i].name, o, "b", patch);
         assert_int_equal(d.event, cases[i].event);
     }
 }
@@ -895,6 +905,113 @@ static void errors_as_troubles(void **state)
     assert_int_equal(strlen(t.message), 255);
 }
 
+/* ---- who asked for it -------------------------------------------------------------------------
+ */
+
+#define POD_OF(vmi, job, node)                                                                     \
+    "{'metadata':{'name':'q','uid':'pod-q','labels':{'kubevirt.io/migrationJobUID':'" job          \
+    "'},'annotations':{'kubevirt.io/migrationJobName':'m'},'ownerReferences':[{'kind':"            \
+    "'VirtualMachineInstance','name':'vm','uid':'" vmi                                             \
+    "','controller':true}]},'spec':{'nodeName':'" node "'}}"
+#define JOB(uid, vmi, phase)                                                                       \
+    "{'metadata':{'name':'m','uid':'" uid "'},'spec':{'vmiName':'" vmi                             \
+    "'},'status':{'phase':'" phase "'}}"
+
+static void orders(void **state)
+{
+    static const char good[] = POD_OF("vmi-uid", "move", "b");
+    static const char job[] = JOB("move", "vm", "TargetReady");
+    static const struct {
+        const char *name, *status, *pod, *migration;
+        enum source_order order;
+        const char *why;
+    } cases[] = {
+        {"as the controller asks", VMI(PUBLISHED), good, job, SOURCE_ORDER_GIVEN, NULL},
+        {"no target pod", VMI(PUBLISHED), NULL, NULL, SOURCE_ORDER_AWAITED, NULL},
+        {"no migration", VMI(PUBLISHED), good, NULL, SOURCE_ORDER_NONE, "no migration"},
+        {"one of the same name", VMI(PUBLISHED), good, JOB("other", "vm", "TargetReady"),
+         SOURCE_ORDER_NONE, "no migration"},
+        {"of another VMI", VMI(PUBLISHED), good, JOB("move", "vm2", "TargetReady"),
+         SOURCE_ORDER_NONE, "another VMI"},
+        {"one that failed", VMI(PUBLISHED), good, JOB("move", "vm", "Failed"), SOURCE_ORDER_NONE,
+         "is over"},
+        {"one that is done", VMI(PUBLISHED), good, JOB("move", "vm", "Succeeded"),
+         SOURCE_ORDER_NONE, "is over"},
+        {"another VMI's pod", VMI(PUBLISHED), POD_OF("other", "move", "b"), job, SOURCE_ORDER_NONE,
+         "not this VMI's"},
+        {"a pod elsewhere", VMI(PUBLISHED), POD_OF("vmi-uid", "move", "c"), job, SOURCE_ORDER_NONE,
+         "not on the target node"},
+        {"a pod of an earlier move", VMI(PUBLISHED), POD_OF("vmi-uid", "older", "b"), job,
+         SOURCE_ORDER_NONE, "not made for this move"},
+        {"a guest that is elsewhere",
+         "\"nodeName\":\"c\",\"migrationState\":{\"migrationUid\":\"move\",\"sourceNode\":\"a\","
+         "\"targetNode\":\"b\"}",
+         good, job, SOURCE_ORDER_NONE, "does not lead from this node"},
+        {"to where it is",
+         "\"nodeName\":\"a\",\"migrationState\":{\"migrationUid\":\"move\",\"sourceNode\":\"a\","
+         "\"targetNode\":\"a\"}",
+         good, job, SOURCE_ORDER_NONE, "does not lead from this node"},
+        {"to nowhere",
+         "\"nodeName\":\"a\",\"migrationState\":{\"migrationUid\":\"move\",\"sourceNode\":\"a\"}",
+         NULL, NULL, SOURCE_ORDER_NONE, "does not lead from this node"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, cases[i].status);
+        api_cleanup_object struct api_object *pod =
+            cases[i].pod ? make_object(API_KIND_POD, cases[i].pod, NULL) : NULL;
+        api_cleanup_object struct api_object *job_of =
+            cases[i].migration ? make_object(API_KIND_MIGRATION, cases[i].migration, NULL) : NULL;
+        const char *why = "unset";
+        enum source_order order = source_order_of(&o->u.vmi, "a", pod ? &pod->u.pod : NULL,
+                                                  job_of ? &job_of->u.migration : NULL, &why);
+
+        print_message("  %s\n", cases[i].name);
+        assert_int_equal(order, cases[i].order);
+        assert_int_equal(why != NULL, cases[i].why != NULL);
+        assert_true(!why || strstr(why, cases[i].why));
+    }
+}
+
+/* Nothing goes out, not even a connection, before somebody is known to have asked. */
+static void without_an_order(void **state)
+{
+    static const struct {
+        const char *status;
+        enum source_order order;
+        enum source_action action;
+        const char *patch;
+        bool again;
+    } cases[] = {
+        {VMI(""), SOURCE_ORDER_UNKNOWN, SOURCE_ASK, NULL, false},
+        {VMI(PUBLISHED), SOURCE_ORDER_UNKNOWN, SOURCE_ASK, NULL, false},
+        {VMI(PUBLISHED), SOURCE_ORDER_AWAITED, SOURCE_NOTHING, NULL, true},
+        {VMI(PUBLISHED), SOURCE_ORDER_NONE, SOURCE_NOTHING,
+         "/failed|/completed|Refused: by the source: no order|endTimestamp|ferry.io~1failure",
+         false},
+        {VMI(PUBLISHED), SOURCE_ORDER_GIVEN, SOURCE_CONNECT, NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *o = case_vmi(NULL, NULL, cases[i].status);
+        struct launcher_status s = {0};
+        const struct source_input in = {.vmi = &o->u.vmi,
+                                        .launcher = case_launcher(DOMAIN("running", "booted"), &s),
+                                        .order = cases[i].order,
+                                        .order_lacks = "no order",
+                                        .now_ms = NOW};
+        struct source_decision d = source_decide(&in);
+        ferry_cleanup_free char *patch = case_patch(d.patch);
+
+        assert_int_equal(d.action, cases[i].action);
+        case_check_words("order", patch, cases[i].patch);
+        case_check_fields("order", o, "a", patch);
+        assert_int_equal(d.again_ms > 0, cases[i].again);
+    }
+}
+
 static void refusals(void **state)
 {
     static const struct {
@@ -934,6 +1051,8 @@ int main(void)
         cmocka_unit_test(two_notes_on_a_bare_object),
         cmocka_unit_test(errors_as_troubles),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(orders),
+        cmocka_unit_test(without_an_order),
         cmocka_unit_test(coming),
         cmocka_unit_test(options),
         cmocka_unit_test(connections_beside_each_other),

@@ -154,6 +154,7 @@ static void ordinary_life(void **state)
         print_message("  %s\n", cases[i].name);
         assert_int_equal(d.action, cases[i].action);
         case_check_words(cases[i].name, patch, cases[i].patch);
+        case_check_fields(cases[i].name, o, "a", patch);
         assert_int_equal(d.guest_missing, cases[i].missing);
         assert_int_equal(d.again_ms > 0, cases[i].again);
         if (d.action == OWNER_STOP) {

@@ -193,10 +193,7 @@ bool auth_owns(const struct auth_who *who, const struct api_resource *r, const y
         return at_is(stored, "/metadata/name", who->node);
     }
     if (r->kind == API_KIND_VMI) {
-        return at_is(stored, "/status/nodeName", who->node) ||
-               at_is(stored, "/status/migrationState/targetNode", who->node) ||
-               (at_is(stored, "/status/migrationState/sourceNode", who->node) &&
-                !api_json_bool(stored, "/status/migrationState/completed", false));
+        return field_rules_concern(who->node, stored);
     }
     if (r->kind == API_KIND_LEASE) {
         struct api_ip ip;
@@ -226,7 +223,8 @@ bool auth_needs(const struct auth_who *who, const struct api_resource *r, const 
     return false;
 }
 
-const char *auth_overstepped(const struct api_resource *r, const yyjson_val *stored,
+/* What is no node's to change, of whatever kind. */
+static const char *kept_part(const struct api_resource *r, const yyjson_val *stored,
                              const yyjson_val *changed)
 {
     static const struct {
@@ -249,4 +247,17 @@ const char *auth_overstepped(const struct api_resource *r, const yyjson_val *sto
         }
     }
     return NULL;
+}
+
+bool auth_overstepped(const struct auth_who *who, const struct api_resource *r,
+                      const yyjson_val *stored, const yyjson_val *changed, char ret[AUTH_TEXT])
+{
+    const char *what = kept_part(r, stored, changed);
+
+    if (what) {
+        snprintf(ret, AUTH_TEXT, "%s", what);
+        return true;
+    }
+    return r->kind == API_KIND_VMI &&
+           !field_rules_allow(&(struct field_write){who->node, stored, changed}, ret);
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <yyjson.h>
 
+#include "api/owners/field_rules.h"
 #include "apiserver/message/route.h"
 #include "http/server.h"
 
@@ -56,7 +57,9 @@ bool auth_owns(const struct auth_who *who, const struct api_resource *r, const y
  * not over, and has it as a volume. */
 bool auth_needs(const struct auth_who *who, const struct api_resource *r, const char *name,
                 const yyjson_val *pod);
-/* A node reports; it changes neither what was asked for nor what an object hangs on. What of that
- * it would change, or NULL. */
-const char *auth_overstepped(const struct api_resource *r, const yyjson_val *stored,
-                             const yyjson_val *changed);
+enum { AUTH_TEXT = FIELD_TEXT };
+/* A node reports; it changes neither what was asked for nor what an object hangs on, and of a VMI
+ * what the table of fields gives to it. True when it would change more: `ret` is what, and why it
+ * may not. */
+bool auth_overstepped(const struct auth_who *who, const struct api_resource *r,
+                      const yyjson_val *stored, const yyjson_val *changed, char ret[AUTH_TEXT]);

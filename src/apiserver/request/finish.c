@@ -40,8 +40,8 @@ int finish_check_own(struct request *r, const yyjson_val *old, const yyjson_val 
         return status_forbidden(&r->st, r->route.resource, r->route.name,
                                 "User \"%s\" may only change what is on its own node", r->who.user);
     }
-    const char *what = object ? auth_overstepped(r->route.resource, old, object) : NULL;
-    if (what) {
+    char what[AUTH_TEXT];
+    if (object && auth_overstepped(&r->who, r->route.resource, old, object, what)) {
         return status_forbidden(&r->st, r->route.resource, r->route.name,
                                 "User \"%s\" may not change %s", r->who.user, what);
     }

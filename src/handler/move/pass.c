@@ -154,6 +154,7 @@ void pass_memory_done(struct pass_memory *m)
 {
     free(m->sync_error);
     free(m->disks_move);
+    free(m->ordered_move);
     free(m->seen_move);
     free(m->disks);
     free(m->patched_version);

@@ -38,6 +38,7 @@ struct pass_memory {
     bool path_told_away;             /* what it was told of the path last, */
     int64_t path_told_ns;            /* and when; monotonic */
     char *disks_move, *disks;        /* of the move that is prepared here; see move_disks.h */
+    char *ordered_move;              /* the move that a migration asks for, and its target */
     char *seen_move;                 /* the move that this node is the target of; since */
     int64_t seen_ms;
     int64_t trouble_ms; /* since when a step of a move does not work; 0 = it does */

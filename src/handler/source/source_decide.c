@@ -16,6 +16,7 @@
 
 enum {
     RECHECK_MS = 250,
+    ASK_AGAIN_MS = 1000,
     LOOK_ARRIVED_MS = 50, /* the target has the guest and waits for our last word */
     PROGRESS_MS = 1000,
     /* libvirt takes a moment to see that the streams work again. */
@@ -66,13 +67,18 @@ static bool has_figures(const struct launcher_migration *m)
     return m->sample.present && m->sample.total_bytes > 0;
 }
 
-static struct source_decision fail_move(const struct source_input *in, enum wire_reason code,
-                                        const char *reason, const struct launcher_migration *m)
+/* `unsure`: the guest may be on the target all the same, which may take it then. */
+static struct source_decision end_move(const struct source_input *in, enum wire_reason code,
+                                       const char *reason, const struct launcher_migration *m,
+                                       bool unsure)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
     ferry_cleanup_free char *text = wire_reason_failure(code, reason);
 
+    if (unsure) {
+        vmi_edit_annotation(&e, ANNOTATION_UNCONFIRMED, ms->uid);
+    }
     if (m) {
         copy_run(&e, m);
     } else if (ms->abort_requested) {
@@ -91,6 +97,12 @@ static struct source_decision fail_move(const struct source_input *in, enum wire
     return (struct source_decision){.patch = vmi_edit_end(&e), .failed = code};
 }
 
+static struct source_decision fail_move(const struct source_input *in, enum wire_reason code,
+                                        const char *reason, const struct launcher_migration *m)
+{
+    return end_move(in, code, reason, m, false);
+}
+
 /* Nothing tells where the guest is. The target may still speak up: its ready time in the VMI ends
  * the wait for good. */
 static struct source_decision undecided(const struct source_input *in, const char *reason)
@@ -100,7 +112,8 @@ static struct source_decision undecided(const struct source_input *in, const cha
     if (arrived || !in->undecided_since_ms || in->now_ms - in->undecided_since_ms < UNDECIDED_MS) {
         return (struct source_decision){.undecided = true, .again_ms = RECHECK_MS};
     }
-    struct source_decision d = fail_move(in, REASON_SOURCE_LOST, reason, NULL);
+    struct source_decision d =
+        end_move(in, REASON_SOURCE_LOST, reason, NULL, in->vmi->migration.n_ports > 0);
     d.undecided = true;
     return d;
 }
@@ -125,6 +138,24 @@ static struct source_decision decide_trouble(const struct source_input *in)
     return say_trouble(in);
 }
 
+/* Nothing is sent before it is known who asked for it. */
+static struct source_decision decide_order(const struct source_input *in)
+{
+    switch (in->order) {
+    case SOURCE_ORDER_UNKNOWN:
+        return (struct source_decision){.action = SOURCE_ASK};
+    case SOURCE_ORDER_NONE: {
+        ferry_cleanup_free char *text = ferry_asprintf("by the source: %s", in->order_lacks);
+
+        return fail_move(in, REASON_REFUSED, text, NULL);
+    }
+    case SOURCE_ORDER_AWAITED:
+    case SOURCE_ORDER_GIVEN:
+        break;
+    }
+    return (struct source_decision){.again_ms = ASK_AGAIN_MS};
+}
+
 static struct source_decision decide_before_start(const struct source_input *in)
 {
     const struct api_migration_state *ms = &in->vmi->migration;
@@ -140,6 +171,9 @@ static struct source_decision decide_before_start(const struct source_input *in)
     }
     if (in->trouble.reason) {
         return decide_trouble(in);
+    }
+    if (in->order != SOURCE_ORDER_GIVEN) {
+        return decide_order(in);
     }
     if (ferry_str_empty(ms->target_address) || ms->n_ports == 0) {
         return (struct source_decision){.action = SOURCE_NOTHING}; /* the target's turn */
@@ -213,7 +247,7 @@ static struct source_decision decide_running(const struct source_input *in,
     if (!in->relay_ready && !ferry_str_empty(ms->target_address) && ms->n_ports > 0) {
         return (struct source_decision){.action = SOURCE_CONNECT};
     }
-    bool stopped = halted(in, m);
+    bool stopped = !arrived && halted(in, m); /* one that has arrived is the target's to tell of */
     struct vmi_edit e =
         stopped ? vmi_edit_begin(in->vmi, in->now_ms) : vmi_edit_begin_move(in->vmi, in->now_ms);
     copy_run(&e, m);

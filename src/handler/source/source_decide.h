@@ -10,10 +10,13 @@
 #include "api/object.h"
 #include "handler/local/launcher_status.h"
 #include "handler/move/move_trouble.h"
+#include "handler/source/source_order.h"
 
 struct source_input {
     const struct api_vmi *vmi; /* role: source */
     struct launcher_view launcher;
+    enum source_order order;     /* whether a migration asks for this */
+    const char *order_lacks;     /* why none does */
     bool relay_ready;            /* the relay leads to what the target published */
     struct move_trouble trouble; /* what this node could not do during this pass */
     bool cancelled;              /* a cancel was sent during this pass */
@@ -28,6 +31,7 @@ struct source_input {
 
 enum source_action {
     SOURCE_NOTHING,
+    SOURCE_ASK,     /* whether a migration asks for this; then again */
     SOURCE_CONNECT, /* sockets in the source pod that lead to the target; then again */
     SOURCE_START,   /* PUT /v1/migrations/UID; then again */
     SOURCE_RECOVER, /* POST /v1/migrations/UID/recover over the ports of that generation */

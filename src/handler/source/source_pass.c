@@ -3,6 +3,7 @@
 #include "handler/source/source_pass.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_move.h"
@@ -18,6 +19,55 @@
 #include "handler/source/source_decide.h"
 
 #define PATH_TELL_NS (1 * FERRY_NS_PER_S)
+
+/* All that was found good. */
+static char *name_of_order(const struct api_vmi *vmi)
+{
+    const struct api_migration_state *m = &vmi->migration;
+
+    return ferry_asprintf("%s %s %s", m->uid ? m->uid : "", m->target_node ? m->target_node : "",
+                          m->target_pod ? m->target_pod : "");
+}
+
+/* Asks the API, not a cache: the pod and the migration that the VMI's status leads to. What was
+ * found good once stays so: who ends a migration ends the move of the VMI, too. */
+static int find_order(struct pass *pass, struct source_input *in, struct ferry_error *err)
+{
+    const struct api_vmi *vmi = &pass->vmi->u.vmi;
+    const char *ns = pass->vmi->meta->namespace_, *pod_name = vmi->migration.target_pod;
+    struct kube_client *client = pass->node->client;
+    api_cleanup_object struct api_object *pod = NULL, *migration = NULL;
+    int rc = ferry_str_empty(pod_name)
+                 ? 0
+                 : kube_client_get(client, kube_ref(API_KIND_POD, ns, pod_name), &pod, err);
+    const char *job =
+        pod ? api_map_get(&pod->meta->annotations, ANNOTATION_MIGRATION_JOB_NAME) : NULL;
+
+    if (rc == 0 && !ferry_str_empty(job)) {
+        rc = kube_client_get(client, kube_ref(API_KIND_MIGRATION, ns, job), &migration, err);
+    }
+    if (rc < 0 && rc != -FERRY_NOT_FOUND) {
+        return ferry_wrap(err, "looking for the migration that asks for this move");
+    }
+    in->order = source_order_of(vmi, pass->node->name, pod ? &pod->u.pod : NULL,
+                                migration ? &migration->u.migration : NULL, &in->order_lacks);
+    if (in->order == SOURCE_ORDER_GIVEN) {
+        free(pass->memory->ordered_move);
+        pass->memory->ordered_move = name_of_order(vmi);
+    } else if (in->order == SOURCE_ORDER_NONE) {
+        ferry_warn("nobody asked for this move, nothing is sent",
+                   F_STR("vmi", pass->vmi->meta->name), F_STR("move", vmi->migration.uid),
+                   F_STR("why", in->order_lacks));
+    }
+    return 0;
+}
+
+static bool is_ordered(const struct pass *pass)
+{
+    ferry_cleanup_free char *name = name_of_order(&pass->vmi->u.vmi);
+
+    return ferry_streq(pass->memory->ordered_move, name);
+}
 
 static int connect_source(struct pass *pass, struct ferry_error *err)
 {
@@ -230,6 +280,7 @@ static int publish_disks(struct pass *pass, struct move_trouble *trouble, struct
 int pass_as_source(struct pass *pass, struct ferry_error *err)
 {
     struct source_input in = {.vmi = &pass->vmi->u.vmi,
+                              .order = is_ordered(pass) ? SOURCE_ORDER_GIVEN : SOURCE_ORDER_UNKNOWN,
                               .undecided_since_ms = pass->memory->undecided_since_ms,
                               .progress_ms = pass->memory->progress_ms,
                               .now_ms = pass->now_ms};
@@ -255,6 +306,12 @@ int pass_as_source(struct pass *pass, struct ferry_error *err)
             move_pass_settled(pass, &in.trouble);
             keep_record(pass);
             return finish_source(pass, &d, err);
+        case SOURCE_ASK:
+            rc = find_order(pass, &in, err);
+            if (rc < 0) {
+                return rc; /* the API is away: nothing could be told either */
+            }
+            break;
         case SOURCE_CONNECT:
             rc = connect_source(pass, err);
             in.relay_ready = true;
