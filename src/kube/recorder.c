@@ -14,11 +14,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cond.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "json/doc.h"
 
 /* A burst of thousands of moves is written down in the end: it costs a few MiB until then. */
+enum { TOO_MANY = 429, PAUSE_MAX_S = 32 };
 enum { SCRIBES = 3, WAITING_MAX = 16384, REMEMBERED = 256, FLUSH_S = 3, MESSAGE_TEXT = 1024 };
 
 struct note {
@@ -194,6 +196,31 @@ static int write_note(struct scribe *s, const struct note *n, struct ferry_error
     return rc;
 }
 
+/* False when there is no time left: it is to stop. */
+static bool pause_writing(struct scribe *s, int64_t seconds)
+{
+    int64_t deadline_ns = ferry_now_ns() + seconds * FERRY_NS_PER_S;
+
+    pthread_mutex_lock(&s->lock);
+    while (!s->stopping && ferry_cond_wait(&s->changed, &s->lock, deadline_ns)) {
+    }
+    bool go_on = !s->stopping;
+    pthread_mutex_unlock(&s->lock);
+    return go_on;
+}
+
+/* A server that says "too much" for now has what is to be recorded later. */
+static int write_in_time(struct scribe *s, const struct note *n, struct ferry_error *err)
+{
+    int rc = write_note(s, n, err);
+
+    for (int64_t wait_s = 1; rc < 0 && err->http == TOO_MANY && pause_writing(s, wait_s);) {
+        wait_s = wait_s < PAUSE_MAX_S ? 2 * wait_s : wait_s;
+        rc = write_note(s, n, err);
+    }
+    return rc;
+}
+
 static void *scribe_thread(void *arg)
 {
     struct scribe *s = arg;
@@ -213,7 +240,7 @@ static void *scribe_thread(void *arg)
         s->last = s->first ? s->last : NULL;
         s->waiting--;
         pthread_mutex_unlock(&s->lock);
-        if (write_note(s, n, &err) < 0) {
+        if (write_in_time(s, n, &err) < 0) {
             ferry_warn("cannot record an event", F_STR("object", n->name),
                        F_STR("reason", n->reason), F_STR("message", n->message), F_ERR(&err));
         }
