@@ -198,27 +198,34 @@ static bool sweep_namespaces(struct collector *c)
 /* ---- events ------------------------------------------------------------------------------------
  */
 
-/* When it was last seen, or made; INT64_MAX when it does not say. */
-static int64_t time_of(const struct entry *e)
+/* INT64_MAX when it does not say. */
+static int64_t time_in(const struct entry *e, const char *field)
 {
-    struct ferry_span last = entry_field(e, "lastTimestamp");
-    struct ferry_span at = last.at ? last : entry_field(e, "metadata.creationTimestamp");
-    ferry_cleanup_free char *text = ferry_span_dup(at);
+    ferry_cleanup_free char *text = ferry_span_dup(entry_field(e, field));
     int64_t ms;
 
     return text && api_time_parse(text, &ms, NULL) == 0 ? ms : INT64_MAX;
 }
 
+/* When it was last seen, by who wrote it, or made. What lies in the future says nothing: an event
+ * must not choose for how long it stays. */
+static int64_t time_of(const struct entry *e, int64_t now_ms)
+{
+    int64_t last = time_in(e, "lastTimestamp");
+
+    return last <= now_ms ? last : time_in(e, "metadata.creationTimestamp");
+}
+
 static void sweep_events(struct collector *c)
 {
     cleanup_entry_list struct entry_list list = {0};
-    int64_t oldest = ferry_now_unix_ms() - (int64_t)EVENT_LIFE_S * 1000;
+    int64_t now_ms = ferry_now_unix_ms(), oldest = now_ms - (int64_t)EVENT_LIFE_S * 1000;
 
     store_list(c->store, api_resource_find("", "v1", "events"), NULL, &list);
     for (size_t i = 0; i < list.n; i++) {
         const struct entry *e = list.items[i];
 
-        if (time_of(e) < oldest) {
+        if (time_of(e, now_ms) < oldest) {
             (void)collect(c, e, true, "an old event"); /* the next round is near */
         }
     }
