@@ -8,7 +8,8 @@
  *
  * The key SWEEP makes the relay forget moves that this node has no part in any more: those that
  * ended while the handler was away, and sources whose VMI has left for its new node. The key
- * NETWORK brings the migration network to what the site has configured. */
+ * NETWORK brings the migration network to what the site has configured, REMOVED the relay to which
+ * nodes are no longer the site's. */
 #include "handler/handler.h"
 
 #include <stdio.h>
@@ -27,6 +28,7 @@
 #include "handler/node/cpu_probe.h"
 #include "handler/node/heartbeat.h"
 #include "handler/node/migration_net.h"
+#include "handler/node/removed_nodes.h"
 #include "handler/node/renewal.h"
 #include "handler/owner/owner_pass.h"
 #include "handler/serve/node_api.h"
@@ -40,6 +42,8 @@ enum {
     SWEEP_BUSY_MS = 200,
     NETWORK_MS = 10000,
     NETWORK_TROUBLE_MS = 2000,
+    REMOVED_MS = 5000,
+    REMOVED_TROUBLE_MS = 1000,
     /* After a write the cache gets this long to show it before the old object is used again. */
     CACHE_LAG_MS = 1000,
     CACHE_LOOK_MS = 20,
@@ -47,6 +51,7 @@ enum {
 
 #define SWEEP "*sweep*"
 #define NETWORK "*network*"
+#define REMOVED "*removed*"
 
 struct handler {
     struct pass_node node;
@@ -60,6 +65,7 @@ struct handler {
     struct handler_config cfg;
     struct node_api *api; /* the sweeping worker's while workers run, as is `renewal` */
     struct renewal renewal;
+    struct removed_nodes removed; /* its key's worker's own */
     struct memory_map *memories;
 };
 
@@ -345,6 +351,19 @@ static int follow_network(struct handler *h, struct kube_again *again)
     return 0;
 }
 
+/* Soon again when it did not work: a relay that was started anew is one that lets anybody in. */
+static int tell_removed(struct handler *h, struct kube_again *again)
+{
+    struct ferry_error err;
+    int rc = removed_nodes_tell(&h->removed, &err);
+
+    if (rc < 0) {
+        ferry_debug("cannot tell the relay which nodes were removed, retrying", F_ERR(&err));
+    }
+    ask_again(again, rc < 0 ? REMOVED_TROUBLE_MS : REMOVED_MS);
+    return 0;
+}
+
 static void on_cpu(void *ctx, const struct node_cpu *cpu)
 {
     struct handler *h = ctx;
@@ -357,6 +376,7 @@ static int reconcile(void *ctx, const char *key, struct kube_again *again, struc
 {
     return ferry_streq(key, SWEEP)     ? sweep(ctx, again)
            : ferry_streq(key, NETWORK) ? follow_network(ctx, again)
+           : ferry_streq(key, REMOVED) ? tell_removed(ctx, again)
                                        : reconcile_vmi(ctx, key, again, err);
 }
 
@@ -458,6 +478,7 @@ static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *er
     if (rc == 0) {
         kube_queue_add(h->queue, SWEEP, KUBE_PRIORITY_USER);
         kube_queue_add(h->queue, NETWORK, KUBE_PRIORITY_USER);
+        kube_queue_add(h->queue, REMOVED, KUBE_PRIORITY_USER);
         rc = kube_workers_start(&(struct kube_workers_config){.name = "handler",
                                                               .queue = h->queue,
                                                               .threads = WORKERS,
@@ -486,6 +507,7 @@ int handler_start(const struct handler_config *cfg, bool (*stopping)(void), stru
                                   .pki_dir = cfg->pki_dir,
                                   .kubeconfig = cfg->kubeconfig,
                                   .percent = cfg->renew_percent};
+    h->removed = (struct removed_nodes){.client = cfg->client, .relay_socket = cfg->relay_socket};
     h->memories = memory_map_new();
     h->queue = kube_queue_new(NULL);
     h->node.follow = follow_new(on_launcher, h);

@@ -29,6 +29,7 @@ struct http_peer {
     char groups[HTTP_GROUPS_MAX][HTTP_NAME_MAX]; /* organisations (O) of the subject */
     size_t n_groups;
     char serial[64];               /* of the certificate, hex */
+    char generation[48];           /* of its node's admission (tls/denial.h), or "" */
     int64_t not_before;            /* when it began, Unix time in seconds */
     char tls_error[HTTP_NAME_MAX]; /* why a presented certificate was not accepted, or "" */
     char address[64];              /* numeric, for logs */

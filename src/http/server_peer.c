@@ -6,9 +6,12 @@
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/str.h"
+#include "tls/pki.h"
 
 static void fill_address(struct http_peer *peer, const struct sockaddr *sa)
 {
@@ -22,6 +25,26 @@ static void fill_address(struct http_peer *peer, const struct sockaddr *sa)
         inet_ntop(AF_INET6, &in6->sin6_addr, peer->address, sizeof(peer->address));
     } else {
         snprintf(peer->address, sizeof(peer->address), "unix");
+    }
+}
+
+static void fill_generation(struct http_peer *peer, gnutls_x509_crt_t crt)
+{
+    static const size_t skip = sizeof(PKI_GENERATION_PREFIX) - 1;
+
+    for (unsigned i = 0; i < HTTP_GROUPS_MAX && !*peer->generation; i++) {
+        char text[HTTP_NAME_MAX];
+        size_t size = sizeof(text);
+
+        if (gnutls_x509_crt_get_dn_by_oid(crt, GNUTLS_OID_X520_ORGANIZATIONAL_UNIT_NAME, i, 0, text,
+                                          &size) < 0) {
+            return;
+        }
+        size_t len = strlen(text);
+        if (ferry_str_starts(text, PKI_GENERATION_PREFIX) &&
+            len - skip < sizeof(peer->generation)) {
+            memcpy(peer->generation, text + skip, len - skip + 1);
+        }
     }
 }
 
@@ -41,6 +64,7 @@ static void fill_names(struct http_peer *peer, gnutls_x509_crt_t crt)
         }
         peer->n_groups = i + 1;
     }
+    fill_generation(peer, crt);
     peer->not_before = (int64_t)gnutls_x509_crt_get_activation_time(crt);
     unsigned char serial[24];
     size = sizeof(serial);

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/str.h"
+#include "tls/denials.h"
 #include "tls/sslerr.h"
 #include "tls/wire.h"
 
@@ -18,7 +19,8 @@ struct tls_conn {
     SSL *ssl; /* NULL: no TLS */
     char *peer_node, *peer_cn, *protocol;
     enum tls_role peer_role;
-    struct ferry_error refusal; /* cls FERRY_OK until the peer was refused */
+    struct tls_denials *denials; /* borrowed, or NULL */
+    struct ferry_error refusal;  /* cls FERRY_OK until the peer was refused */
     uint64_t renew_after;
     uint64_t written, read; /* records since the key was renewed, or asked to be */
     bool write_waits;       /* OpenSSL holds a record that is to be written first */
@@ -62,6 +64,7 @@ static int verify_step(int good, X509_STORE_CTX *store)
         why = why == TLS_ACCEPTED ? TLS_BROKEN : why;
     } else if (X509_STORE_CTX_get_error_depth(store) == 0) {
         why = tls_identity_check(cert, c->peer_role, &name);
+        why = why == TLS_ACCEPTED && tls_denials_has(c->denials, cert) ? TLS_REMOVED : why;
         if (why != TLS_ACCEPTED) {
             X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
         }
@@ -292,12 +295,18 @@ int tls_conn_new(const struct tls_conn_config *config, struct tls_conn **ret,
     c->protocol = ferry_strdup(config->protocol);
     c->peer_role = config->role == TLS_CLIENT ? TLS_SERVER : TLS_CLIENT;
     c->renew_after = config->renew_after ? config->renew_after : RENEW_AFTER;
+    c->denials = config->credentials ? tls_credentials_denials(config->credentials) : NULL;
     int rc = config->credentials ? start_tls(c, config, err) : 0;
     if (rc < 0) {
         return rc;
     }
     *ret = ferry_take_ptr(c);
     return 0;
+}
+
+bool tls_conn_is_denied(const struct tls_conn *c)
+{
+    return c->ssl && tls_denials_has(c->denials, SSL_get0_peer_certificate(c->ssl));
 }
 
 void tls_conn_free(struct tls_conn *c)

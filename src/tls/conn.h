@@ -68,5 +68,7 @@ enum tls_io tls_conn_flush(struct tls_conn *c, struct ferry_error *err);
 size_t tls_conn_unsent(const struct tls_conn *c);
 /* Ends this side's data (close_notify), after flushing. Reading goes on. Until TLS_OK. */
 enum tls_io tls_conn_close_send(struct tls_conn *c, struct ferry_error *err);
+/* Whether the peer, who was accepted, would be refused by now: its node was removed. */
+bool tls_conn_is_denied(const struct tls_conn *c);
 /* Gives back the memory of an idle connection. */
 void tls_conn_trim(struct tls_conn *c);

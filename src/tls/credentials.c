@@ -48,7 +48,8 @@ struct tls_credentials {
     struct file files[N_FILES]; /* immutable, as is `node` */
     char *node;
     bool client_only, server_only;
-    pthread_mutex_t lock; /* over what follows */
+    struct tls_denials *denials; /* borrowed, or NULL; set once */
+    pthread_mutex_t lock;        /* over what follows */
     SSL_CTX *ctx;
     struct mark seen[N_FILES]; /* at the last attempt to load, whether it worked or not */
 };
@@ -322,6 +323,16 @@ int tls_credentials_load(struct tls_credentials *c, struct ferry_error *err)
     int rc = load_locked(c, err);
     pthread_mutex_unlock(&c->lock);
     return rc;
+}
+
+void tls_credentials_deny(struct tls_credentials *c, struct tls_denials *denials)
+{
+    c->denials = denials;
+}
+
+struct tls_denials *tls_credentials_denials(const struct tls_credentials *c)
+{
+    return c->denials;
 }
 
 int tls_credentials_context(struct tls_credentials *c, SSL_CTX **ret, struct ferry_error *err)

@@ -30,5 +30,11 @@ void tls_credentials_free(struct tls_credentials *c);
 /* Reads the files now, so that what is wrong with them is known at the start. */
 int tls_credentials_load(struct tls_credentials *c, struct ferry_error *err);
 
+struct tls_denials;
+/* Peers that are in the list are refused, and so are those that come into it later. Before the
+ * first connection; borrowed for as long as connections are made. */
+void tls_credentials_deny(struct tls_credentials *c, struct tls_denials *denials);
+struct tls_denials *tls_credentials_denials(const struct tls_credentials *c); /* or NULL */
+
 /* The context for a new connection; give it back with SSL_CTX_free(). */
 int tls_credentials_context(struct tls_credentials *c, SSL_CTX **ret, struct ferry_error *err);

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/count.h"
 #include "base/str.h"
+#include "tls/denial.h"
 #include "tls/pki.h"
 
 enum { NAME_SHOWN = 128, TIME_SHOWN = 64 };
@@ -98,6 +99,47 @@ enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role,
     return TLS_ACCEPTED;
 }
 
+/* "" when it names none. */
+static void generation_of(const X509 *leaf, char ret[TLS_GENERATION_SIZE])
+{
+    static const char prefix[] = PKI_GENERATION_PREFIX;
+    const X509_NAME *subject = X509_get_subject_name(leaf);
+    int skip = (int)sizeof(prefix) - 1, at = -1;
+
+    ret[0] = '\0';
+    while ((at = X509_NAME_get_index_by_NID(subject, NID_organizationalUnitName, at)) >= 0) {
+        const ASN1_STRING *s = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
+        int len = ASN1_STRING_length(s);
+
+        if (len > skip && len - skip < TLS_GENERATION_SIZE &&
+            memcmp(ASN1_STRING_get0_data(s), prefix, (size_t)skip) == 0) {
+            snprintf(ret, TLS_GENERATION_SIZE, "%.*s", len - skip,
+                     (const char *)ASN1_STRING_get0_data(s) + skip);
+            return;
+        }
+    }
+}
+
+/* In seconds since 1970; one that cannot be read is as old as can be. */
+static int64_t begin_of(const X509 *leaf)
+{
+    struct tm tm;
+
+    return ASN1_TIME_to_tm(X509_get0_notBefore(leaf), &tm) == 1 ? (int64_t)timegm(&tm)
+                                                                : INT64_MIN / 2;
+}
+
+bool tls_identity_is_denied(const X509 *leaf, const struct tls_denial *denial)
+{
+    char generation[TLS_GENERATION_SIZE];
+
+    if (!names_node(leaf, denial->node)) {
+        return false;
+    }
+    generation_of(leaf, generation);
+    return tls_denial_hits(denial, generation, begin_of(leaf));
+}
+
 /* The nodes that a certificate does name, for the message. */
 static void describe_nodes(const X509 *leaf, char ret[NAME_SHOWN])
 {
@@ -140,6 +182,7 @@ static const char *const sentences[] = {
     [TLS_WRONG_USAGE] = "the certificate has the wrong usage",
     [TLS_WRONG_NODE] = "the certificate names the wrong node",
     [TLS_WRONG_COMMON_NAME] = "the certificate has the wrong common name",
+    [TLS_REMOVED] = "the node of the certificate was removed from the site",
     [TLS_BROKEN] = "the certificate chain does not verify",
 };
 _Static_assert(FERRY_COUNT(sentences) == TLS_REFUSAL_COUNT, "one sentence per refusal");
@@ -158,6 +201,9 @@ int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X50
     } else if (why == TLS_WRONG_USAGE) {
         snprintf(detail, sizeof(detail), " (it may not be used as a %s)",
                  peer_role == TLS_CLIENT ? "client" : "server");
+    } else if (leaf && why == TLS_REMOVED) {
+        describe_nodes(leaf, nodes);
+        snprintf(detail, sizeof(detail), " (%s)", nodes);
     } else if (leaf && why == TLS_WRONG_NODE) {
         describe_nodes(leaf, nodes);
         snprintf(detail, sizeof(detail), " (%s, expected '%.128s')", nodes, name->node);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <openssl/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -19,7 +20,8 @@ enum tls_refusal {
     TLS_WRONG_USAGE,
     TLS_WRONG_NODE,
     TLS_WRONG_COMMON_NAME,
-    TLS_BROKEN, /* anything else that is wrong with the chain */
+    TLS_REMOVED, /* its node is no longer one of the site */
+    TLS_BROKEN,  /* anything else that is wrong with the chain */
     TLS_REFUSAL_COUNT
 };
 
@@ -36,6 +38,10 @@ struct tls_name {
  * names no usage at all is refused) and carry every name that is given. */
 enum tls_refusal tls_identity_check(const X509 *leaf, enum tls_role peer_role,
                                     const struct tls_name *name);
+
+struct tls_denial;
+/* It names the denial's node, and that denial refuses it. */
+bool tls_identity_is_denied(const X509 *leaf, const struct tls_denial *denial);
 
 /* Fills `err` (class DENIED) with a sentence about `leaf` (NULL when there is none). */
 int tls_identity_refuse(struct ferry_error *err, enum tls_refusal why, const X509 *leaf,

@@ -363,6 +363,15 @@ static int set_usages(X509 *x, X509 *issuer, const struct pki_leaf *leaf, struct
     return add_extension(x, issuer, NID_authority_key_identifier, "keyid:always", err);
 }
 
+static int add_generation(X509_NAME *subject, const char *generation, struct ferry_error *err)
+{
+    if (ferry_str_empty(generation)) {
+        return 0;
+    }
+    ferry_cleanup_free char *text = ferry_asprintf(PKI_GENERATION_PREFIX "%s", generation);
+    return add_name(subject, "OU", text, err);
+}
+
 static int fill_leaf(X509 *x, const struct pki_ca *ca, const struct pki_leaf *leaf,
                      struct ferry_error *err)
 {
@@ -381,7 +390,8 @@ static int fill_leaf(X509 *x, const struct pki_ca *ca, const struct pki_leaf *le
             return rc;
         }
     }
-    if ((rc = add_name(subject, "CN", leaf->common_name, err)) < 0 ||
+    if ((rc = add_generation(subject, leaf->generation, err)) < 0 ||
+        (rc = add_name(subject, "CN", leaf->common_name, err)) < 0 ||
         (rc = set_lifetime(x, ca->cert,
                            leaf->lifetime_s ? leaf->lifetime_s : (int64_t)LEAF_DAYS * DAY_S, err)) <
             0 ||
@@ -555,13 +565,14 @@ char *pki_node_uri(const char *node)
     return ferry_asprintf("ferry://node/%s", node);
 }
 
-int pki_sign_relay(const struct pki_ca *ca, const char *node, const char *request_pem,
-                   char **ret_cert_pem, struct ferry_error *err)
+int pki_sign_relay(const struct pki_ca *ca, const char *node, const char *generation,
+                   const char *request_pem, char **ret_cert_pem, struct ferry_error *err)
 {
     ferry_cleanup_free char *uri = pki_node_uri(node);
     ferry_cleanup_free char *cn = ferry_asprintf("ferry-relay:%s", node);
     const char *const uris[] = {uri, NULL};
-    const struct pki_leaf leaf = {.common_name = cn, .uris = uris, .client = true, .server = true};
+    const struct pki_leaf leaf = {
+        .common_name = cn, .generation = generation, .uris = uris, .client = true, .server = true};
 
     return pki_sign(ca, &leaf, request_pem, ret_cert_pem, err);
 }

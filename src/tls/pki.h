@@ -24,6 +24,7 @@ const char *pki_ca_pem(const struct pki_ca *ca);
 /* What a leaf says. Lists end with NULL; a NULL list is empty. */
 struct pki_leaf {
     const char *common_name;          /* at most 64 bytes */
+    const char *generation;           /* of a node's admission (tls/denial.h); NULL or "" = none */
     const char *const *organizations; /* O, one entry each */
     const char *const *uris;          /* subject alternative names */
     const char *const *dns_names;
@@ -31,6 +32,9 @@ struct pki_leaf {
     bool client, server;          /* extended key usages */
     int64_t lifetime_s;           /* 0 = 30 days; negative makes one that is over, for tests */
 };
+
+/* How a generation is written: an organizational unit (OU) of the subject. */
+#define PKI_GENERATION_PREFIX "ferry-generation:"
 
 /* Leaves begin this long before they were made, for clocks that are behind. */
 enum { PKI_BACKDATE_S = 300 };
@@ -65,7 +69,7 @@ int pki_issue_files(const struct pki_ca *ca, const struct pki_leaf *leaf, const 
 /* "ferry://node/NAME", owned by the caller: the SAN URI by which relays know each other. */
 char *pki_node_uri(const char *node);
 /* The leaf of node NAME's relay: CN ferry-relay:NAME, that URI, client and server. */
-int pki_sign_relay(const struct pki_ca *ca, const char *node, const char *request_pem,
-                   char **ret_cert_pem, struct ferry_error *err);
+int pki_sign_relay(const struct pki_ca *ca, const char *node, const char *generation,
+                   const char *request_pem, char **ret_cert_pem, struct ferry_error *err);
 int pki_issue_relay_files(const struct pki_ca *ca, const char *node, const char *cert_path,
                           const char *key_path, struct ferry_error *err);

@@ -6,7 +6,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import BUILD, MERGE_PATCH, ON_KUBERNETES, PROGRAM, Client, Lab, binding, configmaps, embedded_only, migration, migrations, pod, pods, run, vmi, vmis, wait_for  # noqa: E402
+from lab import BUILD, KUBEVIRT, MERGE_PATCH, ON_KUBERNETES, PROGRAM, Client, Lab, binding, configmaps, embedded_only, migration, migrations, pod, pods, run, vmi, vmis, wait_for  # noqa: E402
 
 
 class Identity(unittest.TestCase):
@@ -100,10 +100,17 @@ class Identity(unittest.TestCase):
         # but it takes addresses there, for itself alone
         claim = {"metadata": {"name": "ferry-address-10.1.1.5", "labels": {"ferry.io/address": ""}}, "spec": {"holderIdentity": "n1"}}
         self.refused(n2, 403, "cannot create", "POST", elsewhere, claim)
+        self.refused(n1, 403, "none of the site's network", "POST", elsewhere, claim)
+        config = '{"type": "macvlan", "master": "eth0", "ipam": {"type": "host-local", "subnet": "10.1.1.0/24"}}'
+        self.admin.ok("POST", "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions", {
+            "metadata": {"name": "moves"}, "spec": {"config": config}})
+        self.admin.ok("POST", f"{KUBEVIRT}/namespaces/default/kubevirts", {
+            "apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt"},
+            "spec": {"configuration": {"migrations": {"network": "moves"}}}})
         n1.ok("POST", elsewhere, claim)
         self.refused(n1, 403, "cannot create", "POST", elsewhere, {"metadata": {"name": "ferry-controller"}, "spec": {"holderIdentity": "n1"}})
         # what an administrator has asked of it stays, and nothing keeps it when it is to go
-        n1.ok("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"a": "b"}, "annotations": {"a": "b"}}}, MERGE_PATCH)
+        n1.ok("PATCH", "/api/v1/nodes/n1", {"metadata": {"labels": {"kubevirt.io/schedulable": "true"}}}, MERGE_PATCH)
         self.admin.ok("PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}, MERGE_PATCH)
         self.refused(n1, 403, "may not change the spec", "PATCH", "/api/v1/nodes/n1", {"spec": {"unschedulable": None}}, MERGE_PATCH)
         self.refused(n1, 403, "may not change the finalizers", "PATCH", "/api/v1/nodes/n1", {"metadata": {"finalizers": ["a.b/c"]}},
@@ -139,7 +146,7 @@ class Identity(unittest.TestCase):
         self.refused(n2, 403, "may not change the finalizers", "PATCH", vmis("of-n1"), {"metadata": {"finalizers": ["x.y/z"]}}, MERGE_PATCH)
         self.refused(n1, 403, "cannot delete", "DELETE", vmis("of-n1"))
         self.refused(n1, 403, "cannot list", path="/api/v1/secrets")
-        n1.ok("POST", "/api/v1/namespaces/default/events", {"metadata": {"generateName": "e-"}, "reason": "x"})
+        n1.ok("POST", "/api/v1/namespaces/default/events", {"metadata": {"generateName": "e-"}, "reason": "x", "source": {"host": "n1"}})
 
     @embedded_only("it is about files that this server makes")
     def test_files(self):

@@ -274,23 +274,26 @@ def check_other_doors(hosts, here, removed):
     for which in ("node", "relay"):
         done = curl(which, f"https://{address}:{port}/v1/paths", "--insecure")
         assert done.stdout.endswith("403") or done.stdout.endswith("401") or done.returncode != 0, (which, done.stdout)
-    # A listener for a move from a node that there is: the removed one is not that.
+    # The relay was told; then not even a move that names the removed node lets it in, nor one of another node.
+    wait_for("the relay to be told", lambda: "removed nodes are refused" in open(hosts.log(here)).read(), 60)
     control = os.path.join(hosts.root(here), "run/ferry/relay.sock")
-    body = json.dumps({"move": "11111111-1111-4111-8111-111111111111", "generation": 1, "sourceNode": here, "bind": address, "tls": "ferry",
-                       "resumeWindowS": 10, "channels": [{"logical": 0, "unix": "/nonexistent/x.sock"}]})
-    made = json.loads(sh("curl", "-sS", "--max-time", "20", "--unix-socket", control, "-X", "PUT", "-d", body, "http://relay/v1/targets/test",
-                         stdout=subprocess.PIPE).stdout)
-    port = next(iter(made["ports"]))
-    before = os.path.getsize(hosts.log(here))
-    subprocess.run(["ip", "netns", "exec", hosts.netns(removed), "openssl", "s_client", "-connect", f"{address}:{port}", "-alpn", "ferry/1",
-                           "-CAfile", f"{pki}/ca.crt", "-cert", f"{pki}/relay.crt", "-key", f"{pki}/relay.key", "-tls1_3"],
-                          input="", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
-    def says():
-        with open(hosts.log(here)) as f:
-            f.seek(before)
-            return [line for line in f if "names the wrong node" in line and f"node '{removed}'" in line]
-    wait_for("the relay to refuse it", says, 30)
-    sh("curl", "-sS", "--max-time", "20", "--unix-socket", control, "-X", "DELETE", "http://relay/v1/targets/test", stdout=subprocess.PIPE)
+    for source, words in ((here, "names the wrong node"), (removed, "was removed from the site")):
+        body = json.dumps({"move": "11111111-1111-4111-8111-111111111111", "generation": 1, "sourceNode": source, "bind": address,
+                           "tls": "ferry", "resumeWindowS": 10, "channels": [{"logical": 0, "unix": "/nonexistent/x.sock"}]})
+        made = json.loads(sh("curl", "-sS", "--max-time", "20", "--unix-socket", control, "-X", "PUT", "-d", body,
+                             "http://relay/v1/targets/test", stdout=subprocess.PIPE).stdout)
+        port = next(iter(made["ports"]))
+        before = os.path.getsize(hosts.log(here))
+        subprocess.run(["ip", "netns", "exec", hosts.netns(removed), "openssl", "s_client", "-connect", f"{address}:{port}", "-alpn",
+                        "ferry/1", "-CAfile", f"{pki}/ca.crt", "-cert", f"{pki}/relay.crt", "-key", f"{pki}/relay.key", "-tls1_3"],
+                       input="", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+
+        def says(since=before, what=words):
+            with open(hosts.log(here)) as f:
+                f.seek(since)
+                return [line for line in f if what in line and f"node '{removed}'" in line]
+        wait_for("the relay to refuse it", says, 30)
+        sh("curl", "-sS", "--max-time", "20", "--unix-socket", control, "-X", "DELETE", "http://relay/v1/targets/test", stdout=subprocess.PIPE)
 
 
 def check_removal(hosts):

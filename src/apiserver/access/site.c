@@ -199,8 +199,8 @@ static int write_relay(const struct pki_ca *ca, const struct site_node *node, co
     return rc;
 }
 
-int site_sign_node(const struct pki_ca *ca, const char *node, const char *request_pem,
-                   char **ret_cert_pem, struct ferry_error *err)
+int site_sign_node(const struct pki_ca *ca, const char *node, const char *generation,
+                   const char *request_pem, char **ret_cert_pem, struct ferry_error *err)
 {
     static const char *const groups[] = {"system:nodes", NULL};
     ferry_cleanup_free char *name = ferry_asprintf("system:node:%s", node);
@@ -208,6 +208,7 @@ int site_sign_node(const struct pki_ca *ca, const char *node, const char *reques
 
     return pki_sign(ca,
                     &(struct pki_leaf){.common_name = name,
+                                       .generation = generation,
                                        .organizations = groups,
                                        .dns_names = names,
                                        .client = true,

@@ -36,6 +36,6 @@ struct site_node {
 };
 int site_node(const struct pki_ca *ca, const struct site_node *node, struct ferry_error *err);
 
-/* The same certificate for a key that the node made itself. */
-int site_sign_node(const struct pki_ca *ca, const char *node, const char *request_pem,
-                   char **ret_cert_pem, struct ferry_error *err);
+/* The same certificate for a key that the node made itself, of a generation ("" = none). */
+int site_sign_node(const struct pki_ca *ca, const char *node, const char *generation,
+                   const char *request_pem, char **ret_cert_pem, struct ferry_error *err);

@@ -8,6 +8,7 @@
 #include "api/base64.h"
 #include "api/json.h"
 #include "api/wire/wire_keys.h"
+#include "apiserver/access/deny.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "json/doc.h"
@@ -99,7 +100,8 @@ bool token_identify(struct store *store, const char *authorization, struct auth_
     return true;
 }
 
-bool token_join(struct store *store, const char *authorization, const char *node)
+bool token_join(struct store *store, const char *authorization, const char *node,
+                char generation[TLS_GENERATION_SIZE])
 {
     api_cleanup_doc yyjson_doc *doc = NULL;
     char wanted[HTTP_NAME_MAX];
@@ -112,7 +114,7 @@ bool token_join(struct store *store, const char *authorization, const char *node
         return false;
     }
     api_cleanup_mut_doc yyjson_mut_doc *last = json_doc_copy(doc);
-    if (store_remove(store, e, last, NULL) < 0) {
+    if (deny_lift(store, node, generation, NULL) < 0 || store_remove(store, e, last, NULL) < 0) {
         store_abort(store, NULL);
         return false;
     }

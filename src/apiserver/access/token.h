@@ -8,8 +8,11 @@
 
 #include "apiserver/access/auth.h"
 #include "apiserver/store/store.h"
+#include "tls/denial.h"
 
 /* Who calls with "Authorization: Bearer ..."; false when the token is not good. */
 bool token_identify(struct store *store, const char *authorization, struct auth_who *ret);
-/* Uses up a joining token: true when it is good for `node`, and never again. */
-bool token_join(struct store *store, const char *authorization, const char *node);
+/* Uses up a joining token: true when it is good for `node`, and never again. Certificates for this
+ * joining name `generation` (deny.h). */
+bool token_join(struct store *store, const char *authorization, const char *node,
+                char generation[TLS_GENERATION_SIZE]);

@@ -4,8 +4,10 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "apiserver/access/deny.h"
 #include "apiserver/access/site.h"
 #include "apiserver/access/token.h"
+#include "base/clock.h"
 #include "base/str.h"
 
 static const char join_path[] = "/ferry/v1/join", renew_path[] = "/ferry/v1/renew";
@@ -18,8 +20,25 @@ bool join_is_path(const char *path)
            ferry_streq(path, ca_path);
 }
 
+/* What this caller, or anybody, could do with the certificates is decided by the denial of the node
+ * at the time (deny.h). Whoever was removed while they were signed is told at once. */
+static int check_still_there(struct request *r, const char *node, const char *generation)
+{
+    int64_t begin_s = ferry_now_unix_ms() / 1000 - PKI_BACKDATE_S;
+    struct ferry_error err;
+
+    store_begin(r->store);
+    bool denied = deny_check_node(r->store, node, generation, begin_s);
+    if (store_abort(r->store, &err) < 0) {
+        return status_of_error(&r->st, &err);
+    }
+    return denied ? status_fail(&r->st, 401,
+                                "Unauthorized: the node was removed meanwhile: join again")
+                  : 0;
+}
+
 static int sign_both(struct request *r, const struct pki_ca *ca, const char *node,
-                     const yyjson_val *body)
+                     const char *generation, const yyjson_val *body)
 {
     const char *node_request = api_json_str(body, "/nodeRequest");
     const char *relay_request = api_json_str(body, "/relayRequest");
@@ -30,9 +49,12 @@ static int sign_both(struct request *r, const struct pki_ca *ca, const char *nod
     if (!node_request || !relay_request) {
         return status_fail(&r->st, 400, "nodeRequest and relayRequest: Required value");
     }
-    if (site_sign_node(ca, node, node_request, &node_cert, &err) < 0 ||
-        pki_sign_relay(ca, node, relay_request, &relay_cert, &err) < 0) {
+    if (site_sign_node(ca, node, generation, node_request, &node_cert, &err) < 0 ||
+        pki_sign_relay(ca, node, generation, relay_request, &relay_cert, &err) < 0) {
         return status_of_error(&r->st, &err);
+    }
+    if (check_still_there(r, node, generation) < 0) {
+        return -1;
     }
     ferry_buf_puts(&b, "{\"ca\":");
     ferry_buf_json(&b, pki_ca_pem(ca));
@@ -81,6 +103,7 @@ static int serve_ca(struct request *r, const struct pki_ca *ca)
 int join_serve(struct request *r, const struct pki_ca *ca)
 {
     api_cleanup_doc yyjson_doc *given = NULL;
+    char generation[TLS_GENERATION_SIZE];
 
     if (ferry_streq(http_path(r->x), ca_path)) {
         return serve_ca(r, ca);
@@ -97,7 +120,9 @@ int join_serve(struct request *r, const struct pki_ca *ca)
         if (r->who.role != AUTH_NODE) {
             return status_fail(&r->st, 403, "forbidden: only a node renews its certificates");
         }
-        return check_requests(r, body) < 0 ? -1 : sign_both(r, ca, r->who.node, body);
+        return check_requests(r, body) < 0
+                   ? -1
+                   : sign_both(r, ca, r->who.node, http_peer(r->x)->generation, body);
     }
     if (!node || !api_name_is_dns_subdomain(node) || strlen(node) > NODE_NAME_MAX) {
         return status_fail(&r->st, 400, "node: Invalid value: not a name for a node");
@@ -105,9 +130,9 @@ int join_serve(struct request *r, const struct pki_ca *ca)
     if (check_requests(r, body) < 0) {
         return -1;
     }
-    if (!token_join(r->store, http_header(r->x, "Authorization"), node)) {
+    if (!token_join(r->store, http_header(r->x, "Authorization"), node, generation)) {
         return status_fail(&r->st, 401,
                            "Unauthorized: the token is not good for joining as this node");
     }
-    return sign_both(r, ca, node, body);
+    return sign_both(r, ca, node, generation, body);
 }

@@ -14,6 +14,7 @@
 #include "apiserver/object/admission.h"
 #include "apiserver/object/prepare.h"
 #include "apiserver/request/finish.h"
+#include "apiserver/request/node_guard.h"
 #include "apiserver/request/quota.h"
 #include "apiserver/store/ident.h"
 #include "base/clock.h"
@@ -158,7 +159,7 @@ static int admit_new(struct request *r, const yyjson_val *object)
 {
     cleanup_view struct view view = {0};
 
-    if (check_namespace(r) < 0) {
+    if (check_namespace(r) < 0 || node_guard_new(r, object) < 0) {
         return -1;
     }
     view_fill(r, object, &view);
@@ -278,7 +279,7 @@ static int admit_change(struct request *r, const yyjson_val *old, const yyjson_v
 {
     cleanup_view struct view view = {.v = {.role = r->who.role}};
 
-    if (finish_check_own(r, old, object) < 0) {
+    if (finish_check_own(r, old, object) < 0 || node_guard_change(r, old, object) < 0) {
         return -1;
     }
     if (*r->route.subresource) {

@@ -20,6 +20,7 @@
 #include "apiserver/action/subresource.h"
 #include "apiserver/collect/collector.h"
 #include "apiserver/kinds/discovery.h"
+#include "apiserver/request/node_guard.h"
 #include "apiserver/request/read.h"
 #include "apiserver/request/remove.h"
 #include "apiserver/request/request.h"
@@ -40,6 +41,7 @@ struct apiserver {
     struct store *store;
     struct collector *collector;
     struct node_proxy *proxy;
+    struct node_budgets *budgets;
     char *cert_pem, *key_pem, *ca_pem;
     const struct pki_ca *ca;
     int bookmark_s;
@@ -113,12 +115,12 @@ static int dispatch(struct request *r)
     return status_fail(&r->st, 405, "unknown verb");
 }
 
-static int serve_object(struct request *r)
+static int serve_object(struct request *r, const struct apiserver *s)
 {
     bool watch = request_flag(r, "watch");
 
     if (route_parse(http_method(r->x), http_path(r->x), watch, &r->route, &r->st) < 0 ||
-        check_allowed(r) < 0) {
+        check_allowed(r) < 0 || node_guard_admit(r, s->budgets) < 0) {
         return -1;
     }
     return dispatch(r);
@@ -154,6 +156,17 @@ static int serve_backup(struct request *r)
     backup_objects(r->store, &b);
     r->code = 200;
     http_answer(r->x, 200, "application/x-ndjson", b.data, b.len);
+    return 0;
+}
+
+/* The nodes whose certificates are refused, for their peers' relays. */
+static int serve_denied(struct request *r)
+{
+    ferry_cleanup_buf struct ferry_buf b = {0};
+
+    deny_list(r->store, &b);
+    r->code = 200;
+    http_answer(r->x, 200, "application/json", b.data, b.len);
     return 0;
 }
 
@@ -214,14 +227,20 @@ static int check_known(struct request *r)
 /* By certificate, else by token; the certificates of nodes that were removed are no more. */
 static void identify(struct request *r)
 {
+    static const struct auth_who stranger = {.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
     const struct http_peer *peer = http_peer(r->x);
 
     auth_identify(peer, &r->who);
     if (peer->certificate && deny_check(r->store, peer)) {
-        r->who = (struct auth_who){.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
+        r->who = stranger;
         r->denied = true;
     } else if (!peer->certificate) {
         token_identify(r->store, http_header(r->x, "Authorization"), &r->who);
+        /* A token that speaks for a node names no generation. */
+        if (r->who.role == AUTH_NODE && deny_check_node(r->store, r->who.node, "", 0)) {
+            r->who = stranger;
+            r->denied = true;
+        }
     }
 }
 
@@ -249,6 +268,9 @@ static int serve(struct request *r, const struct apiserver *s)
     if (ferry_streq(path, "/ferry/v1/backup")) {
         return serve_backup(r);
     }
+    if (ferry_streq(path, "/ferry/v1/denied")) {
+        return serve_denied(r);
+    }
     if (ferry_streq(path, "/metrics")) {
         return serve_metrics(r);
     }
@@ -258,7 +280,7 @@ static int serve(struct request *r, const struct apiserver *s)
     if (subresource_is_path(path)) {
         return subresource_serve(r, s->proxy);
     }
-    return route_is_object_path(path) && !discovery_is_virt_version(path) ? serve_object(r)
+    return route_is_object_path(path) && !discovery_is_virt_version(path) ? serve_object(r, s)
                                                                           : serve_discovery(r);
 }
 
@@ -324,6 +346,7 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
     s->ca_pem = ferry_strdup(cfg->ca_pem);
     s->ca = cfg->ca;
     s->bookmark_s = cfg->bookmark_s;
+    s->budgets = node_guard_budgets_new();
     s->collector = collector_start(s->store);
     s->proxy = s->ca ? node_proxy_new(s->ca) : NULL;
     *ret = s;
@@ -372,6 +395,7 @@ void apiserver_stop(struct apiserver *s)
     }
     node_proxy_free(s->proxy);
     collector_stop(s->collector);
+    node_guard_budgets_free(s->budgets);
     store_close(s->store);
     if (s->key_pem) {
         explicit_bzero(s->key_pem, strlen(s->key_pem));

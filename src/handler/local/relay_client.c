@@ -181,6 +181,18 @@ int relay_get_path(const char *socket, const char *node, struct relay_path *ret,
     return 0;
 }
 
+int relay_put_denied(const char *socket, const char *json, struct ferry_error *err)
+{
+    int rc = node_call(&(struct node_call){.socket = socket,
+                                           .method = "PUT",
+                                           .path = "/v1/denied",
+                                           .body = json,
+                                           .timeout_ms = TIMEOUT_MS},
+                       NULL, err);
+
+    return rc < 0 ? ferry_wrap(err, "relay") : 0;
+}
+
 int relay_delete(const char *socket, const char *collection, const char *key,
                  struct ferry_error *err)
 {

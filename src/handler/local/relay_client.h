@@ -64,6 +64,10 @@ struct relay_path {
 int relay_get_path(const char *socket, const char *node, struct relay_path *ret,
                    struct ferry_error *err);
 
+/* Nodes that were removed from the site, in the API server's own words; NOT_FOUND from a relay that
+ * is older. */
+int relay_put_denied(const char *socket, const char *json, struct ferry_error *err);
+
 /* `collection`: "targets" or "sources". Unknown keys are fine. */
 int relay_delete(const char *socket, const char *collection, const char *key,
                  struct ferry_error *err);

@@ -9,11 +9,13 @@
 #include "relay/common/rate.h"
 #include "relay/protocol/frame.h"
 #include "tls/credentials.h"
+#include "tls/denials.h"
 
 struct relay_paths;
 
 struct relay_env {
     struct tls_credentials *server, *client; /* may be one; NULL for plain TCP alone */
+    struct tls_denials *denials;             /* nodes that were removed; the credentials' too */
     uint8_t instance[FRAME_ID];              /* random, of this process and its successors */
     struct relay_rate *rate;
     struct relay_paths *paths;   /* or NULL */

@@ -6,7 +6,11 @@
 #include "base/log.h"
 #include "base/str.h"
 
-enum { MAX_BODY = 64 * 1024, MAX_CONNECTIONS = 64 };
+enum {
+    MAX_SPEC = 64 * 1024,
+    MAX_BODY = 2 << 20 /* a list of removed nodes */,
+    MAX_CONNECTIONS = 64
+};
 
 static void answer_text(struct http_exchange *x, char *json_take)
 {
@@ -31,6 +35,12 @@ static void put(struct http_exchange *x, struct relay_manager *m, enum relay_rol
     char *json = NULL;
     size_t len = 0;
     const char *body = http_body(x, &len);
+
+    if (len > MAX_SPEC) {
+        ferry_fail(&err, FERRY_INVALID, "the body is larger than %d bytes", MAX_SPEC);
+        http_answer_error(x, 413, &err);
+        return;
+    }
     int rc = relay_spec_parse(role, key, body, len, &spec, &err);
 
     if (rc == 0) {
@@ -118,6 +128,20 @@ static void put_rate(struct http_exchange *x, struct relay_manager *m)
     }
 }
 
+static void put_denied(struct http_exchange *x, struct relay_manager *m)
+{
+    struct ferry_error err;
+    char *json = NULL;
+    size_t len = 0;
+    const char *body = http_body(x, &len);
+
+    if (relay_manager_set_denied(m, body, len, &json, &err) < 0) {
+        http_answer_error(x, 0, &err);
+    } else {
+        answer_text(x, json);
+    }
+}
+
 static void answer_metrics(struct http_exchange *x, struct relay_manager *m)
 {
     ferry_cleanup_free char *text = relay_manager_metrics(m);
@@ -146,6 +170,8 @@ static void handle(struct http_exchange *x, void *ctx)
         answer_text(x, relay_manager_path(m, path + strlen("/v1/paths/")));
     } else if (ferry_streq(path, "/v1/rate") && ferry_streq(method, "PUT")) {
         put_rate(x, m);
+    } else if (ferry_streq(path, "/v1/denied") && ferry_streq(method, "PUT")) {
+        put_denied(x, m);
     } else if (ferry_streq(path, "/metrics") && ferry_streq(method, "GET")) {
         answer_metrics(x, m);
     } else if (!collection(x, m, RELAY_TARGET, "/v1/targets") &&

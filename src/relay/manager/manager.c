@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "relay/manager/denied.h"
 #include "relay/stream/paths.h"
 #include "json/doc.h"
 
@@ -326,6 +327,44 @@ int relay_manager_set_rate(struct relay_manager *m, const char *json, size_t len
     return 0;
 }
 
+/* A stream whose connection is away asks for no certificate, and one without TLS never does: with
+ * nobody at the other end who may come back, the whole move goes. */
+static void end_moves_of_removed(struct relay_manager *m)
+{
+    pthread_mutex_lock(&m->lock);
+    for (struct manager_node **at = &m->groups; *at;) {
+        const struct relay_spec *s = relay_group_spec((*at)->group);
+
+        if (!s->peer_node || !tls_denials_has_all(m->env.denials, s->peer_node)) {
+            at = &(*at)->next;
+            continue;
+        }
+        ferry_warn("move ended: the node at its other end was removed from the site",
+                   F_STR("role", relay_role_name(s->role)), F_STR("key", s->key),
+                   F_STR("node", s->peer_node));
+        remove_locked(m, at);
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
+int relay_manager_set_denied(struct relay_manager *m, const char *json, size_t len, char **ret_json,
+                             struct ferry_error *err)
+{
+    struct relay_denied d;
+    int rc = relay_denied_parse(json, len, &d, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    if (tls_denials_set(m->env.denials, d.list, d.n)) {
+        ferry_info("removed nodes are refused", F_UINT("nodes", d.n));
+        end_moves_of_removed(m);
+    }
+    *ret_json = ferry_asprintf("{\"nodes\":%zu}", d.n);
+    relay_denied_done(&d);
+    return 0;
+}
+
 void relay_manager_set_memory(struct relay_manager *m, uint64_t bytes)
 {
     relay_memory_set(m->env.memory, bytes);
@@ -373,6 +412,13 @@ int relay_manager_new(struct tls_credentials *server, struct tls_credentials *cl
         return ferry_fail_errno(err, errno, "reading random bytes");
     }
     manager_name_instance(m);
+    m->env.denials = tls_denials_new();
+    struct tls_credentials *const both[] = {server, client};
+    for (size_t i = 0; i < 2; i++) {
+        if (both[i]) {
+            tls_credentials_deny(both[i], m->env.denials);
+        }
+    }
     m->env.rate = relay_rate_new(NULL, rate);
     m->env.paths = relay_paths_new();
     m->env.log_limit = relay_log_limit_new();
@@ -398,5 +444,6 @@ void relay_manager_free(struct relay_manager *m)
     relay_paths_free(m->env.paths);
     relay_log_limit_free(m->env.log_limit);
     relay_memory_free(m->env.memory);
+    tls_denials_free(m->env.denials);
     free(m);
 }

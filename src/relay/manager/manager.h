@@ -44,6 +44,11 @@ char *relay_manager_metrics(struct relay_manager *m);
 int relay_manager_set_rate(struct relay_manager *m, const char *json, size_t len, char **ret_json,
                            struct ferry_error *err);
 
+/* Nodes that were removed, in place of those before; from JSON (relay/manager/denied.h). Their
+ * relays are refused from now on, and their streams end. */
+int relay_manager_set_denied(struct relay_manager *m, const char *json, size_t len, char **ret_json,
+                             struct ferry_error *err);
+
 /* What all streams may hold together (relay/common/memory.h). */
 void relay_manager_set_memory(struct relay_manager *m, uint64_t bytes);
 

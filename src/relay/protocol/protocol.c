@@ -492,6 +492,16 @@ void protocol_cancel(struct protocol *p, const char *text, int64_t now)
     }
 }
 
+void protocol_part(struct protocol *p, const char *text)
+{
+    if (p->state != PROTOCOL_LINGER && p->state != PROTOCOL_CLOSED) {
+        protocol_set_outcome(p, PROTOCOL_RESET, FRAME_RESET_CANCELLED, false, text);
+    }
+    p->in.discard = true;
+    segments_release(&p->in.store, p->in.store.end);
+    protocol_close(p);
+}
+
 /* ---- settings, and what is known ---- */
 
 void protocol_set_window_max(struct protocol *p, uint32_t bytes)

@@ -187,6 +187,8 @@ bool protocol_unix_over(const struct protocol *p);
 
 /* Ends the stream now; bytes not yet sent are dropped. */
 void protocol_cancel(struct protocol *p, const char *text, int64_t now);
+/* The same, and the peer is not even told: there is nobody there who may know. Disconnected. */
+void protocol_part(struct protocol *p, const char *text);
 
 void protocol_tick(struct protocol *p, int64_t now);
 int64_t protocol_deadline(const struct protocol *p);

@@ -408,12 +408,31 @@ static void take_share(struct session *x)
     }
 }
 
+/* A connection that was good when it was made: not a byte of it is taken any more once the node at
+ * its other end has been removed. */
+static bool end_if_denied(struct session *x, int64_t now)
+{
+    unsigned version = tls_denials_version(x->s->env->denials);
+
+    if (version == x->denials || x->link.state != RELAY_LINK_UP) {
+        return false;
+    }
+    x->denials = version;
+    if (!tls_conn_is_denied(x->link.tls)) {
+        return false;
+    }
+    lost(x, now, NULL);
+    protocol_part(x->p, "the peer's node was removed from the site");
+    return true;
+}
+
 static bool pass(struct session *x, int64_t now)
 {
     take_share(x);
     bool moved = take_arrival(x, now);
 
     moved |= step_link(x, now);
+    moved |= end_if_denied(x, now);
     moved |= read_link(x, now);
     moved |= unix_pass(x, now);
     protocol_tick(x->p, now);

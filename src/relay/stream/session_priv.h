@@ -21,6 +21,7 @@ struct session {
     bool woken;              /* another connection has arrived */
     bool readable, writable; /* unix: worth trying */
     uint32_t share;          /* of the relay's memory, for each direction */
+    unsigned denials;        /* version of the list by which the peer was judged last */
     size_t burst;            /* bytes moved at the unix socket since the last wait */
     struct relay_spin spin;
     bool eof;  /* read from the unix side */
