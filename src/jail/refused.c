@@ -1,13 +1,16 @@
 #include "jail/refused.h"
 
 #include <errno.h>
+#include <linux/netlink.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 
 #include "base/count.h"
+#include "jail/allowed.h"
 
 #define ALWAYS(call)                                                                               \
     {                                                                                              \
@@ -17,9 +20,9 @@
     {                                                                                              \
         call, EPERM, argument, flag, flag                                                          \
     }
-#define FAMILY(family)                                                                             \
+#define TRACE(request)                                                                             \
     {                                                                                              \
-        "socket", EAFNOSUPPORT, 0, 0xffffffffULL, family                                           \
+        "ptrace", EPERM, 0, 0xffffffffULL, request                                                 \
     }
 #define TERMINAL(request)                                                                          \
     {                                                                                              \
@@ -102,38 +105,31 @@ static const struct jail_call refused[] = {
     ALWAYS("name_to_handle_at"),
     ALWAYS("process_vm_readv"),
     ALWAYS("process_vm_writev"),
+    ALWAYS("process_madvise"),
+    ALWAYS("process_mrelease"),
+    ALWAYS("pidfd_getfd"),
+    ALWAYS("migrate_pages"),
+    ALWAYS("move_pages"),
     ALWAYS("kcmp"),
     ALWAYS("fanotify_init"),
 
+#ifdef JAIL_SANITIZED /* all but what stops a thread and lets it go on */
+    TRACE(PTRACE_TRACEME),
+    TRACE(PTRACE_PEEKTEXT),
+    TRACE(PTRACE_PEEKDATA),
+    TRACE(PTRACE_PEEKUSER),
+    TRACE(PTRACE_POKETEXT),
+    TRACE(PTRACE_POKEDATA),
+    TRACE(PTRACE_POKEUSER),
+    TRACE(PTRACE_SEIZE),
+    TRACE(PTRACE_SETREGSET),
+    TRACE(PTRACE_SETOPTIONS),
+#else
+    ALWAYS("ptrace"),
+#endif
     /* words put into somebody's terminal */
     TERMINAL(TIOCSTI),
     TERMINAL(0x541cULL /* TIOCLINUX */),
-    /* ways to the host and parts of the kernel that a guest's backend never needs */
-    FAMILY(AF_VSOCK),
-    FAMILY(AF_ALG),
-    FAMILY(AF_PACKET),
-    FAMILY(AF_KEY),
-    FAMILY(AF_RDS),
-    FAMILY(AF_TIPC),
-    FAMILY(AF_BLUETOOTH),
-    FAMILY(AF_CAN),
-    FAMILY(AF_NFC),
-    FAMILY(AF_KCM),
-    FAMILY(AF_XDP),
-    FAMILY(AF_QIPCRTR),
-    FAMILY(AF_SMC),
-    FAMILY(AF_PPPOX),
-    FAMILY(AF_LLC),
-    FAMILY(AF_AX25),
-    FAMILY(AF_X25),
-    FAMILY(AF_IPX),
-    FAMILY(AF_APPLETALK),
-    FAMILY(AF_NETROM),
-    FAMILY(AF_ROSE),
-    FAMILY(AF_PHONET),
-    FAMILY(AF_IEEE802154),
-    FAMILY(AF_CAIF),
-    FAMILY(AF_IB),
 };
 
 const struct jail_call *jail_refused(size_t *ret_n)
@@ -159,6 +155,41 @@ static int refuse(scmp_filter_ctx ctx, const struct jail_call *c, struct ferry_e
     return rc < 0 ? ferry_fail_errno(err, -rc, "refusing system call %s", c->name) : 0;
 }
 
+/* Families of sockets and protocols of netlink, by number. */
+enum { FAMILIES = 64, PROTOCOLS = 32 };
+
+static bool is_family(int family)
+{
+    return family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
+}
+
+static bool is_protocol(int protocol)
+{
+    return protocol == NETLINK_ROUTE || protocol == NETLINK_KOBJECT_UEVENT ||
+           protocol == NETLINK_GENERIC;
+}
+
+/* Others are ways to the host, or parts of the kernel that a guest's backend never needs. */
+static int refuse_sockets(scmp_filter_ctx ctx, struct ferry_error *err)
+{
+    const int call = SCMP_SYS(socket);
+    int rc = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), call, 1,
+                              SCMP_A0_32(SCMP_CMP_GE, FAMILIES));
+
+    for (int f = 0; rc == 0 && f < FAMILIES; f++) {
+        rc = is_family(f) ? 0
+                          : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EAFNOSUPPORT), call, 1,
+                                             SCMP_A0_32(SCMP_CMP_EQ, (unsigned)f));
+    }
+    for (int p = 0; rc == 0 && p < PROTOCOLS; p++) {
+        rc = is_protocol(p) ? 0
+                            : seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EPROTONOSUPPORT), call, 2,
+                                               SCMP_A0_32(SCMP_CMP_EQ, AF_NETLINK),
+                                               SCMP_A2_32(SCMP_CMP_EQ, (unsigned)p));
+    }
+    return rc < 0 ? ferry_fail_errno(err, -rc, "refusing kinds of sockets") : 0;
+}
+
 int jail_close(struct ferry_error *err)
 {
     size_t n;
@@ -174,6 +205,7 @@ int jail_close(struct ferry_error *err)
     for (size_t i = 0; rc == 0 && i < n; i++) {
         rc = refuse(ctx, &calls[i], err);
     }
+    rc = rc < 0 ? rc : refuse_sockets(ctx, err);
     if (rc == 0) {
         rc = seccomp_load(ctx);
         rc = rc < 0 ? ferry_fail_errno(err, -rc, "loading the filter of system calls") : 0;

@@ -1,9 +1,9 @@
 /* System calls that nothing in a pod's sandbox may make: those that no launcher, libvirtd or QEMU
  * has a use for, and that have been doors out of sandboxes before, or into the kernel.
  *
- * A list of what is refused and not of what is allowed: libvirtd and QEMU come from the
- * distribution and may use another ordinary call tomorrow. QEMU has a stricter filter of its own
- * besides (libvirt's seccomp_sandbox). */
+ * What is not in the list of allowed calls (allowed.h) is refused anyway: these get an errno of
+ * their own, and of calls that are allowed some arguments are refused here. The filter is one of
+ * its own, loaded after that of the allowed calls: what it says goes first. */
 #pragma once
 
 #include <stdbool.h>

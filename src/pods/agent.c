@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -29,8 +30,10 @@
 #include "kube/recorder.h"
 #include "kube/workers.h"
 #include "pods/cache.h"
+#include "pods/log_trim.h"
 #include "pods/pod_decide.h"
 #include "pods/pod_dialect.h"
+#include "pods/pod_dir.h"
 #include "pods/pod_net.h"
 #include "pods/pod_status.h"
 #include "pods/pod_storage.h"
@@ -60,6 +63,7 @@ struct agent {
     struct kube_workers *workers;
     struct kube_recorder *recorder;
     struct readiness *readiness;
+    struct log_trim *log_trim;
     int stop_fd; /* readable when the agent stops */
 
     pthread_mutex_t lock; /* guards all below */
@@ -326,17 +330,24 @@ static void start(struct agent *a, struct entry *e, struct api_object *o,
                   const struct pod_command *cmd)
 {
     pod_storage_cleanup struct sandbox_disks disks = {0};
-    const struct sandbox_pod pod = {.uid = e->uid,
-                                    .ns = o->meta->namespace_,
-                                    .name = o->meta->name,
-                                    .args = cmd->args,
-                                    .n_args = cmd->n,
-                                    .disks = &disks,
-                                    .limits = &cmd->limits,
-                                    .vhost_net = cmd->vhost_net};
+    struct cgroup_limits limits = cmd->limits;
+    const struct sandbox_pod pod = {
+        .uid = e->uid,
+        .ns = o->meta->namespace_,
+        .name = o->meta->name,
+        .args = cmd->args,
+        .n_args = cmd->n,
+        .disks = &disks,
+        .limits = &limits,
+        .vhost_net = cmd->vhost_net,
+        .incoming = api_map_get(&o->meta->labels, LABEL_MIGRATION_JOB_UID) != NULL};
     const struct sandbox_host host = sandbox_host_for(&a->cfg.host, cmd->user);
     struct ferry_error err;
     pid_t bwrap = 0;
+    if (limits.memory_default_bytes) { /* what lies in memory counts, too */
+        limits.memory_default_bytes +=
+            pod_dir_disks_bytes(host.pods_dir, pod_volumes_empty_bytes(&cmd->volumes));
+    }
     int rc = pod_storage_ready(a->cfg.client, &host, pod.ns, e->uid, &cmd->volumes, &disks, &err);
 
     if (rc < 0) {
@@ -521,6 +532,9 @@ static int run(struct agent *a, bool (*stopping)(void), struct ferry_error *err)
                              &a->readiness, err);
     }
     if (rc == 0) {
+        rc = log_trim_start(a->cfg.host.pods_dir, &a->log_trim, err);
+    }
+    if (rc == 0) {
         rc = adopt(a, err);
     }
     if (rc == 0) {
@@ -561,6 +575,7 @@ void agent_stop(struct agent *a)
     }
     kube_workers_stop(a->workers);
     readiness_stop(a->readiness);
+    log_trim_stop(a->log_trim);
     kube_informer_stop(a->pods);
     if (a->stop_fd >= 0) {
         eventfd_write(a->stop_fd, 1);

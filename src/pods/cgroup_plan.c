@@ -18,6 +18,11 @@ enum {
     SHARES_MAX = 262144,
     WEIGHT_MAX = 10000,
     QUOTA_MIN_US = 1000, /* the kernel takes no less */
+    /* What a pod gets beyond its request that says nothing of a limit: QEMU without hardware
+     * virtualisation keeps up to 1 GiB of translated code, a move has buffers for each of its
+     * connections, and nothing ordinary is ever to meet this limit. */
+    ROOM_MIB = 2048,
+    ROOM_SHARE = 4, /* and a part of the request */
     /* Launcher, libvirtd and QEMU with all its threads need a few hundred; a runaway needs more. */
     PIDS_MAX = 4096,
 };
@@ -189,6 +194,7 @@ int cgroup_limits_read(const yyjson_val *container, struct cgroup_limits *ret,
                        struct ferry_error *err)
 {
     struct cgroup_limits l = {0};
+    int64_t memory_request = 0;
     const struct {
         const char *pointer;
         int64_t scale, *into;
@@ -196,6 +202,7 @@ int cgroup_limits_read(const yyjson_val *container, struct cgroup_limits *ret,
         {"/resources/requests/cpu", MILLI, &l.cpu_request_milli},
         {"/resources/limits/cpu", MILLI, &l.cpu_limit_milli},
         {"/resources/limits/memory", 1, &l.memory_limit_bytes},
+        {"/resources/requests/memory", 1, &memory_request},
     };
 
     for (size_t i = 0; i < FERRY_COUNT(rows); i++) {
@@ -208,6 +215,11 @@ int cgroup_limits_read(const yyjson_val *container, struct cgroup_limits *ret,
             return ferry_fail(err, FERRY_INVALID, "spec.containers[0]%s: must not be negative",
                               rows[i].pointer);
         }
+    }
+    memory_request = memory_request < INT64_MAX / 4 ? memory_request : INT64_MAX / 4;
+    if (!l.memory_limit_bytes) {
+        l.memory_default_bytes =
+            memory_request + memory_request / ROOM_SHARE + ((int64_t)ROOM_MIB << 20);
     }
     *ret = l;
     return 0;
@@ -264,12 +276,12 @@ static void plan_cpu(struct plan *p, const struct cgroup_limits *l)
 static void plan_memory(struct plan *p, const struct cgroup_limits *l)
 {
     bool unified = p->layout->of[CGROUP_MEMORY].unified;
+    int64_t bytes = l->memory_limit_bytes ? l->memory_limit_bytes : l->memory_default_bytes;
 
-    if (!l->memory_limit_bytes) {
+    if (!bytes) {
         return;
     }
-    add_number(p, CGROUP_MEMORY, unified ? "memory.max" : "memory.limit_in_bytes",
-               l->memory_limit_bytes);
+    add_number(p, CGROUP_MEMORY, unified ? "memory.max" : "memory.limit_in_bytes", bytes);
     if (unified) {
         /* Half a sandbox is of no use to anybody. */
         add_number(p, CGROUP_MEMORY, "memory.oom.group", 1);

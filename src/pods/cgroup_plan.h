@@ -27,6 +27,7 @@ struct cgroup_layout {
 /* 0 = not asked for. */
 struct cgroup_limits {
     int64_t cpu_request_milli, cpu_limit_milli, memory_limit_bytes;
+    int64_t memory_default_bytes; /* where there is no limit: nobody asked for it, but it holds */
 };
 
 struct cgroup_write {

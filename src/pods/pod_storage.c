@@ -12,6 +12,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "pods/host_path.h"
+#include "pods/pod_dir.h"
 #include "pods/pod_files.h"
 
 #define IMAGE "disk.img"
@@ -210,6 +212,17 @@ static int ready_files(struct kube_client *client, const struct sandbox_host *h,
     return 0;
 }
 
+static int check_host_path(const struct sandbox_host *h, const struct pod_volume *v,
+                           struct ferry_error *err)
+{
+    enum host_path_kind kind = v->device   ? HOST_PATH_DEVICE
+                               : v->create ? HOST_PATH_MADE
+                                           : HOST_PATH_DIRECTORY;
+    int rc = host_path_check(h->root, h->host_path_roots, v->source, kind, err);
+
+    return rc < 0 ? ferry_wrap(err, "volume '%s'", v->name) : 0;
+}
+
 static int ready_one(struct kube_client *client, const struct sandbox_host *h, const char *ns,
                      const char *uid, const struct pod_volume *v, char **ret,
                      struct ferry_error *err)
@@ -229,6 +242,9 @@ static int ready_one(struct kube_client *client, const struct sandbox_host *h, c
                    ? 0
                    : ferry_fail(err, FERRY_NOT_FOUND, "this node has no /dev/hugepages");
     case POD_VOLUME_HOST_PATH:
+        rc = check_host_path(h, v, err);
+        named = ferry_strdup(v->source);
+        break;
     case POD_VOLUME_VFIO:
         named = ferry_strdup(v->source);
         break;
@@ -283,6 +299,12 @@ int pod_storage_ready(struct kube_client *client, const struct sandbox_host *hos
                       const char *pod_uid, const struct pod_volumes *volumes,
                       struct sandbox_disks *ret, struct ferry_error *err)
 {
+    int64_t empty = pod_volumes_empty_bytes(volumes);
+    ferry_cleanup_free char *dir = ferry_asprintf("%s/%s", host->pods_dir, pod_uid);
+
+    if (empty && pod_dir_make_disks(dir, pod_dir_disks_bytes(host->pods_dir, empty), err) < 0) {
+        return -(int)err->cls;
+    }
     for (size_t i = 0; i < volumes->n; i++) {
         const struct pod_volume *v = &volumes->list[i];
         bool vfio = v->kind == POD_VOLUME_VFIO;

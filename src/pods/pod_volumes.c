@@ -11,6 +11,9 @@
 #define PRIVATE "/var/run/kubevirt-private/"
 #define VFIO "/dev/vfio/"
 
+#define EMPTY_BYTES (INT64_C(1) << 30)
+#define EMPTY_BYTES_MAX (INT64_C(1) << 50)
+
 static yyjson_val *field(const yyjson_val *v, const char *name)
 {
     return yyjson_obj_get((yyjson_val *)(uintptr_t)v, name);
@@ -96,6 +99,21 @@ static int read_files(const yyjson_val *v, enum pod_volume_kind kind, struct pod
     return 0;
 }
 
+/* A size that nobody named is no reason to have none. */
+static int read_size(const yyjson_val *empty, struct pod_volume *ret, struct ferry_error *err)
+{
+    const yyjson_val *limit = field(empty, "sizeLimit");
+
+    ret->bytes = EMPTY_BYTES;
+    if (limit && api_quantity_val(limit, 1, &ret->bytes, err) < 0) {
+        return ferry_wrap(err, "volume '%s': emptyDir.sizeLimit", ret->name);
+    }
+    return ret->bytes > 0 && ret->bytes <= EMPTY_BYTES_MAX
+               ? 0
+               : ferry_fail(err, FERRY_INVALID,
+                            "volume '%s': emptyDir.sizeLimit: must be from 1 to 1Pi", ret->name);
+}
+
 static int read_source(const yyjson_val *v, struct pod_volume *ret, struct ferry_error *err)
 {
     const yyjson_val *empty = field(v, "emptyDir"), *claim = field(v, "persistentVolumeClaim");
@@ -106,7 +124,7 @@ static int read_source(const yyjson_val *v, struct pod_volume *ret, struct ferry
         bool huge = ferry_streq(api_json_str(empty, "/medium"), "HugePages");
 
         ret->kind = huge ? POD_VOLUME_HUGEPAGES : POD_VOLUME_EMPTY;
-        return 0;
+        return read_size(empty, ret, err);
     }
     if (host) {
         return read_host_path(host, ret, err);
@@ -184,6 +202,16 @@ static int read_mount(const yyjson_val *spec, const yyjson_val *mount, bool devi
     volume.device = volume.device || volume.kind == POD_VOLUME_VFIO;
     ret->list[ret->n++] = volume;
     return 0;
+}
+
+int64_t pod_volumes_empty_bytes(const struct pod_volumes *volumes)
+{
+    int64_t bytes = 0;
+
+    for (size_t i = 0; i < volumes->n; i++) {
+        bytes += volumes->list[i].kind == POD_VOLUME_EMPTY ? volumes->list[i].bytes : 0;
+    }
+    return bytes;
 }
 
 int pod_volumes_read(const yyjson_val *spec, const yyjson_val *container, struct pod_volumes *ret,

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <yyjson.h>
 
 #include "base/error.h"
@@ -27,8 +28,9 @@ enum pod_volume_kind {
 struct pod_volume {
     const char *name, *source; /* point into the object; source may be NULL */
     enum pod_volume_kind kind;
-    bool create; /* a host directory that is not there is made */
-    bool device; /* a block device, not a directory */
+    int64_t bytes; /* POD_VOLUME_EMPTY: how much it may hold */
+    bool create;   /* a host directory that is not there is made */
+    bool device;   /* a block device, not a directory */
     bool readonly;
     bool optional;           /* a ConfigMap, Secret or key that is not there is no error */
     const yyjson_val *items; /* which keys, under which names: [{key, path}]; NULL = all */
@@ -38,6 +40,9 @@ struct pod_volumes {
     struct pod_volume list[POD_VOLUMES_MAX];
     size_t n;
 };
+
+/* What all those that live with the pod may hold. */
+int64_t pod_volumes_empty_bytes(const struct pod_volumes *volumes);
 
 /* Those that the container mounts; volumes that it does not mount are left out, as a kubelet does.
  * -FERRY_INVALID names what is not supported. */

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "pods/cache.h"
+#include "pods/pod_dir.h"
 #include "pods/sandbox_args.h"
 
 /* Device nodes for sandboxes. They cannot live in the pod's directory, because /run is usually
@@ -196,46 +197,13 @@ char *sandbox_pod_key(const struct sandbox_host *h, const char *uid)
 /* ---- starting ---------------------------------------------------------------------------------
  */
 
-static int make_dir(const struct sandbox_host *h, const char *uid, const char *name, uid_t owner,
-                    gid_t group, mode_t mode, struct ferry_error *err)
-{
-    ferry_cleanup_free char *path = file_of(h, uid, name);
-
-    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-        return ferry_fail_errno(err, errno, "making directory %s", path);
-    }
-    if (chown(path, owner, group) < 0 || chmod(path, mode) < 0) {
-        return ferry_fail_errno(err, errno, "giving directory %s its owner and mode", path);
-    }
-    return 0;
-}
-
 static int make_dirs(const struct sandbox_host *h, const char *uid, struct ferry_error *err)
 {
-    const struct {
-        const char *name;
-        uid_t owner;
-        gid_t group;
-        mode_t mode;
-    } dirs[] = {
-        {"", 0, 0, 0711},
-        {"m", h->vm_uid, h->relay_gid, 02770},
-        {"libvirt", h->vm_uid, h->relay_gid, 02770},
-        {"console", h->vm_uid, h->relay_gid, 02770},
-        {"state", h->vm_uid, h->vm_gid, 0700},
-        {"home", h->vm_uid, h->vm_gid, 0700},
-        {"home/rt", h->vm_uid, h->vm_gid, 0700},
-        {"home/config", h->vm_uid, h->vm_gid, 0700},
-        {"home/cache", h->vm_uid, h->vm_gid, 0700},
-        {"home/data", h->vm_uid, h->vm_gid, 0700},
-        {"etc", 0, 0, 0755},
-    };
+    const struct pod_dir_users users = {h->vm_uid, h->vm_gid, h->relay_gid};
+    ferry_cleanup_free char *dir = file_of(h, uid, "");
     int rc = ferry_mkdir_p(h->pods_dir, 0711, err);
 
-    for (size_t i = 0; rc == 0 && i < FERRY_COUNT(dirs); i++) {
-        rc = make_dir(h, uid, dirs[i].name, dirs[i].owner, dirs[i].group, dirs[i].mode, err);
-    }
-    return rc;
+    return rc < 0 ? rc : pod_dir_make(dir, &users, err);
 }
 
 static int write_text(const struct sandbox_host *h, const char *uid, const char *name,
@@ -372,7 +340,7 @@ static int open_fds(const struct sandbox_host *h, const char *uid, struct start_
     if (ftruncate(f->exit, 0) < 0) {
         return ferry_fail_errno(err, errno, "emptying the exit file of pod %s", uid);
     }
-    f->log = open_output(h, uid, "log", O_APPEND | O_TRUNC, err);
+    f->log = open_output(h, uid, "out/log", O_APPEND | O_TRUNC, err);
     if (f->log < 0) {
         return f->log;
     }
@@ -455,7 +423,8 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .init_path = h->init_path,
         .launcher_path = h->launcher_path,
         .guest_dir = h->guest_dir,
-        .uffd_path = open_device("/dev/userfaultfd", DEVICE_DIR "/userfaultfd"),
+        .uffd_path =
+            pod->incoming ? open_device("/dev/userfaultfd", DEVICE_DIR "/userfaultfd") : NULL,
         .tun_path = open_device("/dev/net/tun", DEVICE_DIR "/tun"),
         .vhost_net_path =
             pod->vhost_net ? open_device("/dev/vhost-net", DEVICE_DIR "/vhost-net") : NULL,
@@ -586,5 +555,6 @@ int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_e
     if (rename(dir, gone) < 0 && errno != ENOENT) {
         return ferry_fail_errno(err, errno, "removing %s", dir);
     }
+    pod_dir_unmount(gone);
     return ferry_remove_tree(gone, err);
 }

@@ -19,8 +19,9 @@
 
 /* This host, the same for all pods. */
 struct sandbox_host {
-    const char *root;     /* prefix of host paths that pods name, or NULL */
-    const char *pods_dir; /* ROOT/run/ferry/pods */
+    const char *root;            /* prefix of host paths that pods name, or NULL */
+    const char *host_path_roots; /* below which they must be (host_path.h); NULL = the default */
+    const char *pods_dir;        /* ROOT/run/ferry/pods */
     const char *init_path, *launcher_path;
     const char *guest_dir; /* or NULL */
     const char *cache_dir; /* libvirt's capability cache of this node (cache.h) */
@@ -39,6 +40,7 @@ struct sandbox_pod {
     const struct sandbox_disks *disks;
     const struct cgroup_limits *limits;
     bool vhost_net; /* it asks for /dev/vhost-net */
+    bool incoming;  /* a move comes into it, perhaps by post-copy */
 };
 
 enum sandbox_state {

@@ -8,6 +8,9 @@
 #include "base/count.h"
 #include "base/str.h"
 
+/* The only part of the sandbox's own root that its user may write to. */
+#define TMP_BYTES "67108864"
+
 enum { HOSTNAME_MAX = 63 };
 
 static void add(struct sandbox_args *a, char *word_take)
@@ -143,8 +146,8 @@ static void add_companions(struct sandbox_args *a, const char *launcher)
 
 static void add_directories(struct sandbox_args *a, const struct sandbox_spec *s)
 {
-    ADD(a, "--perms", "1777", "--tmpfs", "/tmp", "--perms", "0755", "--tmpfs", "/run", "--perms",
-        "0755", "--tmpfs", "/var", "--symlink", "../run", "/var/run");
+    ADD(a, "--size", TMP_BYTES, "--perms", "1777", "--tmpfs", "/tmp", "--perms", "0755", "--tmpfs",
+        "/run", "--perms", "0755", "--tmpfs", "/var", "--symlink", "../run", "/var/run");
     ADD(a, "--perms", "0755", "--dir", "/run/ferry", "--perms", "0755", "--dir", "/run/ferry/bin",
         "--ro-bind", s->init_path, "/run/ferry/bin/ferry-init", "--ro-bind", s->launcher_path,
         "/run/ferry/bin/ferry-launcher");

@@ -32,6 +32,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "base/proc.h"
+#include "jail/allowed.h"
 #include "jail/refused.h"
 
 #define BACKOFF_MIN_NS (100 * FERRY_NS_PER_MS)
@@ -246,7 +247,7 @@ int main(int argc, char **argv)
         ferry_fail_errno(&err, errno, "--exit-fd %d", exit_fd);
         return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
     }
-    if (user && (give_up_root(user, &err) < 0 || jail_close(&err) < 0)) {
+    if (user && (give_up_root(user, &err) < 0 || jail_allow(&err) < 0 || jail_close(&err) < 0)) {
         return ferry_die("ferry-init", FERRY_EXIT_FAILED, &err);
     }
 

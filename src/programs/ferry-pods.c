@@ -14,13 +14,14 @@
 #include "base/options.h"
 #include "kube/client.h"
 #include "pods/agent.h"
+#include "pods/host_path.h"
 
 #define PROGRAM "ferry-pods"
 
 enum { RELAY_ID = 61200, VM_ID = 61201 };
 
 struct settings {
-    const char *root, *node, *kubeconfig, *launcher, *guest_dir, *vm_user;
+    const char *root, *node, *kubeconfig, *launcher, *guest_dir, *vm_user, *host_path_roots;
     int relay_gid;
     bool no_cgroups;
 };
@@ -100,6 +101,7 @@ static int run_agent(const struct settings *s, const struct places *p, struct fe
     struct agent_config cfg = {
         .node = s->node,
         .host = {.root = s->root,
+                 .host_path_roots = s->host_path_roots,
                  .pods_dir = p->pods_dir,
                  .init_path = p->init,
                  .launcher_path = p->launcher,
@@ -183,6 +185,10 @@ int main(int argc, char **argv)
         {"vm-user", 0, FERRY_OPTION_STRING, &s.vm_user, "UID:GID",
          "run all guests as this user, in place of one for each: UID:GID, a user's name, or root "
          "for qemu:///system"},
+        {"host-path-roots", 0, FERRY_OPTION_STRING, &s.host_path_roots, "DIRS",
+         "below which directories, separated by colons, a pod may name a path of this host as a "
+         "volume "
+         "(default: " HOST_PATH_ROOTS ")"},
         {"relay-gid", 0, FERRY_OPTION_INT, &s.relay_gid, "GID",
          "group of the relay (default: that of user ferry-relay, or 61200)"},
         {"no-cgroups", 0, FERRY_OPTION_FLAG, &s.no_cgroups, NULL,

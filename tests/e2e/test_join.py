@@ -63,7 +63,7 @@ class Hosts:
 
     def start(self, ns, log, program, *args):
         with open(self.log(log), "a") as out:
-            process = subprocess.Popen(["ip", "netns", "exec", ns, os.path.join(self.bin, program), *args],
+            process = subprocess.Popen(["nsenter", f"--net=/run/netns/{ns}", os.path.join(self.bin, program), *args],
                                        stdout=out, stderr=out, start_new_session=True)
         self.processes.append(process)
         return process
@@ -75,7 +75,7 @@ class Hosts:
 
     def run(self, ns, *args, stdin=None):
         config = os.path.join(self.root("api"), "var/lib/ferry/admin.kubeconfig")
-        return subprocess.run(["ip", "netns", "exec", ns, os.path.join(self.bin, "ferry"), *args], text=True, input=stdin,
+        return subprocess.run(["nsenter", f"--net=/run/netns/{ns}", os.path.join(self.bin, "ferry"), *args], text=True, input=stdin,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(os.environ, KUBECONFIG=config),
                               timeout=240)
 

@@ -3,6 +3,7 @@ import contextlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 WORDS = re.compile(r"ERROR: (?:Address|Leak)Sanitizer.*|WARNING: ThreadSanitizer.*|runtime error:.*|\.\./src/\S+ .*: Assertion .*")
@@ -24,6 +25,14 @@ def in_logs(root):
     return found
 
 
+def unmount(root):
+    """What pods that nobody removed have mounted there."""
+    with open("/proc/self/mounts") as f:
+        points = [line.split()[1] for line in f]
+    for point in reversed([p for p in points if p.startswith(os.path.realpath(root) + "/")]):
+        subprocess.run(["umount", "-l", point], check=False, stderr=subprocess.DEVNULL)
+
+
 def remove(root, failed):
     """Removes a lab; raises what its logs complain of, unless the test has failed anyway."""
     found = in_logs(root)
@@ -31,6 +40,7 @@ def remove(root, failed):
         print(f"==== {path[len(root) + 1:]}")
         with open(path, errors="replace") as f:
             sys.stdout.writelines(f.readlines()[-200:])
+    unmount(root)
     shutil.rmtree(root, ignore_errors=True)
     if found and not failed:
         raise AssertionError(f"programs complain: {list(found.values())}")

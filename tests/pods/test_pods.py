@@ -46,8 +46,10 @@ def runs_and_is_told(host):
     for name, expected in {"": (0o711, 0, 0), "m": (0o2770, VM, RELAY), "libvirt": (0o2770, VM, RELAY),
                            "console": (0o2770, VM, RELAY), "console/serial.log": (0o640, VM, RELAY),
                            "state": (0o700, VM, VM), "home": (0o700, VM, VM), "launcher.sock": (0o600, 0, 0),
-                           "exit": (0o600, 0, 0), "log": (0o600, 0, 0), "sandbox.json": (0o600, 0, 0)}.items():
+                           "exit": (0o600, 0, 0), "out/log": (0o600, 0, 0), "sandbox.json": (0o600, 0, 0)}.items():
         assert mode(os.path.join(d, name)) == expected, (name, [oct(x) for x in mode(os.path.join(d, name))])
+
+    assert os.readlink(os.path.join(d, "log")) == "out/log" and "stand-in started" in open(os.path.join(d, "log")).read()
 
     seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
     assert seen["args"][:3] == ["--name", "first", "word"], seen["args"]
@@ -58,7 +60,7 @@ def runs_and_is_told(host):
     assert set(seen["processes"]) == {1, seen["pid"]}, seen["processes"]
     assert seen["descriptors"] == [0, 1, 2, 3, 4, 5], seen["descriptors"]
     assert "kvm" not in seen["dev"], seen["dev"]
-    assert not os.path.exists("/dev/userfaultfd") or "userfaultfd" in seen["dev"], seen["dev"]
+    assert "userfaultfd" not in seen["dev"], "only a move that comes in needs it"
     home = "/var/run/ferry-home"
     assert seen["writable"] == ["/tmp", "/var/run/kubevirt/migrationproxy", "/var/run/ferry-libvirt",
                                 "/var/run/ferry-console", "/var/run/ferry-state", home, home + "/rt", home + "/config",

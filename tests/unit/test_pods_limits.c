@@ -91,6 +91,14 @@ static void plans(void **state)
          {.memory_limit_bytes = 1 << 30},
          "cpu.shares=2 memory.limit_in_bytes=1073741824 pids.max=4096",
          "cpu.weight=1 memory.max=1073741824 memory.oom.group=1 pids.max=4096"},
+        {"memory that nobody limited",
+         {.memory_default_bytes = 1 << 20},
+         "cpu.shares=2 memory.limit_in_bytes=1048576 pids.max=4096",
+         "cpu.weight=1 memory.max=1048576 memory.oom.group=1 pids.max=4096"},
+        {"a limit of memory, whatever the default would be",
+         {.memory_limit_bytes = 1 << 30, .memory_default_bytes = 1 << 20},
+         "cpu.shares=2 memory.limit_in_bytes=1073741824 pids.max=4096",
+         "cpu.weight=1 memory.max=1073741824 memory.oom.group=1 pids.max=4096"},
     };
 
     (void)state;
@@ -116,6 +124,7 @@ static void what_is_not_there(void **state)
 {
     const struct cgroup_layout none = {0}, memory = {{[CGROUP_MEMORY] = {.mount = (char *)"/m"}}};
     const struct cgroup_limits both = {.cpu_limit_milli = 1, .memory_limit_bytes = 1}, few = {0};
+    const struct cgroup_limits by_default = {.memory_default_bytes = 1};
     struct cgroup_write writes[CGROUP_WRITES_MAX];
 
     (void)state;
@@ -124,6 +133,7 @@ static void what_is_not_there(void **state)
     assert_string_equal(cgroup_unkept(&both, &none), "memory");
     assert_string_equal(cgroup_unkept(&both, &memory), "cpu");
     assert_null(cgroup_unkept(&few, &none));
+    assert_null(cgroup_unkept(&by_default, &none)); /* nobody asked for it */
 }
 
 static void kills(void **state)
@@ -141,6 +151,9 @@ static void kills(void **state)
     assert_int_equal(cgroup_kills_read(""), 0);
 }
 
+/* What a pod has beyond its request. */
+#define ROOM (INT64_C(2) << 30)
+
 static void limits_of_a_container(void **state)
 {
     static const struct {
@@ -148,10 +161,14 @@ static void limits_of_a_container(void **state)
         int rc;
         struct cgroup_limits expected;
     } cases[] = {
-        {"{}", 0, {0}},
+        {"{}", 0, {.memory_default_bytes = ROOM}},
+        {"{\"resources\":{\"requests\":{\"memory\":\"8Ei\"}}}", -FERRY_INVALID, {0}},
+        {"{\"resources\":{\"requests\":{\"memory\":\"4Ei\"}}}",
+         0,
+         {.memory_default_bytes = INT64_MAX / 4 + INT64_MAX / 16 + ROOM}},
         {"{\"resources\":{\"requests\":{\"cpu\":\"200m\",\"memory\":\"1Gi\"}}}",
          0,
-         {.cpu_request_milli = 200}},
+         {.cpu_request_milli = 200, .memory_default_bytes = (1 << 30) + (1 << 28) + ROOM}},
         {"{\"resources\":{\"limits\":{\"cpu\":2,\"memory\":\"64Mi\"}}}",
          0,
          {.cpu_limit_milli = 2000, .memory_limit_bytes = 64 << 20}},

@@ -116,6 +116,8 @@ static void shut(void **state)
         {"--ro-bind", "/sys/devices/system", "/sys/devices/system"},
         {"--ro-bind", "/r/pods/u/etc/passwd", "/etc/passwd"},
         {"--proc", "/proc", "--dev"},
+        {"--size", "67108864", "--perms"},
+        {"1777", "--tmpfs", "/tmp"},
         {"--remount-ro", "/", NULL},
         {"--remount-ro", "/run", NULL},
         {"--remount-ro", "/var", NULL},

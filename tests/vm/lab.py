@@ -250,7 +250,7 @@ class Node:
         pki = os.path.join(self.root, "pki")
         with open(os.path.join(self.root, "relay.log"), "ab") as log:
             self.relay = subprocess.Popen(
-                ["ip", "netns", "exec", self.netns, os.path.join(self.lab.bin, "ferry-relay"), "serve",
+                ["nsenter", f"--net=/run/netns/{self.netns}", os.path.join(self.lab.bin, "ferry-relay"), "serve",
                  "--node", self.name, "--control", f"unix:{self.relay_socket}", "--ca", f"{pki}/ca.crt",
                  "--cert", f"{pki}/{self.name}.crt", "--key", f"{pki}/{self.name}.key"], stdout=log, stderr=log)
         wait_for("the relay", self.relay_answers)

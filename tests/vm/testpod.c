@@ -34,7 +34,8 @@ static int start(struct sandbox_host *h, const char *bin_dir, const char *guest_
                                                .ns = "default",
                                                .name = name,
                                                .args = (const char *const *)args,
-                                               .n_args = n},
+                                               .n_args = n,
+                                               .incoming = true},
                          &pid, err);
 }
 

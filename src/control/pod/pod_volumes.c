@@ -1,13 +1,19 @@
 /* The volumes of a launcher pod: one per volume of the VMI that is a file or a device of its own.
  * Each shows at DISKS/NAME in the container, a block device as that file itself. The launcher makes
  * the seed of cloud-init there; Secrets that it takes are at SECRETS/NAME-udata and -ndata. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "control/pod/pod_parts.h"
 
 #define DISKS "/var/run/kubevirt-private/vmi-disks/"
+/* Texts of at most 1 MiB each, and the disk that is made of them, twice while it is made. */
+#define SEED_LIMIT "8Mi"
 #define SECRETS "/var/run/kubevirt-private/secret/"
+
+enum { FORMAT_SHARE = 64, FORMAT_MIB = 4 };
 
 static void render_claim(struct pod_draft *d, yyjson_mut_val *volume, const char *claim)
 {
@@ -26,6 +32,19 @@ static void render_host_disk(struct pod_draft *d, yyjson_mut_val *volume, const 
     pod_put_str(d, host, "type", "DirectoryOrCreate");
 }
 
+/* The image, and what a format that describes itself adds to it. */
+static void render_empty_disk(struct pod_draft *d, yyjson_mut_val *volume, int64_t capacity)
+{
+    yyjson_mut_val *empty = pod_put_obj(d, volume, "emptyDir");
+    char limit[32];
+
+    if (capacity > 0 && capacity < INT64_MAX / 2) {
+        snprintf(limit, sizeof(limit), "%" PRId64,
+                 capacity + capacity / FORMAT_SHARE + (FORMAT_MIB << 20));
+        pod_put_str(d, empty, "sizeLimit", limit);
+    }
+}
+
 static bool render_source(struct pod_draft *d, yyjson_mut_val *volume,
                           const struct api_vmi_volume *v)
 {
@@ -36,9 +55,12 @@ static bool render_source(struct pod_draft *d, yyjson_mut_val *volume,
     } else if (v->source == API_VOLUME_HOST_DISK && v->path) {
         render_host_disk(d, volume, v->path);
     } else if (v->source == API_VOLUME_EMPTY_DISK) {
-        pod_put_obj(d, volume, "emptyDir");
+        render_empty_disk(d, volume, v->capacity_bytes);
     } else if (v->no_cloud) { /* what a secret becomes a part of is not to be on a disk */
-        pod_put_str(d, pod_put_obj(d, volume, "emptyDir"), "medium", "Memory");
+        yyjson_mut_val *empty = pod_put_obj(d, volume, "emptyDir");
+
+        pod_put_str(d, empty, "medium", "Memory");
+        pod_put_str(d, empty, "sizeLimit", SEED_LIMIT);
     } else {
         return false;
     }

@@ -1,9 +1,9 @@
 /* Theory of operation.
  *
- * QEMU writes all that the guest says to serial.log, whoever else listens, so reading is reading a
- * file; following it is looking again. Typing goes through serial.sock, which takes one client at a
- * time and holds the guest up when that client does not read: whoever types connects, sends, reads
- * until QEMU has taken everything, and leaves. */
+ * QEMU writes all that the guest says to serial.log, whoever else listens, and ferry-pods keeps the
+ * end of it, so reading is reading a file; following it is looking again. Typing goes through
+ * serial.sock, which takes one client at a time and holds the guest up when that client does not
+ * read: whoever types connects, sends, reads until QEMU has taken everything, and leaves. */
 #include "handler/serve/node_console.h"
 
 #include <errno.h>
@@ -65,10 +65,21 @@ static int open_log(const char *path, off_t max, off_t *at, struct ferry_error *
     return ferry_take_fd(&fd);
 }
 
+/* Of a guest that writes without pause only the end is kept, before that is a hole: who was too
+ * slow goes on where there is something again. */
+static void skip_hole(struct follower *f)
+{
+    off_t data = lseek(f->fd, f->at, SEEK_DATA);
+
+    f->at = data > f->at ? data : f->at;
+}
+
 static ssize_t follow_read(void *ctx, char *buf, size_t max)
 {
     struct follower *f = ctx;
     struct stat st;
+
+    skip_hole(f);
     ssize_t n = pread(f->fd, buf, max, f->at);
 
     if (n > 0) {
