@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/str.h"
 
 static const char *program_name = "ferry";
@@ -41,12 +42,11 @@ static void put_quoted(struct ferry_buf *b, const char *s)
             ferry_buf_printf(b, "\\%c", c);
         } else if (c == '\n') {
             ferry_buf_puts(b, "\\n");
-        } else if (c < 0x20 || c == 0x7f || ferry_utf8_len(s) == 0) {
-            ferry_buf_printf(b, "\\u%04x", c); /* also a byte that is no part of a character */
         } else {
             size_t n = ferry_utf8_len(s);
 
-            ferry_buf_append(b, s, n);
+            n = n ? n : 1;
+            ferry_printable(s, n, "", false, b);
             s += n - 1;
         }
     }
@@ -59,7 +59,9 @@ static bool plain_word(const char *s)
         return false;
     }
     for (; *s; s++) {
-        if (*s <= ' ' || *s == '"' || *s == '\\' || *s == '=' || *s == 0x7f) {
+        unsigned char c = (unsigned char)*s;
+
+        if (c <= ' ' || c >= 0x7f || c == '"' || c == '\\' || c == '=') {
             return false;
         }
     }

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/count.h"
+#include "base/printable.h"
 #include "base/str.h"
 
 #ifndef FERRY_VERSION
@@ -291,6 +292,8 @@ int ferry_signals_wait(int64_t deadline_ns)
 
 int ferry_die(const char *program, int code, const struct ferry_error *err)
 {
-    fprintf(stderr, "%s: %s\n", program, err->msg);
+    ferry_cleanup_free char *text = ferry_printable_dup(err->msg); /* others had a part in it */
+
+    fprintf(stderr, "%s: %s\n", program, text);
     return code;
 }

@@ -207,12 +207,12 @@ static void tables_count_places_not_bytes(void **state)
         {"caf\xc3\xa9", "caf\xc3\xa9              |\n"},
         {"e\xcc\x81t\xc3\xa9", "e\xcc\x81t\xc3\xa9               |\n"},
         {"\xe6\x97\xa5\xe6\x9c\xac", "\xe6\x97\xa5\xe6\x9c\xac              |\n"},
-        {"\x1b[31mred", "\\x1b[31mred       |\n"},
-        {"two\nlines", "two\\x0alines      |\n"},
+        {"\x1b[31mred", "\\u001b[31mred     |\n"},
+        {"two\nlines", "two\\u000alines    |\n"},
         {"\xc2\x9b"
          "31m",
-         "\\xc2\\x9b31m       |\n"},
-        {"bad\xff", "bad\\xff           |\n"},
+         "\\u009b31m         |\n"},
+        {"bad\xff", "bad\\u00ff         |\n"},
         {"as wide as that", "as wide as that   |\n"},
     };
 

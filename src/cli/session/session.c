@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/printable.h"
 #include "base/str.h"
 #include "cli/site/site_plan.h"
 
@@ -56,7 +57,9 @@ static bool readable(const char *path)
 /* As kubectl does it. */
 static void print_warning(const char *text)
 {
-    fprintf(stderr, "Warning: %s\n", text);
+    ferry_cleanup_free char *line = ferry_printable_dup(text);
+
+    fprintf(stderr, "Warning: %s\n", line);
 }
 
 int session_open(const struct session_options *so, struct session *ret, struct ferry_error *err)

@@ -17,6 +17,7 @@
 #include "api/object.h"
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/str.h"
 #include "cli/session/call.h"
 #include "cli/session/node_client.h"
@@ -96,7 +97,9 @@ static void *type(void *ctx)
         const char *escape = n > 0 ? memchr(text, ESCAPE, (size_t)n) : NULL;
         size_t len = escape ? (size_t)(escape - text) : n > 0 ? (size_t)n : 0;
         if (len > 0 && send_text(c, text, len, &err) < 0) {
-            fprintf(stderr, "\r\n[not typed: %s]\r\n", err.msg);
+            ferry_cleanup_free char *why = ferry_printable_dup(err.msg);
+
+            fprintf(stderr, "\r\n[not typed: %s]\r\n", why);
         }
         if (!escape && seeks_exit(text, len)) {
             say_exit(c);
@@ -142,8 +145,7 @@ static bool on_data(void *ctx, const char *data, size_t n)
 {
     struct console *c = ctx;
 
-    fwrite(data, 1, n, stdout);
-    fflush(stdout);
+    sink_raw(data, n); /* a terminal by intent */
     return !must_stop(c);
 }
 
@@ -254,7 +256,7 @@ static int print_once(struct console *c, long long tail, const char *text, struc
     }
     rc = node_client_get(c->session, node, query, &reply, err);
     if (rc == 0) {
-        fwrite(reply.body.data ? reply.body.data : "", 1, reply.body.len, stdout);
+        sink_raw(reply.body.data ? reply.body.data : "", reply.body.len);
     }
     return rc < 0 ? rc : FERRY_EXIT_OK;
 }

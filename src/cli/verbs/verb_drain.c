@@ -6,6 +6,7 @@
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/str.h"
 #include "cli/session/call.h"
 #include "cli/session/output.h"
@@ -142,7 +143,9 @@ static int ask_for_moves(struct session *s, const char *node, struct survey *v,
         int rc = kube_client_create(s->client, kube_ref(API_KIND_MIGRATION, vm->namespace_, NULL),
                                     json, NULL, err);
         if (rc < 0) {
-            fprintf(stderr, "ferry: asking for a move of %s: %s\n", vm->name, err->msg);
+            ferry_cleanup_free char *why = ferry_printable_dup(err->msg);
+
+            fprintf(stderr, "ferry: asking for a move of %s: %s\n", vm->name, why);
             result = session_explain(err);
         }
     }

@@ -9,6 +9,7 @@
 #include "api/wire/wire_phase.h"
 #include "api/wire/wire_result.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/str.h"
 #include "cli/session/call.h"
 #include "cli/session/node_client.h"
@@ -21,7 +22,11 @@
 static void put_field(struct ferry_buf *out, const char *name, const char *value)
 {
     if (!ferry_str_empty(value)) {
-        ferry_buf_printf(out, "%-10s %s\n", name, value);
+        size_t begin = out->len;
+
+        ferry_buf_printf(out, "%-10s %s", name, value);
+        ferry_buf_one_line(out, begin);
+        ferry_buf_puts(out, "\n");
     }
 }
 
@@ -72,12 +77,15 @@ static void put_conditions(const struct api_migration *m, struct ferry_buf *out)
     }
     for (size_t i = 0; i < m->conditions.n; i++) {
         const struct api_condition *c = &m->conditions.items[i];
+        size_t begin = out->len;
 
         ferry_buf_printf(out, "  %s=%s", c->type ? c->type : "?", c->status ? c->status : "?");
         ferry_buf_printf(out, "%s%s", ferry_str_empty(c->reason) ? "" : "  ",
                          c->reason ? c->reason : "");
-        ferry_buf_printf(out, "%s%s\n", ferry_str_empty(c->message) ? "" : ": ",
+        ferry_buf_printf(out, "%s%s", ferry_str_empty(c->message) ? "" : ": ",
                          c->message ? c->message : "");
+        ferry_buf_one_line(out, begin);
+        ferry_buf_puts(out, "\n");
     }
 }
 
@@ -140,7 +148,9 @@ static void put_flight(struct session *s, const struct api_migration *m, const c
 
     if (get_record(s, m, source, &reply, &err) < 0 ||
         flight_parse(reply.body.data, reply.body.len, &f, &err) < 0) {
-        ferry_buf_printf(out, "\nNo flight record: %s\n", err.msg);
+        ferry_cleanup_free char *why = ferry_printable_dup(err.msg);
+
+        ferry_buf_printf(out, "\nNo flight record: %s\n", why);
         return;
     }
     ferry_buf_puts(out, "\n");

@@ -8,6 +8,7 @@
 #include "api/json.h"
 #include "api/object.h"
 #include "api/wire/wire_mode.h"
+#include "base/printable.h"
 #include "cli/views/progress.h"
 #include "cli/views/table.h"
 
@@ -18,7 +19,8 @@ enum { NO_DOWNTIME = -1 };
 static void add_entry(struct flight *f, int64_t at_ms, char mark, char *text_take)
 {
     f->entries = ferry_xrealloc(f->entries, f->n_entries + 1, sizeof(*f->entries));
-    f->entries[f->n_entries++] = (struct flight_entry){at_ms, mark, text_take};
+    f->entries[f->n_entries++] = (struct flight_entry){at_ms, mark, ferry_printable_dup(text_take)};
+    free(text_take);
 }
 
 static void add_sample(struct flight *f, int64_t at_ms, const yyjson_val *v)

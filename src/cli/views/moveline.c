@@ -11,6 +11,7 @@
 #include "api/wire/wire_queue.h"
 #include "api/wire/wire_reason.h"
 #include "api/wire/wire_result.h"
+#include "base/printable.h"
 
 bool moveline_sample(const struct api_migration *m, const struct api_vmi *vmi,
                      struct wire_progress *ret)
@@ -43,7 +44,10 @@ static void put_waiting(const struct api_migration *m, struct ferry_buf *out)
 
     if (wire_queue_read(api_map_get(&m->meta.annotations, ANNOTATION_QUEUE), &q) &&
         !ferry_str_empty(q.message) && still_waits(m->phase, q.reason)) {
+        size_t begin = out->len;
+
         ferry_buf_printf(out, "  waits: %s", q.message);
+        ferry_buf_one_line(out, begin);
     }
 }
 
@@ -99,8 +103,11 @@ static void put_success(const struct api_migration *m, const struct api_vmi *vmi
 void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, const char *source,
                   enum outcome outcome, struct ferry_buf *out)
 {
+    size_t begin = out->len;
+
     if (outcome == OUTCOME_SUCCEEDED) {
         put_success(m, vmi, source, out);
+        ferry_buf_one_line(out, begin);
         return;
     }
     if (outcome == OUTCOME_CANCELLED) {
@@ -113,6 +120,7 @@ void moveline_end(const struct api_migration *m, const struct api_vmi *vmi, cons
     } else {
         ferry_buf_printf(out, "; the VM is %s", vmi && vmi->phase ? vmi->phase : "gone");
     }
+    ferry_buf_one_line(out, begin);
 }
 
 bool moveline_terminal(void)

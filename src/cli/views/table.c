@@ -5,6 +5,8 @@
 #include <locale.h>
 #include <stdlib.h>
 
+#include "base/printable.h"
+
 static const char gap[] = "   ";
 
 /* The library says -ENOMEM and nothing else here. */
@@ -39,7 +41,10 @@ void cli_table_row(struct cli_table *t, const char *const *cells)
 
     need(line != NULL);
     for (size_t i = 0; i < t->n_columns; i++) {
-        need(scols_line_set_data(line, i, ferry_str_empty(cells[i]) ? "-" : cells[i]) == 0);
+        ferry_cleanup_free char *text =
+            ferry_printable_dup(ferry_str_empty(cells[i]) ? "-" : cells[i]);
+
+        need(scols_line_set_data(line, i, text) == 0);
     }
     t->n_rows++;
 }

@@ -1,7 +1,7 @@
 /* Text tables as kubectl prints them: upper-case headers, columns as wide as their widest cell,
  * three spaces between. Cells are UTF-8: characters that take two places or none are laid out so,
- * and what a terminal would obey is shown as \xNN. A table is as wide as it has to be, whatever the
- * terminal is. Pure: rendering goes into a buffer. */
+ * and what a terminal would obey is escaped (base/printable.h). A table is as wide as it has to be,
+ * whatever the terminal is. Pure: rendering goes into a buffer. */
 #pragma once
 
 #include <stddef.h>

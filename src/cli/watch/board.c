@@ -10,6 +10,7 @@
 #include "api/object.h"
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/str.h"
 #include "cli/session/sink.h"
 #include "cli/views/listing.h"
@@ -44,7 +45,9 @@ static void live_done(struct live *l)
 static void erase(struct board *b)
 {
     if (b->lines > 0) {
-        printf("\033[%zuA\033[J", b->lines);
+        ferry_cleanup_free char *up = ferry_asprintf("\033[%zuA\033[J", b->lines);
+
+        sink_obey(up);
         b->lines = 0;
     }
 }
@@ -175,6 +178,7 @@ static char *line_of(const struct board *b, const struct live *l, struct columns
     int width = b->terminal ? moveline_terminal_width() - 1 : 0;
 
     ferry_buf_printf(&line, "%-*s  %-*s  ", c.name, m->vmi_name, c.route, route);
+    ferry_buf_one_line(&line, 0);
     int left = width - (int)line.len;
     moveline_put(m, l->vmi ? &l->vmi->u.vmi : NULL, width == 0 ? 0 : left > 1 ? left : 1, &line);
     if (width > 0 && line.len > (size_t)width) {

@@ -8,6 +8,7 @@
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/printable.h"
 #include "base/str.h"
 #include "cli/session/call.h"
 #include "cli/watch/events.h"
@@ -88,7 +89,9 @@ static void tell_warnings(struct session *s, const struct api_object *vmi, struc
             continue;
         }
         ferry_buf_printf(told, "%s\n", e->message);
-        fprintf(stderr, "%s waits: %s\n", name, e->message);
+        ferry_cleanup_free char *text = ferry_printable_dup(e->message);
+
+        fprintf(stderr, "%s waits: %s\n", name, text);
     }
 }
 

@@ -77,7 +77,8 @@ static void show(struct watch *w)
         return;
     }
     if (w->terminal) {
-        printf("\r\033[K%s", line.data);
+        sink_obey("\r\033[K");
+        fputs(line.data, stdout);
     } else {
         printf("%s\n", line.data);
     }
@@ -89,8 +90,7 @@ static void show(struct watch *w)
 static void clear_line(const struct watch *w)
 {
     if (w->terminal && !w->options.quiet && w->last_line) {
-        printf("\r\033[K");
-        fflush(stdout);
+        sink_obey("\r\033[K");
     }
 }
 

@@ -1,4 +1,5 @@
 #include "api/json.h"
+#include "base/printable.h"
 #include "cli/session/output.h"
 #include "cli/why/why.h"
 #include "json/doc.h"
@@ -34,9 +35,10 @@ void why_render(const struct why_answer *a, struct ferry_buf *out)
 
     for (size_t i = 0; i < a->n; i++) {
         const struct why_link *l = &a->links[i];
+        ferry_cleanup_free char *text = ferry_printable_dup(l->text);
 
         if (l->text[0]) {
-            ferry_buf_printf(out, "%-6s  %-15s  %s\n", words[l->state], l->name, l->text);
+            ferry_buf_printf(out, "%-6s  %-15s  %s\n", words[l->state], l->name, text);
         } else {
             ferry_buf_printf(out, "%-6s  %s\n", words[l->state], l->name);
         }
