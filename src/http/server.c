@@ -1,6 +1,7 @@
 /* Theory of operation. libmicrohttpd runs one thread per connection. It calls `on_request` several
- * times for a request: first with an empty state, then per piece of body, then once more to answer.
- * What is known of the peer is found once per connection and kept in the socket context. */
+ * times for a request: first with an empty state, when the headers are there, then per piece of
+ * body (server_body.c), then once more to answer. What is known of the peer is found once per
+ * connection and kept in the socket context. */
 #include "http/server.h"
 
 #include <ctype.h>
@@ -19,68 +20,15 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "http/server_peer.h"
-#include "http/server_strangers.h"
+#include "http/server_priv.h"
 
 enum {
     DEFAULT_MAX_BODY = 1 << 20,
     DEFAULT_MAX_CONNECTIONS = 512,
-    DEFAULT_BODY_TIMEOUT_MS = 120000,
+    DEFAULT_BODY_MEMORY = 64 << 20,
     IDLE_TIMEOUT_S = 300,
-    STRANGER_TIMEOUT_S = 20, /* without a certificate: they shall not take all the room there is */
-    MAX_HEADERS = 8,
-    DROP_FACTOR = 8,
-    RETIRED_MAX = 8,
+    LEAVING_PART = 4, /* beyond the places: connections that were ended and still clean up */
     QUIET_MS = 30,
-};
-
-/* libmicrohttpd reads certificates once: a new one is a new daemon on the same listening socket.
- * The old one takes no more connections and is ended when it has none, at the latest with the
- * server. */
-struct retired {
-    struct MHD_Daemon *daemon;
-    int listen_fd; /* must stay open as long as it */
-};
-
-struct http_server {
-    struct MHD_Daemon *daemon;
-    int listen_fd;
-    struct retired retired[RETIRED_MAX]; /* oldest first */
-    size_t n_retired;
-    char *ca_pem;
-    unsigned max_connections;
-    char *name;
-    bool tls;
-    size_t max_body;
-    int64_t body_timeout_ns;
-    void (*handle)(struct http_exchange *x, void *ctx);
-    void (*refuse)(struct http_exchange *x, int status, const struct ferry_error *err);
-    void *ctx;
-    atomic_bool stopping;
-    struct strangers *strangers; /* NULL without TLS: who comes is known by other means */
-    atomic_int unserved; /* connections that wait for their first answer, or for another one */
-};
-
-struct connection_state {
-    bool known;
-    bool unserved;
-    struct stranger stranger;
-    struct http_peer peer;
-};
-
-struct http_exchange {
-    struct http_server *server;
-    struct MHD_Connection *connection;
-    char *method, *path;
-    struct ferry_buf body;
-    bool too_large, answered;
-    size_t dropped; /* bytes of a body that is too large */
-    int64_t begin_ns;
-    struct http_peer peer;
-    struct {
-        char *name, *value;
-    } headers[MAX_HEADERS];
-    size_t n_headers;
-    enum MHD_Result result;
 };
 
 /* ---- the peer ---------------------------------------------------------------------------------
@@ -100,36 +48,13 @@ static struct connection_state *state_of(struct MHD_Connection *c)
     return server_peer_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT).socket_context;
 }
 
-static void set_patience(const struct http_server *s, struct MHD_Connection *c,
-                         const struct connection_state *state)
-{
-    bool stranger = s->tls && !(state && state->known && state->peer.certificate);
-
-    MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT,
-                              (unsigned)(stranger ? STRANGER_TIMEOUT_S : IDLE_TIMEOUT_S));
-}
-
-static void list_stranger(struct http_server *s, struct MHD_Connection *c,
-                          struct connection_state *state)
+static void enter(struct http_server *s, struct MHD_Connection *c, struct connection_state *state)
 {
     int fd = server_peer_info(c, MHD_CONNECTION_INFO_CONNECTION_FD).connect_fd;
 
-    if (s->strangers && fd > 0) {
-        strangers_add(s->strangers, &state->stranger, fd);
-    }
-}
-
-static void set_busy(struct http_server *s, struct connection_state *state, bool busy)
-{
-    if (s->strangers && state) {
-        strangers_set_busy(s->strangers, &state->stranger, busy);
-    }
-}
-
-static void forget_stranger(struct http_server *s, struct connection_state *state)
-{
-    if (s->strangers && state) {
-        strangers_remove(s->strangers, &state->stranger);
+    if (s->doors && fd > 0) {
+        doors_enter(s->doors, &state->visitor, fd,
+                    server_peer_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS).client_addr);
     }
 }
 
@@ -137,24 +62,31 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **socket_con
                           enum MHD_ConnectionNotificationCode code)
 {
     struct http_server *s = cls;
+    struct connection_state *state = *socket_context;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *socket_context = ferry_xcalloc(1, sizeof(struct connection_state));
-        set_patience(s, c, NULL);
-        list_stranger(s, c, *socket_context);
-        set_unserved(s, *socket_context, true);
-    } else {
-        forget_stranger(s, *socket_context);
-        set_unserved(s, *socket_context, false);
-        free(*socket_context);
+        state = ferry_xcalloc(1, sizeof(*state));
+        *socket_context = state;
+        enter(s, c, state);
+        set_unserved(s, state, true);
+    } else if (state) {
+        if (s->doors) {
+            doors_leave(s->doors, &state->visitor);
+        }
+        set_unserved(s, state, false);
+        free(state);
         *socket_context = NULL;
     }
 }
 
-static void load_peer(struct http_exchange *x)
+void server_load_peer(struct http_exchange *x)
 {
     struct connection_state *state = state_of(x->connection);
 
+    if (x->has_peer) {
+        return;
+    }
+    x->has_peer = true;
     if (!state) {
         server_peer_find(x->connection, x->server->tls, &x->peer);
         return;
@@ -162,13 +94,33 @@ static void load_peer(struct http_exchange *x)
     if (!state->known) {
         server_peer_find(x->connection, x->server->tls, &state->peer);
         state->known = true;
-        set_patience(x->server, x->connection, state);
-        if (state->peer.certificate) {
-            forget_stranger(x->server, state);
+        if (state->peer.certificate && x->server->doors) {
+            doors_set_known(x->server->doors, &state->visitor, true);
         }
     }
-    set_busy(x->server, state, true);
     x->peer = state->peer;
+}
+
+void server_set_phase(struct http_exchange *x, enum doors_phase phase)
+{
+    struct connection_state *state = state_of(x->connection);
+
+    x->phase = phase;
+    if (x->server->doors && state) {
+        doors_set_phase(x->server->doors, &state->visitor, phase);
+    }
+}
+
+void http_vouch(struct http_exchange *x)
+{
+    struct connection_state *state = state_of(x->connection);
+
+    x->vouched = true;
+    if (x->server->doors && state && !state->visitor.known) {
+        state->vouched = true;
+        doors_set_known(x->server->doors, &state->visitor, true);
+        server_set_phase(x, x->phase);
+    }
 }
 
 /* ---- the request ------------------------------------------------------------------------------
@@ -260,15 +212,15 @@ struct http_server *http_exchange_server(const struct http_exchange *x)
 
 void http_add_header(struct http_exchange *x, const char *name, const char *value)
 {
-    if (x->n_headers < MAX_HEADERS) {
+    if (x->n_headers < SERVER_HEADERS_MAX) {
         x->headers[x->n_headers].name = ferry_strdup(name);
         x->headers[x->n_headers].value = ferry_strdup(value);
         x->n_headers++;
     }
 }
 
-static void queue_response(struct http_exchange *x, int status, const char *content_type,
-                           struct MHD_Response *response)
+static void put_headers(const struct http_exchange *x, const char *content_type,
+                        struct MHD_Response *response)
 {
     if (content_type) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
@@ -276,9 +228,31 @@ static void queue_response(struct http_exchange *x, int status, const char *cont
     for (size_t i = 0; i < x->n_headers; i++) {
         MHD_add_response_header(response, x->headers[i].name, x->headers[i].value);
     }
-    x->result = MHD_queue_response(x->connection, (unsigned)status, response);
+}
+
+void server_release(struct http_exchange *x)
+{
+    x->result = MHD_queue_response(x->connection, x->held_status, x->held);
+    MHD_destroy_response(x->held);
+    x->held = NULL;
+    x->sent = true;
+}
+
+/* What is answered before the body was read is kept until it is clear when to send it. */
+static void queue_response(struct http_exchange *x, int status, const char *content_type,
+                           struct MHD_Response *response)
+{
+    if (x->answered) {
+        MHD_destroy_response(response);
+        return;
+    }
+    put_headers(x, content_type, response);
     x->answered = true;
-    MHD_destroy_response(response);
+    x->held = response;
+    x->held_status = (unsigned)status;
+    if (x->whole) {
+        server_release(x);
+    }
 }
 
 void http_answer(struct http_exchange *x, int status, const char *content_type, const void *body,
@@ -381,6 +355,7 @@ void http_answer_stream(struct http_exchange *x, int status, const char *content
     }
     /* A stream may be silent for long; its reader decides when it is over. */
     MHD_set_connection_option(x->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+    x->streams = true;
     queue_response(x, status, content_type, response);
 }
 
@@ -393,26 +368,25 @@ static void exchange_free(struct http_exchange *x)
         free(x->headers[i].name);
         free(x->headers[i].value);
     }
+    if (x->held) {
+        MHD_destroy_response(x->held);
+    }
+    server_body_done(x);
     free(x->method);
     free(x->path);
-    ferry_buf_done(&x->body);
     free(x);
-}
-
-static void refuse_large(struct http_exchange *x)
-{
-    struct ferry_error err;
-
-    ferry_fail(&err, FERRY_INVALID, "request body larger than %zu bytes", x->server->max_body);
-    x->server->refuse(x, 413, &err);
 }
 
 static enum MHD_Result answer_request(struct http_exchange *x)
 {
-    load_peer(x);
-    if (x->too_large) {
-        refuse_large(x);
-    } else {
+    x->whole = true;
+    if (x->held) {
+        server_release(x);
+        return x->result;
+    }
+    server_load_peer(x);
+    server_set_phase(x, DOORS_ANSWERING);
+    if (server_body_whole(x)) {
         x->server->handle(x, x->server->ctx);
     }
     if (!x->answered) {
@@ -424,15 +398,17 @@ static enum MHD_Result answer_request(struct http_exchange *x)
     return x->answered ? x->result : MHD_NO;
 }
 
-/* A body that is somewhat too large is read and dropped, so that its sender, who reads only after
- * it has sent, gets the answer; one that is far too large is not. */
-static bool announces_too_much(const struct http_exchange *x)
+static struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c,
+                                          const char *method, const char *path)
 {
-    const char *length = http_header(x, "Content-Length");
-    long long n;
+    struct http_exchange *x = ferry_xcalloc(1, sizeof(*x));
 
-    return length && (ferry_parse_int(length, 0, INT64_MAX, &n, NULL) < 0 ||
-                      (unsigned long long)n > DROP_FACTOR * x->server->max_body);
+    x->server = s;
+    x->connection = c;
+    x->begin_ns = ferry_now_ns();
+    x->method = ferry_strdup(method);
+    x->path = ferry_strdup(path);
+    return x;
 }
 
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const char *url,
@@ -444,56 +420,44 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 
     (void)version;
     if (!x) {
-        x = ferry_xcalloc(1, sizeof(*x));
-        x->server = s;
-        x->connection = c;
-        x->begin_ns = ferry_now_ns();
+        x = exchange_new(s, c, method, url);
         set_unserved(s, state_of(c), true);
-        x->method = ferry_strdup(method);
-        x->path = ferry_strdup(url);
         *request_state = x;
-        if (announces_too_much(x)) {
-            refuse_large(x);
-            return x->result;
-        }
-        return MHD_YES;
-    }
-    if (x->answered) {
-        *upload_size = 0;
-        return MHD_YES;
-    }
-    if (*upload_size > 0 && ferry_now_ns() - x->begin_ns > s->body_timeout_ns) {
-        /* Whoever sends a byte now and then would hold a connection for good. */
-        ferry_info("request body timed out", F_STR("server", s->name));
-        return MHD_NO;
+        return server_body_begin(x);
     }
     if (*upload_size > 0) {
-        if (x->too_large ||
-            ferry_buf_append_capped(&x->body, upload_data, *upload_size, s->max_body, NULL) < 0) {
-            x->too_large = true;
-            ferry_buf_done(&x->body);
-            x->dropped += *upload_size;
-            if (x->dropped > DROP_FACTOR * s->max_body) {
-                return MHD_NO; /* it was told nothing yet, but has sent far too much */
-            }
-        }
+        enum MHD_Result more = server_body_take(x, upload_data, *upload_size);
+
         *upload_size = 0;
-        return MHD_YES;
+        return more;
     }
-    return answer_request(x);
+    return x->sent ? MHD_YES : answer_request(x);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **request_state,
                          enum MHD_RequestTerminationCode code)
 {
+    struct http_server *s = cls;
+    struct http_exchange *x = *request_state;
+    struct connection_state *state = state_of(c);
+
     (void)code;
-    set_unserved(cls, state_of(c), false);
-    set_busy(cls, state_of(c), false);
-    set_patience(cls, c, state_of(c)); /* also after a stream, which had no limit */
-    if (*request_state) {
-        exchange_free(*request_state);
-        *request_state = NULL;
+    set_unserved(s, state, false);
+    if (s->doors && state) {
+        if (state->vouched) {
+            state->vouched = false;
+            doors_set_known(s->doors, &state->visitor, false);
+        }
+        doors_set_phase(s->doors, &state->visitor, DOORS_IDLE);
     }
+    if (!x) {
+        return;
+    }
+    if (x->streams) { /* which had no limit */
+        MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S);
+    }
+    exchange_free(x);
+    *request_state = NULL;
 }
 
 __attribute__((format(printf, 2, 0))) static void on_log(void *cls, const char *fmt, va_list ap)
@@ -562,9 +526,26 @@ static struct MHD_Daemon *start_daemon(struct http_server *s, int listen_fd, con
         flags, 0, NULL, NULL, on_request, s, MHD_OPTION_EXTERNAL_LOGGER, on_log, s,
         MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_UNESCAPE_CALLBACK, unescape,
-        NULL, MHD_OPTION_CONNECTION_LIMIT, s->max_connections, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE, (size_t)(1 << 20), MHD_OPTION_ARRAY,
-        s->tls ? tls : none, MHD_OPTION_END);
+        NULL, MHD_OPTION_CONNECTION_LIMIT, s->max_connections + s->max_connections / LEAVING_PART,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_TIMEOUT_S, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)(1 << 20), MHD_OPTION_ARRAY, s->tls ? tls : none, MHD_OPTION_END);
+}
+
+/* Where nobody else's bodies count: at least for a few of the largest. */
+static uint64_t own_memory(size_t max_body)
+{
+    uint64_t few = 2 * (uint64_t)body_budget_working(max_body);
+
+    return few > DEFAULT_BODY_MEMORY ? few : DEFAULT_BODY_MEMORY;
+}
+
+static void server_free(struct http_server *s)
+{
+    doors_free(s->doors);
+    body_budget_free(s->own_budget);
+    free(s->name);
+    free(s->ca_pem);
+    free(s);
 }
 
 int http_server_start(const struct http_server_config *cfg, struct http_server **ret,
@@ -576,26 +557,26 @@ int http_server_start(const struct http_server_config *cfg, struct http_server *
     s->listen_fd = cfg->listen_fd;
     s->tls = cfg->cert_pem != NULL;
     s->max_body = cfg->max_body ? cfg->max_body : DEFAULT_MAX_BODY;
-    s->body_timeout_ns =
-        (cfg->body_timeout_ms ? cfg->body_timeout_ms : DEFAULT_BODY_TIMEOUT_MS) * FERRY_NS_PER_MS;
     s->handle = cfg->handle;
+    s->admit = cfg->admit;
     s->refuse = cfg->refuse ? cfg->refuse : http_answer_error;
     s->ctx = cfg->ctx;
     s->ca_pem = ferry_strdup(cfg->ca_pem);
     s->max_connections =
         cfg->max_connections ? cfg->max_connections : (unsigned)DEFAULT_MAX_CONNECTIONS;
-    s->strangers = s->tls ? strangers_new(STRANGER_TIMEOUT_S) : NULL;
+    struct doors_limits limits = doors_limits_of(s->max_connections, &cfg->doors);
+    s->body_timeout_ns = limits.body_ms * FERRY_NS_PER_MS;
+    s->doors = s->tls ? doors_new(s->name, &limits) : NULL;
+    s->own_budget = cfg->budget ? NULL : body_budget_new(own_memory(s->max_body));
+    s->budget = cfg->budget ? cfg->budget : s->own_budget;
     s->daemon = start_daemon(s, s->listen_fd, cfg->cert_pem, cfg->key_pem);
     if (!s->daemon) {
         int saved = errno;
 
-        strangers_free(s->strangers);
         close(s->listen_fd);
         ferry_fail(err, FERRY_FATAL, "starting the HTTP server '%s': %s", s->name,
                    s->tls ? "the certificate, key or CA cannot be used" : strerror(saved));
-        free(s->name);
-        free(s->ca_pem);
-        free(s);
+        server_free(s);
         return -FERRY_FATAL;
     }
     *ret = s;
@@ -632,7 +613,7 @@ int http_server_renew(struct http_server *s, const char *cert_pem, const char *k
             end_retired(s, i);
         }
     }
-    if (s->n_retired == RETIRED_MAX) {
+    if (s->n_retired == SERVER_RETIRED_MAX) {
         end_retired(s, 0);
     }
     struct MHD_Daemon *fresh = fd < 0 ? NULL : start_daemon(s, fd, cert_pem, key_pem);
@@ -672,8 +653,5 @@ void http_server_stop(struct http_server *s)
     while (s->n_retired > 0) {
         end_retired(s, 0);
     }
-    strangers_free(s->strangers);
-    free(s->name);
-    free(s->ca_pem);
-    free(s);
+    server_free(s);
 }

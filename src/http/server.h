@@ -4,7 +4,8 @@
  * each exchange exactly once before it returns. Over TLS the client's certificate is verified here,
  * per connection (libmicrohttpd does not do it by itself): chain to `ca_pem`, time, usage
  * clientAuth. A client without a certificate is served as anonymous; one with a bad certificate
- * too, with the reason in `tls_error`: the handler decides. */
+ * too, with the reason in `tls_error`: the handler decides. Over TLS strangers have a share of the
+ * connections only, and little time (doors_decide.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +14,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "http/body_budget.h"
+#include "http/doors_decide.h"
 
 struct http_server;
 struct http_exchange;
@@ -35,13 +38,24 @@ struct http_peer {
     char address[64];              /* numeric, for logs */
 };
 
+/* What a request may bring along; set to what the server allows everybody. */
+struct http_terms {
+    size_t max_body;
+    enum body_rank rank; /* in the budget of all bodies */
+};
+
 struct http_server_config {
     const char *name;                        /* for logs */
     int listen_fd;                           /* taken, also on failure */
     const char *cert_pem, *key_pem, *ca_pem; /* all NULL = plain; copied */
     size_t max_body;                         /* larger requests get 413; 0 = 1 MiB */
-    int body_timeout_ms;      /* a body that takes longer is cut off; 0 = 2 minutes */
-    unsigned max_connections; /* 0 = 512 */
+    struct doors_limits doors;  /* over TLS; zero = defaults. `body_ms` holds without TLS, too */
+    struct body_budget *budget; /* shared with others; borrowed; NULL = one of its own */
+    unsigned max_connections;   /* 0 = 512 */
+    /* Asked of a request that has a body, before a byte of it is read: whether its caller may send
+     * it. If not, answers like `handle` and returns false: the body is thrown away. NULL = all may.
+     */
+    bool (*admit)(struct http_exchange *x, struct http_terms *terms, void *ctx);
     void (*handle)(struct http_exchange *x, void *ctx);
     /* Words what the server refuses by itself (413, 500); NULL = http_answer_error(). */
     void (*refuse)(struct http_exchange *x, int status, const struct ferry_error *err);
@@ -74,6 +88,9 @@ const char *http_header(const struct http_exchange *x, const char *name);
 const char *http_body(const struct http_exchange *x,
                       size_t *ret_len); /* NUL-terminated, never NULL */
 const struct http_peer *http_peer(const struct http_exchange *x);
+/* The caller has shown who it is, though not by a certificate: its connection is not a stranger's
+ * until this request is answered. */
+void http_vouch(struct http_exchange *x);
 struct http_server *http_exchange_server(const struct http_exchange *x);
 
 /* The answer. */

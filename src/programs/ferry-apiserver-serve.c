@@ -1,4 +1,5 @@
 /* ferry-apiserver serve: sockets, CA, database, and fresh certificates as long as it runs. */
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +16,21 @@
 #include "base/str.h"
 #include "programs/ferry-apiserver.h"
 
-enum { CERTIFICATE_LIFE_S = 30 * 86400, BOOKMARK_S = 30, BOOKMARK_MAX_S = 3600 };
+enum {
+    CERTIFICATE_LIFE_S = 30 * 86400,
+    BOOKMARK_S = 30,
+    BOOKMARK_MAX_S = 3600,
+    PATIENCE_MAX_S = 3600,
+    BODY_MEMORY_LEAST = 160, /* MiB: a person may use half, and send the largest of bodies */
+    BODY_MEMORY_MAX = 1 << 20,
+};
 
 struct serve_options {
     struct site_options site;
     const char *crds;
     struct ferry_option_list listen, san;
     int life_s, bookmark_s;
+    int headers_s, body_s, strangers, strangers_per_address, body_memory; /* 0 = defaults */
 };
 
 /* A server that runs. */
@@ -71,11 +80,20 @@ static int issue(const struct serving *s, char **ret_cert, char **ret_key, struc
     return rc < 0 ? rc : site_admin_kubeconfig(s->ca, url, s->o->life_s, config, err);
 }
 
+static struct doors_limits doors_of(const struct serve_options *o)
+{
+    return (struct doors_limits){.share = (size_t)o->strangers,
+                                 .per_address = (size_t)o->strangers_per_address,
+                                 .headers_ms = 1000 * o->headers_s,
+                                 .body_ms = 1000 * o->body_s};
+}
+
 static int start_server(struct serving *s, struct ferry_error *err)
 {
     ferry_cleanup_free char *database = ferry_asprintf("%s/api.db", s->data);
     ferry_cleanup_free char *cert = NULL;
     cleanup_key char *key = NULL;
+    uint64_t memory = (uint64_t)s->o->body_memory << 20;
     int rc = issue(s, &cert, &key, err);
 
     return rc < 0 ? rc
@@ -84,7 +102,9 @@ static int start_server(struct serving *s, struct ferry_error *err)
                                                                .key_pem = key,
                                                                .ca_pem = pki_ca_pem(s->ca),
                                                                .ca = s->ca,
-                                                               .bookmark_s = s->o->bookmark_s},
+                                                               .bookmark_s = s->o->bookmark_s,
+                                                               .doors = doors_of(s->o),
+                                                               .body_memory = memory},
                                     &s->server, err);
 }
 
@@ -152,6 +172,14 @@ static int run(struct serving *s, struct ferry_error *err)
     return rc;
 }
 
+static int check_number(const char *option, int value, int least, int most, struct ferry_error *err)
+{
+    return value == 0 || (value >= least && value <= most)
+               ? 0
+               : ferry_fail(err, FERRY_INVALID, "--%s: %d is not from %d to %d", option, value,
+                            least, most);
+}
+
 static int check(void *ctx, struct ferry_error *err)
 {
     const struct serve_options *o = ctx;
@@ -163,7 +191,14 @@ static int check(void *ctx, struct ferry_error *err)
         return ferry_fail(err, FERRY_INVALID, "--bookmark-interval: %d is not from 1 to %d",
                           o->bookmark_s, BOOKMARK_MAX_S);
     }
-    return 0;
+    int rc = check_number("header-timeout", o->headers_s, 1, PATIENCE_MAX_S, err);
+    rc = rc < 0 ? rc : check_number("body-timeout", o->body_s, 1, PATIENCE_MAX_S, err);
+    rc = rc < 0 ? rc : check_number("strangers", o->strangers, 2, INT_MAX, err);
+    rc = rc < 0 ? rc
+                : check_number("strangers-per-address", o->strangers_per_address, 1, INT_MAX, err);
+    return rc < 0 ? rc
+                  : check_number("body-memory", o->body_memory, BODY_MEMORY_LEAST, BODY_MEMORY_MAX,
+                                 err);
 }
 
 static int serve(void *ctx, struct ferry_error *err)
@@ -202,6 +237,16 @@ int apiserver_verb_serve(int argc, char **argv)
          "(default 30 days)"},
         {"bookmark-interval", 0, FERRY_OPTION_INT, &o.bookmark_s, "SECONDS",
          "how often a watch that asks for bookmarks is told how far it is (default 30)"},
+        {"header-timeout", 0, FERRY_OPTION_INT, &o.headers_s, "SECONDS",
+         "for the TLS handshake and the headers together (default 10)"},
+        {"body-timeout", 0, FERRY_OPTION_INT, &o.body_s, "SECONDS",
+         "for the body of a request (default 60)"},
+        {"strangers", 0, FERRY_OPTION_INT, &o.strangers, "NUMBER",
+         "connections without a certificate at a time, of 2048 (default and most 1024)"},
+        {"strangers-per-address", 0, FERRY_OPTION_INT, &o.strangers_per_address, "NUMBER",
+         "and of these from one address (default and most half of them)"},
+        {"body-memory", 0, FERRY_OPTION_INT, &o.body_memory, "MIB",
+         "for the bodies of all requests together (default 256)"},
         {.name = NULL},
     };
     const struct ferry_command command = {

@@ -12,13 +12,13 @@
 #include "base/fd.h"
 #include "http/client.h"
 #include "http/server.h"
-#include "http/server_strangers.h"
 #include "tls/pki.h"
 
 struct fixture {
     char dir[64];
-    char *socket_path;
-    struct http_server *unix_server, *tls_server;
+    char *socket_path, *picky_path;
+    struct http_server *unix_server, *picky_server, *tls_server;
+    struct body_budget *budget;
     struct pki_ca *ca, *other_ca;
     int port;
 };
@@ -84,6 +84,37 @@ static void handle(struct http_exchange *x, void *ctx)
     }
 }
 
+static bool admit(struct http_exchange *x, struct http_terms *terms, void *ctx)
+{
+    struct ferry_error err;
+
+    (void)ctx;
+    if (strcmp(http_path(x), "/small") == 0) {
+        terms->max_body = 4;
+    }
+    if (strcmp(http_path(x), "/refused") != 0) {
+        return true;
+    }
+    ferry_fail(&err, FERRY_DENIED, "not you");
+    http_answer_error(x, 0, &err);
+    return false;
+}
+
+static void start_picky(struct fixture *f)
+{
+    struct ferry_error err;
+
+    f->picky_path = ferry_asprintf("%s/picky.sock", f->dir);
+    f->budget = body_budget_new(8 << 20);
+    struct http_server_config cfg = {.name = "picky",
+                                     .listen_fd = ferry_unix_listen(f->picky_path, 0600, 16, &err),
+                                     .max_body = 1000,
+                                     .budget = f->budget,
+                                     .admit = admit,
+                                     .handle = handle};
+    assert_int_equal(http_server_start(&cfg, &f->picky_server, &err), 0);
+}
+
 static int listen_tcp(int *ret_port)
 {
     struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -133,9 +164,10 @@ static int set_up(void **state)
     struct http_server_config cfg = {.name = "unix",
                                      .listen_fd = ferry_unix_listen(f->socket_path, 0600, 16, &err),
                                      .max_body = 1000,
-                                     .body_timeout_ms = 300,
+                                     .doors = {.body_ms = 300},
                                      .handle = handle};
     assert_int_equal(http_server_start(&cfg, &f->unix_server, &err), 0);
+    start_picky(f);
     start_tls(f);
     *state = f;
     return 0;
@@ -146,11 +178,14 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     http_server_stop(f->unix_server);
+    http_server_stop(f->picky_server);
     http_server_stop(f->tls_server);
+    body_budget_free(f->budget);
     pki_ca_free(f->ca);
     pki_ca_free(f->other_ca);
     ferry_remove_tree(f->dir, NULL);
     free(f->socket_path);
+    free(f->picky_path);
     free(f);
     return 0;
 }
@@ -445,42 +480,95 @@ static void escapes(void **state)
     assert_string_equal(s, "a%20b%2Fc%3Dd~e");
 }
 
-/* Whether the other end was shut down within that time. */
-static bool is_ended(int fd, int ms)
-{
-    struct pollfd p = {.fd = fd, .events = POLLIN};
-    char byte;
+/* What a caller who may send nothing is told, and when. */
+struct early {
+    const char *head; /* of a request, and some of its body */
+    const char *answer;
+    bool closes;
+};
 
-    return poll(&p, 1, ms) == 1 && read(fd, &byte, 1) == 0;
+static void ask_raw(struct fixture *f, const struct early *e)
+{
+    ferry_cleanup_fd int fd =
+        ferry_unix_connect(f->picky_path, ferry_now_ns() + 60 * FERRY_NS_PER_S, NULL);
+    char text[4096] = {0};
+    size_t have = 0;
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+    assert_true(send(fd, e->head, strlen(e->head), MSG_NOSIGNAL) > 0);
+    while (!strstr(text, "\r\n\r\n") && poll(&pfd, 1, 20000) == 1) {
+        ssize_t n = read(fd, text + have, sizeof(text) - have - 1);
+
+        assert_true(n > 0);
+        have += (size_t)n;
+    }
+    assert_true(ferry_str_starts(text, e->answer));
+    assert_null(strstr(text, "100 Continue"));
+    if (e->closes) {
+        while (poll(&pfd, 1, 20000) == 1 && read(fd, text, sizeof(text)) > 0) {
+        }
+        assert_true(poll(&pfd, 1, 0) == 1);
+    }
 }
 
-/* Who asks for nothing goes; who is served, or has shown who it is, stays. */
-static void idle_strangers_go(void **state)
+/* What a request held is given back when its connection is through with it. */
+static void wait_unused(const struct fixture *f)
 {
-    enum { IDLE, BUSY, KNOWN, KINDS, DEADLINE_MS = 20000, NOT_YET_MS = 100 };
-    struct strangers *s = strangers_new(1);
-    struct stranger them[KINDS] = {0};
-    int pairs[KINDS][2];
+    for (int i = 0; i < 1000 && body_budget_used(f->budget) > 0; i++) {
+        ferry_sleep_ms(10);
+    }
+    assert_int_equal(body_budget_used(f->budget), 0);
+}
 
-    (void)state;
-    for (int i = 0; i < KINDS; i++) {
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pairs[i]), 0);
-        strangers_add(s, &them[i], pairs[i][0]);
+static void bodies_that_are_not_wanted(void **state)
+{
+    static const struct early cases[] = {
+        /* it waits to be told */
+        {"POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n",
+         "HTTP/1.1 403 ", true},
+        /* more than anybody would read */
+        {"POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\nabc",
+         "HTTP/1.1 403 ", true},
+        {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\nabc",
+         "HTTP/1.1 413 ", true},
+        /* a small one is thrown away, and the connection goes on */
+        {"POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 403 ",
+         false},
+        {"POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabcde", "HTTP/1.1 413 ",
+         false},
+        {"POST /small HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+         "chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n",
+         "HTTP/1.1 413 ", false},
+        {"POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabcd", "HTTP/1.1 404 ",
+         false},
+        {"PATCH /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 403 ",
+         false},
+        {"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 200 ", false},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        ask_raw(f, &cases[i]);
     }
-    strangers_set_busy(s, &them[BUSY], true);
-    strangers_remove(s, &them[KNOWN]);
-    strangers_remove(s, &them[KNOWN]);
-    assert_true(is_ended(pairs[IDLE][1], DEADLINE_MS));
-    assert_false(is_ended(pairs[BUSY][1], NOT_YET_MS));
-    assert_false(is_ended(pairs[KNOWN][1], NOT_YET_MS));
-    strangers_set_busy(s, &them[BUSY], false); /* served; and then nothing more */
-    assert_true(is_ended(pairs[BUSY][1], DEADLINE_MS));
-    for (int i = 0; i < KINDS; i++) {
-        strangers_remove(s, &them[i]);
-        close(pairs[i][0]);
-        close(pairs[i][1]);
-    }
-    strangers_free(s);
+    wait_unused(f);
+}
+
+/* There is no room for a body: it is refused, not waited for; room for a smaller one there is. */
+static void bodies_have_a_budget(void **state)
+{
+    struct fixture *f = *state;
+    size_t held = 0;
+    static const struct early busy = {
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 429 ", false};
+    static const struct early good = {
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 200 ", false};
+
+    assert_true(body_budget_hold(f->budget, BODY_OPERATOR, 8 << 20, &held));
+    ask_raw(f, &busy);
+    assert_true(body_budget_hold(f->budget, BODY_OPERATOR, 7 << 20, &held));
+    ask_raw(f, &good);
+    assert_true(body_budget_hold(f->budget, BODY_OPERATOR, 0, &held));
+    wait_unused(f);
 }
 
 int main(void)
@@ -496,7 +584,8 @@ int main(void)
         cmocka_unit_test(slow_bodies_are_cut_off),
         cmocka_unit_test(certificates_are_renewed),
         cmocka_unit_test(escapes),
-        cmocka_unit_test(idle_strangers_go),
+        cmocka_unit_test(bodies_that_are_not_wanted),
+        cmocka_unit_test(bodies_have_a_budget),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

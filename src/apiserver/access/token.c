@@ -100,6 +100,16 @@ bool token_identify(struct store *store, const char *authorization, struct auth_
     return true;
 }
 
+bool token_is_for(struct store *store, const char *authorization, const char *node)
+{
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    cleanup_entry struct entry *e = find(store, authorization, &doc);
+    char wanted[HTTP_NAME_MAX];
+
+    return e && read_value(yyjson_doc_get_root(doc), "node", wanted, sizeof(wanted)) &&
+           (!node || ferry_streq(wanted, node));
+}
+
 bool token_join(struct store *store, const char *authorization, const char *node,
                 char generation[TLS_GENERATION_SIZE])
 {

@@ -12,6 +12,8 @@
 
 /* Who calls with "Authorization: Bearer ..."; false when the token is not good. */
 bool token_identify(struct store *store, const char *authorization, struct auth_who *ret);
+/* Whether it is a joining token: for `node`, or for any when that is NULL. Uses nothing up. */
+bool token_is_for(struct store *store, const char *authorization, const char *node);
 /* Uses up a joining token: true when it is good for `node`, and never again. Certificates for this
  * joining name `generation` (deny.h). */
 bool token_join(struct store *store, const char *authorization, const char *node,

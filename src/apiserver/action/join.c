@@ -37,6 +37,39 @@ static int check_still_there(struct request *r, const char *node, const char *ge
                   : 0;
 }
 
+static int refuse_token(struct request *r)
+{
+    return status_fail(&r->st, 401, "Unauthorized: the token is not good for joining as this node");
+}
+
+/* `node` may be NULL: a token for any is good. */
+static int check_token(struct request *r, const char *node)
+{
+    if (!token_is_for(r->store, http_header(r->x, "Authorization"), node)) {
+        return refuse_token(r);
+    }
+    http_vouch(r->x);
+    return 0;
+}
+
+int join_check(struct request *r)
+{
+    const char *type = http_header(r->x, "Content-Type");
+
+    if (ferry_streq(http_path(r->x), ca_path) || !ferry_streq(http_method(r->x), "POST")) {
+        return status_fail(&r->st, 405, "the server does not allow this method here");
+    }
+    if (type && !ferry_str_starts(type, "application/json")) {
+        return status_fail(&r->st, 415, "a request to join is application/json");
+    }
+    if (ferry_streq(http_path(r->x), join_path)) {
+        return check_token(r, NULL);
+    }
+    return r->who.role == AUTH_NODE
+               ? 0
+               : status_fail(&r->st, 403, "forbidden: only a node renews its certificates");
+}
+
 static int sign_both(struct request *r, const struct pki_ca *ca, const char *node,
                      const char *generation, const yyjson_val *body)
 {
@@ -108,10 +141,7 @@ int join_serve(struct request *r, const struct pki_ca *ca)
     if (ferry_streq(http_path(r->x), ca_path)) {
         return serve_ca(r, ca);
     }
-    if (!ferry_streq(http_method(r->x), "POST")) {
-        return status_fail(&r->st, 405, "the server does not allow this method here");
-    }
-    if (request_body(r, &given) < 0) {
+    if (join_check(r) < 0 || request_body(r, &given) < 0) {
         return -1;
     }
     const yyjson_val *body = yyjson_doc_get_root(given);
@@ -127,12 +157,11 @@ int join_serve(struct request *r, const struct pki_ca *ca)
     if (!node || !api_name_is_dns_subdomain(node) || strlen(node) > NODE_NAME_MAX) {
         return status_fail(&r->st, 400, "node: Invalid value: not a name for a node");
     }
-    if (check_requests(r, body) < 0) {
+    if (check_token(r, node) < 0 || check_requests(r, body) < 0) {
         return -1;
     }
     if (!token_join(r->store, http_header(r->x, "Authorization"), node, generation)) {
-        return status_fail(&r->st, 401,
-                           "Unauthorized: the token is not good for joining as this node");
+        return refuse_token(r);
     }
     return sign_both(r, ca, node, generation, body);
 }

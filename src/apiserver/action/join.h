@@ -7,5 +7,7 @@
 #include "tls/pki.h"
 
 bool join_is_path(const char *path);
+/* Before the body is read: whether the caller may send one. A good token vouches for it. */
+int join_check(struct request *r);
 /* Answers the exchange and returns 0, or fills r->st and returns -1. */
 int join_serve(struct request *r, const struct pki_ca *ca);

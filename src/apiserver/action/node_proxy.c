@@ -419,27 +419,44 @@ int node_proxy_tell(struct request *r, struct node_proxy *p, const char *node, c
                        message ? message : "no reason given");
 }
 
-int node_proxy_serve(struct request *r, struct node_proxy *p)
+static int check(struct request *r, struct proxy_call *ret)
 {
-    char dial[PROXY_DIAL_MAX];
-    struct proxy_call c;
     bool posts = ferry_streq(http_method(r->x), "POST");
 
-    if (proxy_parse(http_path(r->x), &c, &r->st) < 0) {
+    if (proxy_parse(http_path(r->x), ret, &r->st) < 0) {
         return -1;
     }
     r->route = (struct route){.resource = api_resource_find("", "v1", "nodes"),
                               .verb = posts ? ROUTE_CREATE : ROUTE_GET,
                               .subresource = "proxy"};
-    snprintf(r->route.name, sizeof(r->route.name), "%s", c.node);
-    if (!proxy_allowed(&r->who, &c, posts)) {
-        return status_forbidden(&r->st, r->route.resource, c.node,
+    snprintf(r->route.name, sizeof(r->route.name), "%s", ret->node);
+    if (!proxy_allowed(&r->who, ret, posts)) {
+        return status_forbidden(&r->st, r->route.resource, ret->node,
                                 "User \"%s\" (%s) cannot %s \"%.200s\" of this node", r->who.user,
-                                auth_role_name(r->who.role), posts ? "create" : "get", c.rest);
+                                auth_role_name(r->who.role), posts ? "create" : "get", ret->rest);
     }
     if (!posts && !ferry_streq(http_method(r->x), "GET")) {
         return status_fail(&r->st, 405, "nodes/proxy: a node answers GET and POST alone");
     }
+    return 0;
+}
+
+int node_proxy_check(struct request *r)
+{
+    struct proxy_call c;
+
+    return check(r, &c);
+}
+
+int node_proxy_serve(struct request *r, struct node_proxy *p)
+{
+    char dial[PROXY_DIAL_MAX];
+    struct proxy_call c;
+
+    if (check(r, &c) < 0) {
+        return -1;
+    }
+    bool posts = r->route.verb == ROUTE_CREATE;
     if (find_node(r, &c, dial) < 0 || take_place(r, p) < 0) {
         return -1;
     }

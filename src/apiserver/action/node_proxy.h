@@ -12,6 +12,8 @@ struct node_proxy *node_proxy_new(const struct pki_ca *ca);
 /* When no call is under way. Takes NULL. */
 void node_proxy_free(struct node_proxy *p);
 
+/* Before the body is read: whether the caller may send one. Fills r->st and returns -1 if not. */
+int node_proxy_check(struct request *r);
 /* Any thread. */
 int node_proxy_serve(struct request *r, struct node_proxy *p);
 

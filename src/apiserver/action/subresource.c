@@ -286,13 +286,9 @@ static int pause_or_not(struct request *r, struct node_proxy *nodes, const struc
     return 0;
 }
 
-int subresource_serve(struct request *r, struct node_proxy *nodes)
+static int check(struct request *r, struct call *ret)
 {
-    struct call c = {0};
-    api_cleanup_doc yyjson_doc *options = NULL;
-    size_t len = 0;
-
-    if (!parse(http_path(r->x), &c)) {
+    if (!parse(http_path(r->x), ret)) {
         return status_fail(&r->st, 404, "the server could not find the requested resource");
     }
     if (!ferry_streq(http_method(r->x), "PUT")) {
@@ -300,7 +296,26 @@ int subresource_serve(struct request *r, struct node_proxy *nodes)
     }
     if (r->who.role != AUTH_ADMIN) {
         return status_fail(&r->st, 403, "forbidden: User \"%s\" cannot %.100s %.250s", r->who.user,
-                           c.verb, c.name);
+                           ret->verb, ret->name);
+    }
+    return 0;
+}
+
+int subresource_check(struct request *r)
+{
+    struct call c = {0};
+
+    return check(r, &c);
+}
+
+int subresource_serve(struct request *r, struct node_proxy *nodes)
+{
+    struct call c = {0};
+    api_cleanup_doc yyjson_doc *options = NULL;
+    size_t len = 0;
+
+    if (check(r, &c) < 0) {
+        return -1;
     }
     http_body(r->x, &len);
     if (len && request_body(r, &options) < 0) {

@@ -5,6 +5,7 @@
  */
 #include "apiserver/serve/server.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,9 @@
 #include "apiserver/request/request.h"
 #include "apiserver/request/watch.h"
 #include "apiserver/request/write.h"
+#include "apiserver/serve/guesses.h"
 #include "apiserver/serve/metrics.h"
+#include "apiserver/serve/terms.h"
 #include "apiserver/store/backup.h"
 #include "apiserver/store/store.h"
 #include "base/clock.h"
@@ -35,7 +38,9 @@
 #include "base/str.h"
 #include "http/server.h"
 
-enum { MAX_LISTENERS = 32, MAX_CONNECTIONS = 2048, MAX_BODY = 3 << 20 };
+enum { MAX_LISTENERS = 32, MAX_CONNECTIONS = 2048 };
+
+#define BODY_MEMORY (UINT64_C(256) << 20)
 
 struct apiserver {
     struct store *store;
@@ -45,6 +50,9 @@ struct apiserver {
     char *cert_pem, *key_pem, *ca_pem;
     const struct pki_ca *ca;
     int bookmark_s;
+    struct doors_limits doors;
+    struct body_budget *budget;
+    struct guesses *guesses;
     struct http_server *listeners[MAX_LISTENERS];
     size_t n_listeners;
 };
@@ -244,6 +252,58 @@ static void identify(struct request *r)
     }
 }
 
+/* Who has shown too many tokens that were not good is not listened to for a while. */
+static int meet(struct request *r, const struct apiserver *s)
+{
+    const struct http_peer *peer = http_peer(r->x);
+    bool token = !peer->certificate && http_header(r->x, "Authorization");
+    int wait_s = token ? guesses_wait_s(s->guesses, peer->address, ferry_now_ns()) : 0;
+    char text[16];
+
+    if (wait_s > 0) {
+        r->who = (struct auth_who){.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
+        snprintf(text, sizeof(text), "%d", wait_s);
+        http_add_header(r->x, "Retry-After", text);
+        return status_fail(&r->st, 429, "too many tokens from %s were not good", peer->address);
+    }
+    identify(r);
+    if (token && r->who.role != AUTH_ANONYMOUS) {
+        http_vouch(r->x);
+    }
+    return 0;
+}
+
+/* What can be said of a request that has a body before that is read. */
+static int check_before_body(struct request *r, const struct apiserver *s)
+{
+    const char *path = http_path(r->x);
+
+    if (is_health(path) || ferry_streq(path, "/version")) {
+        return status_fail(&r->st, 413, "no body is taken here");
+    }
+    if (s->ca && join_is_path(path)) {
+        return join_check(r);
+    }
+    if (check_known(r) < 0) {
+        return -1;
+    }
+    if (self_review_is_path(path)) {
+        return 0;
+    }
+    if (s->proxy && proxy_is_path(path)) {
+        return node_proxy_check(r);
+    }
+    if (subresource_is_path(path)) {
+        return subresource_check(r);
+    }
+    if (route_is_object_path(path) && !discovery_is_virt_version(path)) {
+        return route_parse(http_method(r->x), path, request_flag(r, "watch"), &r->route, &r->st) < 0
+                   ? -1
+                   : check_allowed(r);
+    }
+    return 0;
+}
+
 static int serve(struct request *r, const struct apiserver *s)
 {
     const char *path = http_path(r->x);
@@ -284,22 +344,48 @@ static int serve(struct request *r, const struct apiserver *s)
                                                                           : serve_discovery(r);
 }
 
+/* Answers what went wrong, and accounts for it. */
+static void conclude(struct request *r, const struct apiserver *s, int rc, int64_t begin)
+{
+    const struct http_peer *peer = http_peer(r->x);
+    const char *method = http_method(r->x);
+
+    if (rc < 0) {
+        request_answer_status(r, &r->st);
+    }
+    if (r->code == 401 && !peer->certificate && http_header(r->x, "Authorization")) {
+        guesses_note(s->guesses, peer->address, begin);
+    }
+    apiserver_metrics_count(kind_of(r), r->code, ferry_now_ns() - begin);
+    if (r->code == 401 || r->code == 403 || ferry_streq(r->route.subresource, "proxy") ||
+        (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
+        audit(r, method);
+    }
+}
+
 static void handle(struct http_exchange *x, void *ctx)
 {
-    struct apiserver *s = ctx;
+    const struct apiserver *s = ctx;
     struct request r = {.x = x, .store = s->store, .bookmark_s = s->bookmark_s};
-    const char *method = http_method(x);
+    int64_t begin = ferry_now_ns();
+    int rc = meet(&r, s);
+
+    conclude(&r, s, rc < 0 ? rc : serve(&r, s), begin);
+}
+
+/* The same is asked again when the body is there: rights may have changed meanwhile. */
+static bool admit(struct http_exchange *x, struct http_terms *terms, void *ctx)
+{
+    const struct apiserver *s = ctx;
+    struct request r = {.x = x, .store = s->store};
     int64_t begin = ferry_now_ns();
 
-    identify(&r);
-    if (serve(&r, s) < 0) {
-        request_answer_status(&r, &r.st);
+    if (meet(&r, s) < 0 || check_before_body(&r, s) < 0) {
+        conclude(&r, s, -1, begin);
+        return false;
     }
-    apiserver_metrics_count(kind_of(&r), r.code, ferry_now_ns() - begin);
-    if (r.code == 401 || r.code == 403 || ferry_streq(r.route.subresource, "proxy") ||
-        (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
-        audit(&r, method);
-    }
+    *terms = terms_of(r.who.role, s->ca && join_is_path(http_path(x)));
+    return true;
 }
 
 static void refuse(struct http_exchange *x, int code, const struct ferry_error *err)
@@ -347,6 +433,9 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
     s->ca = cfg->ca;
     s->bookmark_s = cfg->bookmark_s;
     s->budgets = node_guard_budgets_new();
+    s->doors = cfg->doors;
+    s->budget = body_budget_new(cfg->body_memory ? cfg->body_memory : BODY_MEMORY);
+    s->guesses = guesses_new();
     s->collector = collector_start(s->store);
     s->proxy = s->ca ? node_proxy_new(s->ca) : NULL;
     *ret = s;
@@ -364,7 +453,10 @@ int apiserver_listen(struct apiserver *s, int listen_fd, const char *name, struc
                                                             .cert_pem = s->cert_pem,
                                                             .key_pem = s->key_pem,
                                                             .ca_pem = s->ca_pem,
-                                                            .max_body = MAX_BODY,
+                                                            .max_body = TERMS_BODY_MAX,
+                                                            .doors = s->doors,
+                                                            .budget = s->budget,
+                                                            .admit = admit,
                                                             .max_connections = MAX_CONNECTIONS,
                                                             .handle = handle,
                                                             .refuse = refuse,
@@ -397,6 +489,8 @@ void apiserver_stop(struct apiserver *s)
     collector_stop(s->collector);
     node_guard_budgets_free(s->budgets);
     store_close(s->store);
+    body_budget_free(s->budget);
+    guesses_free(s->guesses);
     if (s->key_pem) {
         explicit_bzero(s->key_pem, strlen(s->key_pem));
     }

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-enum { BACKLOG = 256 };
+enum { BACKLOG = 4096 }; /* the kernel has its own limit, too */
 static const char default_listen[] = "127.0.0.1:6443";
 
 void sockets_done(struct sockets *s)

@@ -19,7 +19,8 @@
 #include "base/str.h"
 #include "handler/serve/node_answers.h"
 
-enum { MAX_CONNECTIONS = 32, BACKLOG = 16, PEM_MAX = 1 << 20 };
+/* The API server alone may have 64 calls under way. */
+enum { MAX_CONNECTIONS = 192, BACKLOG = 1024, PEM_MAX = 1 << 20 };
 
 struct node_api {
     struct node_api_config cfg;
@@ -46,9 +47,8 @@ const char *node_api_refusal(const struct http_peer *peer)
                : "only the API server and administrators may call it";
 }
 
-static void handle(struct http_exchange *x, void *ctx)
+static bool refused(struct http_exchange *x)
 {
-    const struct node_api *a = ctx;
     const struct http_peer *peer = http_peer(x);
     const char *why = node_api_refusal(peer);
     struct ferry_error err;
@@ -59,9 +59,23 @@ static void handle(struct http_exchange *x, void *ctx)
                    F_STR("reason", why));
         ferry_fail(&err, FERRY_DENIED, "%s", why);
         http_answer_error(x, peer->local || peer->certificate ? 403 : 401, &err);
-        return;
     }
-    node_answer(x, &a->cfg);
+    return why;
+}
+
+static bool admit(struct http_exchange *x, struct http_terms *terms, void *ctx)
+{
+    (void)terms, (void)ctx;
+    return !refused(x);
+}
+
+static void handle(struct http_exchange *x, void *ctx)
+{
+    const struct node_api *a = ctx;
+
+    if (!refused(x)) {
+        node_answer(x, &a->cfg);
+    }
 }
 
 /* ---- listening --------------------------------------------------------------------------------
@@ -141,6 +155,7 @@ static int serve_remote(struct node_api *a, struct ferry_error *err)
                                                         .key_pem = key.data,
                                                         .ca_pem = ca.data,
                                                         .max_connections = MAX_CONNECTIONS,
+                                                        .admit = admit,
                                                         .handle = handle,
                                                         .ctx = a},
                            &a->remote, err);
@@ -199,6 +214,7 @@ int node_api_start(const struct node_api_config *cfg, struct node_api **ret,
                : http_server_start(&(struct http_server_config){.name = "node API, local",
                                                                 .listen_fd = fd,
                                                                 .max_connections = MAX_CONNECTIONS,
+                                                                .admit = admit,
                                                                 .handle = handle,
                                                                 .ctx = a},
                                    &a->local, err);
