@@ -8,7 +8,7 @@ import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import TLS, ADDRESSES, DEADLINE_S, Lab, Move, ended, need_root  # noqa: E402
+from lab import TLS, ADDRESSES, DEADLINE_S, Lab, Move, ended, need_root, wait_for  # noqa: E402
 
 
 class AtTheTarget(unittest.TestCase):
@@ -128,7 +128,8 @@ class AtTheTarget(unittest.TestCase):
         address = (ADDRESSES["b"][0], move.port_of[0])
         strangers = [self.lab.in_netns("a", lambda: socket.create_connection(address, timeout=DEADLINE_S))
                      for _ in range(5)]
-        self.b.streams(5, key=move.key)
+        wait_for("them to arrive", lambda: self.b.must("GET", f"/v1/targets/{move.key}")["arriving"] == 5)
+        self.assertEqual(self.b.streams(key=move.key), [])
         s = self.lab.dial_tls("a", *address, *self.lab.pki.good("a"), tls="raw")
         s.sendall(b"virsh")
         far, _ = move.listeners[0].accept()

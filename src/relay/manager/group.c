@@ -24,8 +24,6 @@
 #include "relay/stream/session.h"
 
 enum {
-    /* multifd takes up to 255 connections and one; then there are disks and control. */
-    MAX_STREAMS = 320,
     UNIX_BACKLOG = 64,
     /* Whoever reaches the directory may connect; the directory is the gate
        (docs/contracts/paths.md). */
@@ -103,9 +101,11 @@ static void *stream_thread(void *arg)
         return NULL; /* to be gone on with */
     }
     pthread_mutex_lock(&g->lock);
-    add_to_totals(e);
+    if (!e->arriving) {
+        add_to_totals(e);
+    }
     e->finished = true;
-    g->n_streams--;
+    group_leave(g, e);
     pthread_mutex_unlock(&g->lock);
     eventfd_write(g->finished_fd, 1);
     return NULL;
@@ -131,7 +131,9 @@ void group_drop_entry(struct relay_group *g, struct group_entry *e)
         at = &(*at)->next;
     }
     *at = e->next;
-    g->n_streams -= e->finished ? 0 : 1;
+    if (!e->finished) {
+        group_leave(g, e);
+    }
     pthread_mutex_unlock(&g->lock);
     free(e);
 }
@@ -167,6 +169,7 @@ struct group_entry *group_add_entry(struct relay_group *g, size_t index, int fd)
 
     e->group = g;
     e->fd = fd;
+    e->watch_fd = -1;
     e->stats.since_ms = ferry_now_unix_ms();
     if (g->spec->role == RELAY_TARGET) {
         relay_net_peer_name(fd, e->stats.peer);
@@ -185,6 +188,8 @@ struct group_entry *group_add_entry(struct relay_group *g, size_t index, int fd)
         .pausing = &g->pausing,
         .slot = channel->logical == FERRY_CHANNEL_CONTROL ? &g->control_busy : NULL,
         .stats = &e->stats,
+        .take_place = group_take_place,
+        .place_ctx = e,
     };
     list_add(g, e);
     return e;
@@ -193,10 +198,11 @@ struct group_entry *group_add_entry(struct relay_group *g, size_t index, int fd)
 static void add_stream(struct relay_group *g, size_t index, int fd)
 {
     struct group_entry *e = group_add_entry(g, index, fd);
-    int rc = group_start_thread(e);
+    int rc = g->spec->role == RELAY_TARGET ? group_arrive(g, e) : 0;
 
+    rc = rc == 0 ? group_start_thread(e) : rc;
     if (rc != 0) {
-        ferry_warn("connection refused: no thread", F_STR("key", g->spec->key),
+        ferry_warn("connection refused: no thread or descriptor", F_STR("key", g->spec->key),
                    F_STR("peer", e->stats.peer), F_STR("error", strerror(rc)));
         close(fd);
         group_drop_entry(g, e);
@@ -226,7 +232,9 @@ static bool accept_one(struct relay_group *g, size_t index)
 
 static bool accept_ready(struct relay_group *g, const struct pollfd *p)
 {
-    if (relay_group_stream_count(g) >= MAX_STREAMS) {
+    /* At a target it is seen later, when somebody has proven to be who may have a stream. */
+    if (g->spec->role == RELAY_SOURCE ? relay_group_stream_count(g) >= GROUP_STREAMS_MAX
+                                      : !group_arrivals_fit(g)) {
         return false;
     }
     for (size_t i = 0; i < g->spec->n_channels; i++) {
@@ -479,6 +487,14 @@ size_t relay_group_stream_count(struct relay_group *g)
     return n;
 }
 
+static size_t arriving_count(struct relay_group *g)
+{
+    pthread_mutex_lock(&g->lock);
+    size_t n = g->n_arriving;
+    pthread_mutex_unlock(&g->lock);
+    return n;
+}
+
 int relay_group_port(const struct relay_group *g)
 {
     return g->ports[0];
@@ -498,7 +514,7 @@ void relay_group_sum(struct relay_group *g, struct relay_group_sums *sums)
         int state = atomic_load(&st->state);
         int64_t rtt = atomic_load(&st->rtt_us), away = atomic_load(&st->away_ns);
 
-        if (e->finished) {
+        if (e->finished || e->arriving) {
             continue;
         }
         sums->streams++;
@@ -564,13 +580,16 @@ void relay_group_describe(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut
         yyjson_mut_obj_add_uint(doc, obj, "bytesPerS", sums.rate_out);
     }
     yyjson_mut_obj_add_uint(doc, obj, "streams", relay_group_stream_count(g));
+    if (target) {
+        yyjson_mut_obj_add_uint(doc, obj, "arriving", arriving_count(g));
+    }
 }
 
 void relay_group_describe_streams(struct relay_group *g, yyjson_mut_doc *doc, yyjson_mut_val *list)
 {
     pthread_mutex_lock(&g->lock);
     for (struct group_entry *e = g->streams; e; e = e->next) {
-        if (e->finished) {
+        if (e->finished || e->arriving) {
             continue;
         }
         yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, list);

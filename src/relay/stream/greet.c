@@ -95,7 +95,7 @@ enum relay_leave relay_session_run_target(const struct relay_stream *s, int fd,
                                           struct session **ret)
 {
     struct relay_arrival a = {.fd = fd};
-    struct hello_facts facts = {.peer_is_source = true, .accepting = true};
+    struct hello_facts facts = {.peer_is_source = true};
     struct hello_refusal refusal;
     struct relay_live *live = NULL;
     uint8_t answer[HELLO_ANSWER_MAX];
@@ -118,6 +118,7 @@ enum relay_leave relay_session_run_target(const struct relay_stream *s, int fd,
         refuse(s, &a, &refusal, answer, hello_put_refused(answer, &refusal));
         return RELAY_OVER;
     }
+    facts.accepting = s->take_place(s->place_ctx);
     facts.move_known = ferry_streq(a.hello.move, s->spec->move);
     facts.channel_open = a.hello.channel == (uint32_t)s->channel->logical;
     bool has_slot = s->slot && atomic_compare_exchange_strong(s->slot, &taken, true);

@@ -110,12 +110,20 @@ static int check_address(const struct relay_stream *s, struct ferry_error *err)
                       s->spec->peer_address);
 }
 
+static int take_place(const struct relay_stream *s, struct ferry_error *err)
+{
+    return s->take_place(s->place_ctx)
+               ? 0
+               : ferry_fail(err, FERRY_RETRY, "the move has as many streams as it may");
+}
+
 static int open_target(const struct relay_stream *s, struct ends *e, struct ferry_error *err)
 {
     int rc;
 
     relay_net_tune(e->tcp_fd);
     if ((rc = check_address(s, err)) < 0 || (rc = prove(s, e, err)) < 0 ||
+        (rc = take_place(s, err)) < 0 ||
         (rc = relay_local_take_slot(s->slot, s->stop_fd, err)) < 0) {
         return rc;
     }

@@ -45,6 +45,10 @@ struct relay_stream {
     const atomic_bool *pausing;      /* leave, so that it can go on elsewhere (ferry/1 only) */
     atomic_bool *slot; /* taken while this connection holds its channel; NULL = any number may */
     struct relay_stream_stats *stats;
+    /* A target's connection has proven itself and is to become a stream; false: there is no room
+     * for it. */
+    bool (*take_place)(void *ctx);
+    void *place_ctx;
 };
 
 /* How a stream's thread came to its end. */
