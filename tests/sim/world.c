@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "api/owners/field_rules.h"
 #include "api/patch.h"
 #include "api/wire/wire_keys.h"
 #include "base/clock.h"
@@ -258,20 +259,48 @@ static bool node_works(const char *name)
     return node_lives(name) && !world.nodes[node_index(name)].cut;
 }
 
-static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
+static void vpatchf(enum api_kind kind, const char *name, const char *fmt, va_list args)
+    __attribute__((format(printf, 3, 0)));
+static void vpatchf(enum api_kind kind, const char *name, const char *fmt, va_list args)
 {
     char text[2048];
-    va_list args;
 
-    va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
     for (char *c = text; *c; c++) {
         *c = *c == '\'' ? '"' : *c;
     }
     world_patch(kind, name, text);
+}
+
+static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void patchf(enum api_kind kind, const char *name, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vpatchf(kind, name, fmt, args);
+    va_end(args);
+}
+
+/* By the handler of a node: what it has to write in any history the API takes from it. */
+static void patchf_as(const char *node, const char *vmi, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void patchf_as(const char *node, const char *vmi, const char *fmt, ...)
+{
+    const struct world_item *item = world_find(API_KIND_VMI, vmi);
+    api_cleanup_object struct api_object *before = api_object_ref(item->now);
+    ferry_cleanup_free char *who = ferry_strdup(node); /* it may be the old object's */
+    char why[FIELD_TEXT];
+    va_list args;
+
+    va_start(args, fmt);
+    vpatchf(API_KIND_VMI, vmi, fmt, args);
+    va_end(args);
+    if (item->now &&
+        !field_rules_allow(&(struct field_write){who, before->root, item->now->root}, why)) {
+        world_fail("%s may not write to %s: %s", who, vmi, why);
+    }
 }
 
 #define ADD(path, value) "{'op':'add','path':'" path "','value':" value "}"
@@ -328,16 +357,16 @@ static const struct api_pod *pod_of_vmi_on(const struct api_vmi *vmi, const char
 }
 
 /* By the source, whose job is over then. */
-static void fail_move(const char *vmi, const char *why, bool aborted)
+static void fail_move(const char *vmi, const char *node, const char *why, bool aborted)
 {
     char when[FERRY_RFC3339_SIZE];
 
     world.stopped[vmi[1] - '0'] = true;
-    patchf(API_KIND_VMI, vmi,
-           "[" ADD(STATE "failed", "true") "," ADD(STATE "completed", "true") "," ADD(
-               STATE "failureReason", "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "%s]",
-           why, ferry_rfc3339(world_stamp_ms(), when),
-           aborted ? "," ADD(STATE "abortStatus", "'Succeeded'") : "");
+    patchf_as(node, vmi,
+              "[" ADD(STATE "failed", "true") "," ADD(STATE "completed", "true") "," ADD(
+                  STATE "failureReason", "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "%s]",
+              why, ferry_rfc3339(world_stamp_ms(), when),
+              aborted ? "," ADD(STATE "abortStatus", "'Succeeded'") : "");
 }
 
 /* The source, and at the switch-over both: the guest goes over in one instant. */
@@ -349,18 +378,19 @@ static void source_acts(struct world_item *item, int guest)
     char when[FERRY_RFC3339_SIZE];
 
     if (s->abort_requested && !post_copy) {
-        fail_move(item->name, "Aborted: asked for", true);
+        fail_move(item->name, s->source_node, "Aborted: asked for", true);
     } else if (!s->start_ms) {
         if (!ferry_str_empty(s->target_address) && !(world.storm && world_chance(30))) {
             world.stopped[guest] = false;
-            patchf(API_KIND_VMI, item->name,
-                   "[" ADD(STATE "startTimestamp", "'%s'") "," ADD(STATE "mode", "'PreCopy'") "]",
-                   ferry_rfc3339(world_stamp_ms(), when));
+            patchf_as(
+                s->source_node, item->name,
+                "[" ADD(STATE "startTimestamp", "'%s'") "," ADD(STATE "mode", "'PreCopy'") "]",
+                ferry_rfc3339(world_stamp_ms(), when));
         }
     } else if (!post_copy && world_chance(10)) {
-        patchf(API_KIND_VMI, item->name, "[" ADD(STATE "mode", "'PostCopy'") "]");
+        patchf_as(s->source_node, item->name, "[" ADD(STATE "mode", "'PostCopy'") "]");
     } else if (!post_copy && world.storm && world_chance(10)) {
-        fail_move(item->name, "LibvirtError: bad luck", false);
+        fail_move(item->name, s->source_node, "LibvirtError: bad luck", false);
     } else if (world_chance(30)) {
         const struct api_pod *to = pod_of_vmi_on(vmi, s->target_pod, s->target_node);
 
@@ -369,7 +399,7 @@ static void source_acts(struct world_item *item, int guest)
                 world.guests[guest].lost = true;
                 move_guest(guest, NULL);
             }
-            fail_move(item->name, "TargetLost: no answer", false);
+            fail_move(item->name, s->source_node, "TargetLost: no answer", false);
             return;
         }
         world_say("guest %d runs on %s", guest, s->target_node);
@@ -424,22 +454,25 @@ static bool target_acts(struct world_item *item, int guest)
     }
     if (here && !ferry_streq(vmi->node_name, s->target_node)) {
         world_say("%s takes guest %d", s->target_node, guest);
-        patchf(API_KIND_VMI, item->name,
-               "[" ADD("/status/nodeName", "'%s'") "," ADD("/metadata/labels/kubevirt.io~1nodeName",
-                                                           "'%s'") "," ADD(STATE "endTimestamp",
-                                                                           "'%s'") "]",
-               s->target_node, s->target_node, ferry_rfc3339(world_stamp_ms(), when));
+        const char *ended = ferry_rfc3339(s->end_ms ? s->end_ms : world_stamp_ms(), when);
+
+        patchf_as(s->target_node, item->name,
+                  "[" ADD("/status/nodeName",
+                          "'%s'") "," ADD("/metadata/labels/kubevirt.io~1nodeName",
+                                          "'%s'") "," ADD(STATE "endTimestamp", "'%s'") "]",
+                  s->target_node, s->target_node, ended);
         return true;
     }
     if (here && !s->completed) {
         if (!is_ignored(s, 3)) {
-            patchf(API_KIND_VMI, item->name, "[" ADD(STATE "completed", "true") "]");
+            patchf_as(s->target_node, item->name, "[" ADD(STATE "completed", "true") "]");
         }
         return true;
     }
     if (s->completed) {
-        patchf(API_KIND_VMI, item->name,
-               "[{'op':'remove','path':'/metadata/labels/kubevirt.io~1migrationTargetNodeName'}]");
+        patchf_as(
+            s->target_node, item->name,
+            "[{'op':'remove','path':'/metadata/labels/kubevirt.io~1migrationTargetNodeName'}]");
     }
     return s->completed;
 }
@@ -466,7 +499,7 @@ static void owner_acts(struct world_item *item, int guest)
     if (node_works(vmi->node_name) && pod_of_vmi_on(vmi, NULL, vmi->node_name) &&
         !vmi_awaits_target(vmi) && !guest_is_on(guest, vmi->node_name)) {
         world_say("the handler of %s has no guest %d", vmi->node_name, guest);
-        patchf(API_KIND_VMI, item->name, "[" ADD("/status/phase", "'Failed'") "]");
+        patchf_as(vmi->node_name, item->name, "[" ADD("/status/phase", "'Failed'") "]");
     }
 }
 
@@ -489,7 +522,7 @@ static void vmi_acts(struct world_item *item)
 
         if (pod && ferry_streq(pod->phase, "Running") && !world.guests[guest].lost) {
             move_guest(guest, pod->meta.uid);
-            patchf(API_KIND_VMI, item->name, "[" ADD("/status/phase", "'Running'") "]");
+            patchf_as(vmi->node_name, item->name, "[" ADD("/status/phase", "'Running'") "]");
         }
         return;
     }
@@ -514,11 +547,12 @@ static void vmi_acts(struct world_item *item)
     }
     if (node_works(s->target_node) && unprepared && !(world.storm && world_chance(40))) {
         world.unlistened[guest] = false;
-        patchf(API_KIND_VMI, item->name, "[" ADD(STATE "targetNodeAddress", "'10.0.0.1'") "]");
+        patchf_as(s->target_node, item->name, "[" ADD(STATE "targetNodeAddress", "'10.0.0.1'") "]");
     } else if (node_works(s->source_node) && is_at_source(vmi, guest)) {
         source_acts(item, guest);
-    } else if (node_works(s->source_node) && !world.guests[guest].pod_uid) {
-        fail_move(item->name, "SourceLost: the guest is gone", false);
+    } else if (node_works(s->source_node) && !world.guests[guest].pod_uid &&
+               ferry_streq(vmi->node_name, s->source_node)) { /* else it is no more the source's */
+        fail_move(item->name, s->source_node, "SourceLost: the guest is gone", false);
     }
 }
 

@@ -156,7 +156,7 @@ static void put_stray(struct ferry_buf *b, enum field_place place)
         place == FIELD_OF_CONDITIONS
             ? ferry_asprintf("(variables.%s.filter(c, !(c in variables.%s)) +\n"
                              "variables.%s.filter(c, !(c in variables.%s)))\n"
-                             ".map(c, c.type).filter(k, !(k in variables.may%s))",
+                             ".map(c, c.?type.orValue('')).filter(k, !(k in variables.may%s))",
                              before, after, after, before, places[place].name)
             : ferry_asprintf("(variables.%s.filter(k, !(k in variables.%s) || "
                              "variables.%s[k] != variables.%s[k]) +\n"
