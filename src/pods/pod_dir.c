@@ -146,19 +146,29 @@ int pod_dir_make_disks(const char *dir, int64_t bytes, struct ferry_error *err)
     return rc;
 }
 
-void pod_dir_unmount(const char *dir)
+/* What is in it first: whoever still reads a file of it is to see that it is gone. The directory
+ * itself goes with the rest. */
+static void unmount(const char *dir, const char *name)
 {
-    ferry_cleanup_free char *disks = ferry_asprintf("%s/" DISKS, dir);
+    ferry_cleanup_free char *path = ferry_asprintf("%s/%s", dir, name);
+    struct ferry_error err;
 
-    umount2(disks, MNT_DETACH | UMOUNT_NOFOLLOW);
+    if (!is_mounted(dir, path)) {
+        return; /* made by an older version, or no volumes */
+    }
+    (void)ferry_remove_tree(path, &err);
+    if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0) {
+        ferry_warn("cannot unmount a part of a pod's directory", F_STR("path", path),
+                   F_INT("errno", errno));
+    }
+}
+
+void pod_dir_remove(const char *dir)
+{
+    unmount(dir, DISKS);
     for (size_t i = 0; i < FERRY_COUNT(parts); i++) {
-        ferry_cleanup_free char *path = ferry_asprintf("%s/%s", dir, parts[i].name);
-
-        /* Those of older versions have none, and then this is EINVAL. */
-        if (parts[i].mib && umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL &&
-            errno != ENOENT) {
-            ferry_warn("cannot unmount a part of a pod's directory", F_STR("path", path),
-                       F_INT("errno", errno));
+        if (parts[i].mib) {
+            unmount(dir, parts[i].name);
         }
     }
 }

@@ -27,5 +27,5 @@ int64_t pod_dir_disks_bytes(const char *pods_dir, int64_t asked);
  */
 int pod_dir_make_disks(const char *dir, int64_t bytes, struct ferry_error *err);
 
-/* Takes away what was mounted in it. */
-void pod_dir_unmount(const char *dir);
+/* Removes what is mounted in it, and what is in that. */
+void pod_dir_remove(const char *dir);

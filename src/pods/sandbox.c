@@ -555,6 +555,6 @@ int sandbox_remove(const struct sandbox_host *h, const char *uid, struct ferry_e
     if (rename(dir, gone) < 0 && errno != ENOENT) {
         return ferry_fail_errno(err, errno, "removing %s", dir);
     }
-    pod_dir_unmount(gone);
+    pod_dir_remove(gone);
     return ferry_remove_tree(gone, err);
 }

@@ -56,6 +56,35 @@ def floods_its_serial_line(host, uid):
     assert end.endswith(b"the last words\n") and b"\0" not in end
 
 
+# mov dx, 0x3f8; mov al, "x"; again: out dx, al; jmp again
+WRITES_FOR_EVER = bytes.fromhex("baf803b078eeebfd").ljust(510, b"\0") + b"\x55\xaa"
+
+
+def a_full_log_stops_no_guest(host):
+    """A real QEMU as libvirt starts it, on a file system that its log fills: the guest goes on writing, and whoever listens hears it."""
+    full, image, path = (os.path.join(host.base, name) for name in ("full", "boot.img", "serial.sock"))
+    os.mkdir(full)
+    with open(image, "wb") as f:
+        f.write(WRITES_FOR_EVER.ljust(1 * MIB, b"\0"))
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "log", full], check=True)
+    qemu = subprocess.Popen(["qemu-system-x86_64", "-machine", "pc", "-accel", "tcg", "-m", "32", "-display", "none", "-nodefaults",
+                             "-drive", f"file={image},format=raw", "-chardev",
+                             f"socket,id=s,path={path},server=on,wait=off,logfile={full}/serial.log,logappend=on", "-serial", "chardev:s"])
+    try:
+        wait_for("the log to be full", lambda: os.path.exists(f"{full}/serial.log") and taken(f"{full}/serial.log") == MIB, 60)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(30)
+            s.connect(path)
+            heard = 0
+            while heard < 2 * MIB:
+                heard += len(s.recv(65536)) or sys.exit("QEMU hung up")
+        assert qemu.poll() is None
+    finally:
+        qemu.kill()
+        qemu.wait()
+        subprocess.run(["umount", "-l", full], check=True)
+
+
 def floods_its_output(host, uid):
     """QEMU's and libvirtd's complaints, 100 MB of them."""
     log = os.path.join(host.dir(uid), "log")
@@ -82,8 +111,11 @@ def fills_all_that_it_can_write(host, uid):
     other = host.create_and_wait("beside")
     host.delete("beside")
     host.wait_gone("beside", other)
-    host.delete("guest")
-    host.wait_gone("guest", uid)
+    with open(os.path.join(host.dir(uid), "console/serial.log"), "rb") as log:
+        host.delete("guest")
+        host.wait_gone("guest", uid)
+        # Who follows it sees that it is gone.
+        wait_for("the log to go", lambda: os.fstat(log.fileno()).st_nlink == 0)
 
 
 def mounts(host, uid):
@@ -203,6 +235,7 @@ def story(host):
     os.makedirs(run_dir, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={PODS_MIB}m,mode=0755", "run", run_dir], check=True)
     try:
+        a_full_log_stops_no_guest(host)
         host.start_agent()
         uid = host.create_and_wait("guest", mounts=("empty",), volumes=[{"name": "empty", "emptyDir": {"sizeLimit": "4Mi"}}])
         has_limits(host, uid)
