@@ -53,6 +53,7 @@ struct launcher {
     char *gate_driver, *control_socket;
     bool attached; /* libvirt was connected once, and what was going on was taken up */
     bool warm;     /* what a move asks libvirt first has been asked */
+    bool cold;     /* nobody has given libvirt what it finds out about QEMU */
     int64_t complain_ns, plug_ns;
     pthread_t observer;
     bool observed;
@@ -210,6 +211,15 @@ static int use_libvirt_of_others(struct launcher *l, const char *text, const cha
     return virt_new(text, domain, &c->virt, err);
 }
 
+static bool is_cold(void)
+{
+    const char *cache = getenv("XDG_CACHE_HOME");
+    ferry_cleanup_free char *path =
+        ferry_asprintf("%s/libvirt/qemu/cache/capabilities", cache ? cache : "");
+
+    return cache && access(path, F_OK) < 0;
+}
+
 static int set_up(struct launcher *l, const struct launcher_config *cfg, struct ferry_error *err)
 {
     struct context *c = &l->context;
@@ -235,6 +245,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     c->record_dir = l->record_dir;
     c->devices_path = l->devices_path;
     c->control_socket = l->control_socket;
+    l->cold = !cfg->libvirt_uri && is_cold();
     c->domain = (struct domain_xml_options){.kvm = cfg->kvm,
                                             .emulator = cfg->emulator,
                                             .guest_dir = cfg->guest_dir,
@@ -326,14 +337,16 @@ static void keep_connected(struct launcher *l)
     }
 }
 
-/* Once a guest runs there is time to ask what a move would have to wait for. */
+/* Once a guest runs there is time to ask what a move would have to wait for. Where libvirt has to
+ * find out what QEMU can do, and would for the first guest, it is asked before there is one: what
+ * it writes down is given to other pods, and is nothing that a guest had a hand in. */
 static void warm_up(struct launcher *l)
 {
     unsigned long version;
     struct view now;
 
     if (l->attached && !l->warm && virt_view(l->context.virt, &now, NULL) == 0 &&
-        now.state == LAUNCHER_DOMAIN_RUNNING) {
+        (now.state == LAUNCHER_DOMAIN_RUNNING || l->cold)) {
         l->warm = virt_qemu_version(l->context.virt, &version, NULL) == 0;
     }
 }

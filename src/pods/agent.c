@@ -43,8 +43,11 @@ enum {
     WORKERS = 4,
     RETRY_MIN_MS = 1000,
     RETRY_MAX_MS = 30000,
-    /* By then libvirtd has probed QEMU and written what it found. */
-    HARVEST_AFTER_MS = 4000,
+    /* How long a pod is not called running for the sake of libvirt's capability cache: until its
+     * libvirtd runs, and until that has asked QEMU. */
+    LIBVIRTD_MS = 1500,
+    HARVEST_MS = 10000,
+    HARVEST_AGAIN_MS = 100,
 };
 
 struct entry {
@@ -53,6 +56,7 @@ struct entry {
     char *ns, *name;   /* guarded by the lock; NULL when only a directory is known */
     char *start_error; /* the rest is the worker's */
     int64_t retry_ms, backoff_ms;
+    bool told;    /* others may know that it runs */
     bool watched; /* a watcher thread runs; guarded by the lock */
 };
 
@@ -406,21 +410,27 @@ static int act(struct agent *a, struct entry *e, struct api_object *o, enum pod_
     return rc;
 }
 
-/* Takes over the capability cache of a pod that has had time to make one. */
-static void harvest(struct agent *a, const struct entry *e, const struct sandbox_probe *p,
-                    struct pod_decision *d)
+/* Takes over the capability cache of a pod as long as nobody knows that it runs: no guest has been
+ * put into it, so none had a hand in what other pods are given. True while that is waited for,
+ * which the first guest of a node would have to do anyway. */
+static bool harvests(struct agent *a, const struct entry *e, const struct api_object *o,
+                     const struct sandbox_probe *p)
 {
-    int64_t now = ferry_now_unix_ms(), due = p->started_ms + HARVEST_AFTER_MS;
+    int64_t age_ms = ferry_now_unix_ms() - p->started_ms;
     struct ferry_error err;
 
-    if (p->state != SANDBOX_RUNNING || cache_fresh(a->cfg.host.cache_dir)) {
-        return;
+    if (!o || e->told || o->meta->deleted_ms || p->state != SANDBOX_RUNNING ||
+        age_ms >= HARVEST_MS || wire_phase_is(o->u.pod.phase, PHASE_RUNNING) ||
+        wire_pod_is_over(&o->u.pod) || cache_fresh(a->cfg.host.cache_dir)) {
+        return false;
     }
-    if (now < due) {
-        d->again_ms = d->again_ms && d->again_ms < due ? d->again_ms : due;
-    } else if (sandbox_harvest(&a->cfg.host, e->uid, &err) < 0) {
+    ferry_cleanup_free char *begun =
+        ferry_asprintf("%s/%s/home/cache/libvirt", a->cfg.host.pods_dir, e->uid);
+    int n = sandbox_harvest(&a->cfg.host, e->uid, &err);
+    if (n < 0) {
         ferry_warn("cannot write the capability cache", F_STR("pod", e->uid), F_ERR(&err));
     }
+    return n == 0 && (age_ms < LIBVIRTD_MS || access(begun, F_OK) == 0);
 }
 
 static int reconcile(void *ctx, const char *uid, struct kube_again *again, struct ferry_error *err)
@@ -464,7 +474,13 @@ static int reconcile(void *ctx, const char *uid, struct kube_again *again, struc
         o ? api_json_int(o->root, "/metadata/deletionGracePeriodSeconds", o->u.pod.grace_s) : 0;
     struct pod_decision d = pod_decide(o ? &o->u.pod : NULL, grace_s, &local, ferry_now_unix_ms());
 
-    harvest(a, e, &local.sandbox, &d);
+    if (harvests(a, e, o, &local.sandbox)) {
+        *again = (struct kube_again){.wanted = true,
+                                     .after_ns = HARVEST_AGAIN_MS * FERRY_NS_PER_MS,
+                                     .priority = KUBE_PRIORITY_USER};
+        return 0;
+    }
+    e->told = local.sandbox.state == SANDBOX_RUNNING;
     rc = o ? write_report(a, o, &d.report, err) : 0;
     if (rc == 0) {
         rc = act(a, e, o, d.action, &cmd, err);

@@ -1,6 +1,7 @@
 /* libvirt's capability cache of this node. Probing QEMU takes a cold libvirtd most of a second, so
- * what the first pod found out is copied into each later one. A copy, never shared: libvirt throws
- * a stale cache away and writes a new one, and pods must not see each other's files. */
+ * what a pod found out before it had a guest is copied into each later one. A copy, never shared:
+ * libvirt throws a stale cache away and writes a new one, and pods must not see each other's
+ * files. */
 #pragma once
 
 #include <stdbool.h>

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
@@ -61,6 +62,22 @@ def ids(pid):
     return set(lines["Uid"].split()), set(lines["Gid"].split())
 
 
+def started(pid):
+    """When a process began, in seconds of the wall clock."""
+    with open(f"/proc/{pid}/stat") as f:
+        ticks = int(f.read().rpartition(")")[2].split()[19])
+    with open("/proc/uptime") as f:
+        up = float(f.read().split()[0])
+    return time.time() - up + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def nobody_made_the_cache_but_libvirt(site, node, qemu):
+    """What libvirt found out about QEMU is given to other guests' pods: it is taken before the first guest of a node runs."""
+    [path] = glob.glob(os.path.join(site.root, node, "var/lib/ferry/libvirt-cache/capabilities/*.xml"))
+    st = os.stat(path)
+    assert (st.st_uid, st.st_mode & 0o777) == (0, 0o644) and st.st_mtime < started(qemu), (st, started(qemu))
+
+
 def reaches(user, path):
     """Whether a process of that user and group can open a file, list a directory or connect to a socket."""
     code = ("import os,socket,stat,sys\np=sys.argv[1]\n"
@@ -83,6 +100,8 @@ def test_guests_have_users_of_their_own(bin_dir):
         images = {name: make_image(site, name) for name in ("one", "two")}
         site.api.create(VMIS, guest("one"))
         running(site, "one")
+        where = site.node_of("one")
+        nobody_made_the_cache_but_libvirt(site, where, wait_for("QEMU of one", lambda: pod_of(site, "one", where))[1])
         # A manifest that claims the user of a guest that is there gets another one.
         site.api.create(VMIS, guest("two", runtimeUser=user_of(site, "one")))
         running(site, "two")
