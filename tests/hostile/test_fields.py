@@ -13,10 +13,13 @@ import scenario
 from lab import EmbeddedLab
 
 
+NODES = ("n1", "n2", "n3", "a", "b", "c")
+
+
 def fields():
     """The server, and whose calls are whose."""
     lab = EmbeddedLab()
-    clients = {"admin": lab.admin, "controller": lab.controller(), **{n: lab.node(n) for n in ("n1", "n2", "n3")}}
+    clients = {"admin": lab.admin, "controller": lab.controller(), **{n: lab.node(n) for n in NODES}}
     return lab, fieldattacks.Fields(clients.__getitem__)
 
 
@@ -38,6 +41,10 @@ def test_every_way_to_write(_):
 
 def test_what_handlers_write(_):
     with_server(fieldattacks.Fields.honest)
+
+
+def test_rows_of_the_table(bin_dir):
+    print(f"{with_server(lambda f: f.rows(bin_dir))} rows")
 
 
 scenario.main(globals())

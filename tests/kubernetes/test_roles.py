@@ -137,15 +137,16 @@ def test_handler_pod(_):
     expect_refused(403, "node '' may change only", loose.patch, f"{VMIS}/on-a", runs("loose"))
 
 
-def test_fields(_):
+def test_fields(bin_dir):
     """What a node that was taken over may not write, and what handlers do: the same as of ferry-apiserver (tests/hostile/test_fields.py)."""
     e = cases.shared()
-    clients = {"admin": e.client(), "controller": e.client("controller"), **{n: e.client("node", n) for n in ("n1", "n2", "n3")}}
+    clients = {"admin": e.client(), "controller": e.client("controller"), **{n: e.client("node", n) for n in ("n1", "n2", "n3", "a", "b", "c")}}
     fields = fieldattacks.Fields(clients.__getitem__)
     path = fields.make("running")
     engine.wait_for("the rules on fields to be in force", lambda: clients["n1"].call(
         "PATCH", path + "?dryRun=All", {"status": {"evacuationNodeName": "n1"}}, engine.MERGE_PATCH)[0] == 403, 90)
     print(f"{fields.attacks()} attacks refused")
+    print(f"{fields.rows(bin_dir)} rows of the table")
     fields.every_way_to_write()
     fields.honest()
 

@@ -3,11 +3,14 @@ what handlers write in a move is taken. One row in docs/security.md for each att
 
 `client(who)` has call(method, path, body, content_type) -> (status, answer); `who` is "admin", "controller" or a node."""
 import json
+import os
+import subprocess
 
 JSON_PATCH, MERGE_PATCH = "application/json-patch+json", "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 TARGET_LABEL, NODE_LABEL = "kubevirt.io/migrationTargetNodeName", "kubevirt.io/nodeName"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
+SPEC = {"domain": {"memory": {"guest": "64Mi"}, "devices": {}}}
 AT = "2026-01-01T00:00:0%dZ"
 PORTS = {"targetNodeAddress": "10.0.0.2", "targetDirectMigrationNodePorts": {"4000": 0}}
 ENDED = {"completed": True, "failed": True, "startTimestamp": AT % 1, "endTimestamp": AT % 2}
@@ -140,7 +143,7 @@ class Fields:
             "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {
                 "name": vmi, "labels": {"app": "web", **labels}, "annotations": {"kept": "yes", **notes},
                 "finalizers": ["foregroundDeleteVirtualMachine"]},
-            "spec": {"domain": {"memory": {"guest": "64Mi"}, "devices": {}}}, "status": state_of})
+            "spec": SPEC, "status": state_of})
         return f"{VMIS}/{vmi}"
 
     def refused(self, what, who, path, word, method, body, kind):
@@ -154,6 +157,28 @@ class Fields:
         for what, who, shape_of, patch, word in ATTACKS:
             self.refused(what, who, self.make(shape_of), word, "PATCH", patch, MERGE_PATCH)
         return len(ATTACKS)
+
+    def rows(self, bin_dir):
+        """The rows of the table's unit test, judged by the server: what is refused there is not written here, what is allowed is."""
+        program = os.path.join(os.path.abspath(bin_dir), "../tests/unit/test_api_field_rules")
+        found = [json.loads(line) for line in subprocess.run([program, "--rows"], check=True, capture_output=True, text=True).stdout.splitlines()]
+        for row in found:
+            if row["node"] and isinstance(row["after"].get("status", {}), dict):
+                self.row(row["name"], row["node"], row["allowed"], row["before"], row["after"])
+        return len(found)
+
+    def row(self, name, node, allowed, before, after):
+        self.names += 1
+        path = f"{VMIS}/row-{self.names}"
+        meta = {k: before["metadata"][k] for k in ("labels", "annotations")}
+        self.ok("admin", "POST", VMIS, {**before, "metadata": {"name": f"row-{self.names}", **meta}, "spec": SPEC})
+        old = self.ok("admin", "GET", path)
+        ops = [{"op": "add", "path": f"/metadata/{k}", "value": after["metadata"].get(k, {})} for k in meta]
+        ops.append({"op": "add", "path": "/status", "value": after.get("status", {})})
+        code, answer = self.client(node).call("PATCH", path, ops, JSON_PATCH)
+        new = self.ok("admin", "GET", path)
+        # A field that the kind does not have is dropped, and nothing is left to be refused.
+        assert code < 300 if allowed else new == old, f"{name}, by {node}: {code} {answer}"
 
     def every_way_to_write(self):
         """One attack, by each verb and kind of patch."""

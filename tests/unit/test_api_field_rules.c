@@ -1,5 +1,6 @@
 /* Which node writes which field of a VMI, and when: the table, by what handlers write and by what a
- * node that was taken over would. */
+ * node that was taken over would. `test_api_field_rules --rows` prints the rows, so that tests can
+ * have real API servers judge them, too. */
 #include "lib/objects.h"
 
 #include "api/owners/field_rules.h"
@@ -62,7 +63,8 @@ static const struct {
 } rows[] = {
     /* what runs a guest says how it is */
     {"it runs", scheduled, "a",
-     S("'phase':'Running','phaseTransitionTimestamps':[{'phase':'Running'}],'interfaces':[{}],"
+     S("'phase':'Running','phaseTransitionTimestamps':[{'phase':'Running',"
+       "'phaseTransitionTimestamp':'2026-01-01T00:00:00Z'}],'interfaces':[{'name':'x'}],"
        "'machine':{'type':'q35'},'migrationMethod':'LiveMigration','migrationTransport':'Unix',"
        "'conditions':[{'type':'Ready','status':'True'},{'type':'LiveMigratable','status':'True'},"
        "{'type':'StorageLiveMigratable','status':'True'},{'type':'Paused','status':'True'},"
@@ -333,7 +335,31 @@ static void table(void **state)
     }
 }
 
-int main(void)
+static void print_rows(void)
+{
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        api_cleanup_object struct api_object *before =
+            make_object(API_KIND_NONE, rows[i].before, NULL);
+        api_cleanup_object struct api_object *after =
+            make_object(API_KIND_NONE, rows[i].before, rows[i].merge);
+        yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+        yyjson_mut_val *row = yyjson_mut_obj(doc);
+
+        yyjson_mut_doc_set_root(doc, row);
+        yyjson_mut_obj_add_str(doc, row, "name", rows[i].name);
+        yyjson_mut_obj_add_str(doc, row, "node", rows[i].node);
+        yyjson_mut_obj_add_bool(doc, row, "allowed", !rows[i].refused);
+        yyjson_mut_obj_add_val(doc, row, "before",
+                               yyjson_val_mut_copy(doc, (yyjson_val *)before->root));
+        yyjson_mut_obj_add_val(doc, row, "after",
+                               yyjson_val_mut_copy(doc, (yyjson_val *)after->root));
+        ferry_cleanup_free char *text = yyjson_mut_write(doc, 0, NULL);
+        printf("%s\n", text);
+        yyjson_mut_doc_free(doc);
+    }
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row),
@@ -341,5 +367,9 @@ int main(void)
         cmocka_unit_test(table),
     };
 
+    if (argc > 1 && strcmp(argv[1], "--rows") == 0) {
+        print_rows();
+        return 0;
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
