@@ -465,6 +465,45 @@ static void test_event_expired(void **state)
     assert_non_null(strstr(s->request, "\"count\":1"));
 }
 
+static bool comes(struct server *s, const char *text)
+{
+    int64_t until = ferry_now_ns() + 60 * FERRY_NS_PER_S;
+
+    while (!last_request_has(s, text) && ferry_now_ns() < until) {
+        usleep(1000);
+    }
+    return last_request_has(s, text);
+}
+
+/* A server that has had too much gets it later. */
+static void test_event_told_to_wait(void **state)
+{
+    struct server *s = *state;
+    struct ferry_error err = {0};
+    api_cleanup_object struct api_object *pod = NULL;
+    struct kube_recorder *r = NULL;
+
+    assert_int_equal(api_object_parse(API_KIND_POD, POD, sizeof(POD) - 1, &pod, &err), 0);
+    answer_with(s, 429, "{\"message\":\"writes too much\"}");
+    assert_int_equal(kube_recorder_start(s->client, "test", NULL, &r, &err), 0);
+    kube_record(r, pod, KUBE_EVENT_NORMAL, "Patient", "in the end");
+    assert_true(comes(s, "Patient"));
+    pthread_mutex_lock(&serving);
+    s->request[0] = '\0';
+    s->status = 201;
+    s->body = "{}";
+    pthread_mutex_unlock(&serving);
+    assert_true(comes(s, "Patient"));
+    kube_record(r, pod, KUBE_EVENT_NORMAL, "Next", "and on");
+    assert_true(comes(s, "Next"));
+
+    /* Nor does it keep a program from its end. */
+    answer_with(s, 429, "{}");
+    kube_record(r, pod, KUBE_EVENT_NORMAL, "Never", "taken");
+    assert_true(comes(s, "Never"));
+    kube_recorder_stop(r);
+}
+
 /* More than a thousand moves at once: each event is written, those of one object in order. */
 static void test_event_burst(void **state)
 {
@@ -502,11 +541,17 @@ static void test_event_burst(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),          cmocka_unit_test(test_in_cluster),
-        cmocka_unit_test(test_classes),         cmocka_unit_test(test_patch),
-        cmocka_unit_test(test_requests),        cmocka_unit_test(test_token_file),
-        cmocka_unit_test(test_conflicts),       cmocka_unit_test(test_events),
-        cmocka_unit_test(test_events_of_moves), cmocka_unit_test(test_event_expired),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_in_cluster),
+        cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_patch),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_token_file),
+        cmocka_unit_test(test_conflicts),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_events_of_moves),
+        cmocka_unit_test(test_event_expired),
+        cmocka_unit_test(test_event_told_to_wait),
         cmocka_unit_test(test_event_burst),
     };
 
