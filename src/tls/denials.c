@@ -22,7 +22,7 @@ struct tls_denials *tls_denials_new(void)
     return d;
 }
 
-static void drop(struct tls_denial *list, size_t n)
+void tls_denials_list_free(struct tls_denial *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         free((char *)(uintptr_t)list[i].node);
@@ -34,7 +34,7 @@ static void drop(struct tls_denial *list, size_t n)
 void tls_denials_free(struct tls_denials *d)
 {
     if (d) {
-        drop(d->list, d->n);
+        tls_denials_list_free(d->list, d->n);
         pthread_rwlock_destroy(&d->lock);
         free(d);
     }
@@ -52,7 +52,7 @@ static bool same(const struct tls_denial *a, const struct tls_denial *b, size_t 
     return true;
 }
 
-bool tls_denials_set(struct tls_denials *d, const struct tls_denial *list, size_t n)
+static struct tls_denial *copy_of(const struct tls_denial *list, size_t n)
 {
     struct tls_denial *copy = ferry_xcalloc(n + 1, sizeof(*copy));
 
@@ -61,6 +61,13 @@ bool tls_denials_set(struct tls_denials *d, const struct tls_denial *list, size_
                                       .generation = ferry_strdup(list[i].generation),
                                       .before_s = list[i].before_s};
     }
+    return copy;
+}
+
+bool tls_denials_set(struct tls_denials *d, const struct tls_denial *list, size_t n)
+{
+    struct tls_denial *copy = copy_of(list, n);
+
     pthread_rwlock_wrlock(&d->lock);
     bool changed = n != d->n || !same(d->list, list, n);
     struct tls_denial *old = d->list;
@@ -71,7 +78,7 @@ bool tls_denials_set(struct tls_denials *d, const struct tls_denial *list, size_
         atomic_fetch_add(&d->version, 1);
     }
     pthread_rwlock_unlock(&d->lock);
-    drop(old, n_old);
+    tls_denials_list_free(old, n_old);
     return changed;
 }
 
@@ -81,10 +88,11 @@ unsigned tls_denials_version(const struct tls_denials *d)
                                 memory_order_acquire);
 }
 
-size_t tls_denials_count(struct tls_denials *d)
+size_t tls_denials_copy(struct tls_denials *d, struct tls_denial **ret)
 {
     pthread_rwlock_rdlock(&d->lock);
     size_t n = d->n;
+    *ret = copy_of(d->list, n);
     pthread_rwlock_unlock(&d->lock);
     return n;
 }

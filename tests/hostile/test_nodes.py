@@ -554,6 +554,16 @@ class Relays(unittest.TestCase):
         self.assertEqual(self.rest_of(far), b"")
         self.b.streams(0, key=move.key)
 
+    def test_across_a_handover(self):
+        """A successor knows the list from its predecessor, before anybody tells it."""
+        self.deny(self.b, {"node": "a", "generation": "g5"}, {"node": "c"})
+        pid = self.b.pid()
+        os.kill(pid, signal.SIGUSR2)
+        wait_for("the successor", lambda: self.b.pid() != pid)
+        move = relay_lab.Move(self.lab, None, self.b, tls="raw")
+        self.kept_out(move, self.lab.pki.good("a"))
+        self.let_in(move, self.papers("a", "g5"))
+
     def test_nonsense(self):
         for body in ({}, {"nodes": 1}, {"nodes": [{}]}, {"nodes": [{"node": "x" * 300}]}):
             status, answer = self.b.call("PUT", "/v1/denied", body)

@@ -64,7 +64,17 @@ static void the_list(void **state)
     assert_true(tls_denials_set(d, other, 1));
     assert_true(tls_denials_set(d, NULL, 0));
     assert_int_equal(tls_denials_version(d), 3);
-    assert_int_equal(tls_denials_count(d), 0);
+    assert_true(tls_denials_set(d, other, 1));
+    struct tls_denial *copy = NULL;
+    assert_int_equal(tls_denials_copy(d, &copy), 1);
+    assert_string_equal(copy[0].node, "a");
+    assert_string_equal(copy[0].generation, "g");
+    tls_denials_list_free(copy, 1);
+    assert_false(tls_denials_has_all(d, "a"));
+    assert_true(tls_denials_set(d, one, 1));
+    assert_true(tls_denials_has_all(d, "a"));
+    assert_false(tls_denials_has_all(d, "b"));
+    assert_false(tls_denials_has_all(d, NULL));
     assert_false(tls_denials_has(d, NULL));
     assert_false(tls_denials_has(NULL, NULL));
     tls_denials_free(d);

@@ -420,6 +420,41 @@ static void broken_relay(void **state)
     free(i.data);
 }
 
+/* The list of removed nodes, behind the end of what older relays know: it is there whole or not. */
+static void removed_nodes_come_along(void **state)
+{
+    struct tls_denial list[] = {
+        {.node = "a"}, {.node = "b", .generation = "g1"}, {.node = "c", .before_s = 17}};
+    struct relay_state s = {.control = -1, .alone = false, .n_fds = 0};
+    struct image without = relay_image(3, 6);
+    struct ferry_error err;
+
+    (void)state;
+    assert_int_equal(relay_state_unpack(without.data, without.len, NOW, &s, &err), 0);
+    assert_int_equal(s.n_denials, 0);
+    tls_denials_list_free(s.denials, s.n_denials);
+    s.denials = list;
+    s.n_denials = COUNT_OF(list);
+    struct image i = pack_of(&s);
+    s.denials = NULL;
+    s.n_denials = 0;
+    relay_state_done(&s);
+    assert_true(i.len > without.len);
+    assert_memory_equal(i.data, without.data, without.len);
+    for (size_t n = without.len + 1; n < i.len; n++) {
+        assert_true(relay_state_unpack(i.data, n, NOW, &s, &err) < 0);
+    }
+    assert_int_equal(relay_state_unpack(i.data, i.len, NOW, &s, &err), 0);
+    assert_int_equal(s.n_denials, 3);
+    assert_string_equal(s.denials[0].node, "a");
+    assert_null(s.denials[0].generation);
+    assert_string_equal(s.denials[1].generation, "g1");
+    assert_int_equal(s.denials[2].before_s, 17);
+    relay_state_done(&s);
+    free(i.data);
+    free(without.data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +465,7 @@ int main(void)
         cmocka_unit_test(whole_relay_is_kept),
         cmocka_unit_test(foreign_relay_is_refused),
         cmocka_unit_test(broken_relay),
+        cmocka_unit_test(removed_nodes_come_along),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

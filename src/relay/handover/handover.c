@@ -20,7 +20,7 @@
 #define TAKEN_NS (10 * FERRY_NS_PER_S)
 #define END_NS (10 * FERRY_NS_PER_S)
 enum { WORD_MAX = 64, BATCH = 250 /* the kernel takes 253 descriptors at once */ };
-static const char fd_name[] = "ferry-handover";
+static const char fd_name[] = "ferry-handover", takes_denials[] = "denials";
 
 /* ---- words ------------------------------------------------------------------------------------
  */
@@ -144,17 +144,18 @@ static int not_ready(struct handover *h, struct ferry_error *err)
 
 static int check_ready(struct handover *h, struct ferry_error *err)
 {
-    char word[WORD_MAX];
+    char word[WORD_MAX], more[WORD_MAX] = "";
     unsigned version = 0;
     int rc = hear(h->fd, ferry_now_ns() + READY_NS, word, NULL, err);
 
-    if (rc == 0 && sscanf(word, "ready %u", &version) != 1) {
+    if (rc == 0 && sscanf(word, "ready %u %63s", &version, more) < 1) {
         rc = ferry_fail(err, FERRY_PEER, "it said '%s'", word);
     }
     if (rc == 0 && version != RELAY_STATE_VERSION) {
         rc = ferry_fail(err, FERRY_PEER, "it takes states of version %u, this one has version %d",
                         version, RELAY_STATE_VERSION);
     }
+    h->takes_denials = ferry_streq(more, takes_denials);
     return rc < 0 ? not_ready(h, err) : 0;
 }
 
@@ -294,7 +295,7 @@ int handover_receive(int fd, int *ret_image, struct relay_fds *ret, struct ferry
     struct relay_fds image = {0};
     size_t n = 0;
 
-    snprintf(word, sizeof(word), "ready %d", RELAY_STATE_VERSION);
+    snprintf(word, sizeof(word), "ready %d %s", RELAY_STATE_VERSION, takes_denials);
     int rc = say(fd, word, NULL, 0, err);
     rc = rc < 0 ? rc : hear(fd, ferry_now_ns() + READY_NS, word, &image, err);
     if (rc == 0 &&

@@ -1,7 +1,8 @@
 /* The conversation between a relay and its successor, over a pair of unix datagram sockets.
  *
- *   successor    ready VERSION            options parsed, certificates read: it could go on
- *                                         (until here its predecessor has not stopped anything)
+ *   successor    ready VERSION [denials]  options parsed, certificates read: it could go on
+ *                                         (until here its predecessor has not stopped anything);
+ *                                         "denials": it takes the list of removed nodes, too
  *   predecessor  state N                  with the image; then all N descriptors, in batches
  *   successor    prepared                 everything is restored, nothing is touched
  *   predecessor  commit
@@ -12,6 +13,7 @@
  * dead takes over: nobody else is left. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -21,6 +23,7 @@
 struct handover {
     int fd;    /* -1 = none */
     pid_t pid; /* predecessor's side: the successor */
+    bool takes_denials;
 };
 
 /* ---- the predecessor ---- */

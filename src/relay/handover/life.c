@@ -34,7 +34,15 @@ struct still {
     struct relay_fds fds;
 };
 
-static int stand_still(struct relay_life *l, struct still *s, struct ferry_error *err)
+static void leave_out_denials(struct relay_state *state)
+{
+    tls_denials_list_free(state->denials, state->n_denials);
+    state->denials = NULL;
+    state->n_denials = 0;
+}
+
+/* `denials`: whoever goes on knows what to do with the list of removed nodes. */
+static int stand_still(struct relay_life *l, bool denials, struct still *s, struct ferry_error *err)
 {
     struct relay_state state;
 
@@ -45,6 +53,9 @@ static int stand_still(struct relay_life *l, struct still *s, struct ferry_error
     }
     relay_manager_pause(l->manager);
     relay_manager_save(l->manager, &state, &s->fds);
+    if (!denials) {
+        leave_out_denials(&state);
+    }
     state.alone = s->control < 0;
     state.control = relay_fds_add(&s->fds, s->control);
     state.n_fds = s->fds.n;
@@ -123,7 +134,7 @@ static bool upgrade(struct relay_life *l)
         return false;
     }
     int64_t since = ferry_now_ns();
-    int rc = stand_still(l, &s, &err);
+    int rc = stand_still(l, h.takes_denials, &s, &err);
     pid_t pid = h.pid;
     if (rc == 0) {
         rc = handover_give(&h, s.image, &s.fds, &err);
@@ -181,7 +192,7 @@ static bool store_away(struct relay_life *l)
     struct still s;
 
     wait_for_bound(l);
-    int rc = stand_still(l, &s, &err);
+    int rc = stand_still(l, false, &s, &err); /* nobody knows yet who that will be */
     rc = rc < 0 ? rc : notify_store(s.image, &s.fds, l->fd_store, &err);
     if (rc < 0) {
         go_on(l, &s);

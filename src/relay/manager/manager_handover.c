@@ -56,6 +56,7 @@ void relay_manager_save(struct relay_manager *m, struct relay_state *ret, struct
     for (size_t i = 0; i < m->n_predecessors; i++) {
         ret->predecessors[ret->n_predecessors++] = relay_fds_add(fds, m->predecessors[i]);
     }
+    ret->n_denials = tls_denials_copy(m->env.denials, &ret->denials);
     ret->n_paths = relay_paths_save(m->env.paths, &ret->paths);
     ret->groups = ferry_xcalloc(count_groups(m) + 1, sizeof(*ret->groups));
     for (struct manager_node *n = m->groups; n; n = n->next) {
@@ -93,6 +94,9 @@ int relay_manager_restore(struct relay_manager *m, struct relay_state *from, str
             return rc;
         }
         manager_add(m, g);
+    }
+    if (from->n_denials) {
+        tls_denials_set(m->env.denials, from->denials, from->n_denials);
     }
     manager_name_instance(m);
     relay_rate_set(m->env.rate, from->rate);

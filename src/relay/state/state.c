@@ -11,6 +11,7 @@ enum {
     TOMBS_MAX = 4096,
     PATHS_MAX = 4096,
     PREDECESSORS_MAX = 64,
+    DENIALS_MAX = 8192,
 };
 static const char mark[8] = {'f', 'e', 'r', 'r', 'y', 'r', 'l', 'y'};
 
@@ -127,6 +128,14 @@ void relay_state_pack(const struct relay_state *s, int64_t now, struct pack *k)
     pack_u32(k, (uint32_t)s->n_groups);
     for (size_t i = 0; i < s->n_groups; i++) {
         put_group(k, &s->groups[i], now);
+    }
+    if (s->n_denials) {
+        pack_u32(k, (uint32_t)s->n_denials);
+    }
+    for (size_t i = 0; i < s->n_denials; i++) {
+        pack_text(k, s->denials[i].node);
+        pack_text(k, s->denials[i].generation);
+        pack_i64(k, s->denials[i].before_s);
     }
 }
 
@@ -337,6 +346,23 @@ static void get_lists(struct reader *r, struct relay_state *s)
     }
 }
 
+static void get_denials(struct reader *r, struct relay_state *s)
+{
+    check(r, r->u.len - r->u.pos >= sizeof(uint32_t), "something behind its end");
+    size_t n = get_count(r, DENIALS_MAX);
+    check(r, r->u.bad || n > 0, "something behind its end");
+
+    s->denials = ferry_xcalloc(n + 1, sizeof(*s->denials));
+    for (size_t i = 0; i < n && !r->u.bad; i++) {
+        struct tls_denial *d = &s->denials[s->n_denials++];
+
+        d->node = unpack_text(&r->u, TEXT_MAX);
+        d->generation = unpack_text(&r->u, TLS_GENERATION_SIZE - 1);
+        d->before_s = unpack_i64(&r->u);
+        check(r, d->node != NULL, "a removed node without a name");
+    }
+}
+
 static void get_all(struct reader *r, struct relay_state *s)
 {
     s->owned = true;
@@ -359,6 +385,9 @@ static void get_all(struct reader *r, struct relay_state *s)
     check(r, s->alone == (s->control < 0), "a control socket missing, or one too many");
     get_lists(r, s);
     check(r, !s->alone || s->n_groups == 1, "not one path alone");
+    if (!r->u.bad && r->u.pos < r->u.len) {
+        get_denials(r, s);
+    }
     check(r, r->u.bad || r->u.pos == r->u.len, "something behind its end");
     free(r->used);
 }
@@ -409,6 +438,7 @@ void relay_state_done(struct relay_state *s)
     for (size_t i = 0; s->owned && i < s->n_paths; i++) {
         free(s->paths[i].node);
     }
+    tls_denials_list_free(s->denials, s->n_denials);
     free(s->groups);
     free(s->paths);
     free(s->predecessors);

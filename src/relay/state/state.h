@@ -16,6 +16,7 @@
 #include "relay/protocol/hello.h"
 #include "relay/protocol/pack.h"
 #include "relay/protocol/protocol.h"
+#include "tls/denials.h"
 
 enum { RELAY_STATE_VERSION = 1, RELAY_STATE_FDS_MAX = 65536, RELAY_STATE_TOTALS = 10 };
 
@@ -68,6 +69,10 @@ struct relay_state {
     size_t n_paths;
     struct relay_state_group *groups;
     size_t n_groups;
+    /* Nodes that were removed, always owned. Only for a reader that is known to take them: to those
+     * before it they are something behind the end. */
+    struct tls_denial *denials;
+    size_t n_denials;
 };
 
 void relay_state_pack(const struct relay_state *s, int64_t now, struct pack *k);
