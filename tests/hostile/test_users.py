@@ -56,6 +56,12 @@ def pod_of(site, name, node):
     return None
 
 
+def filters(pid):
+    """How many filters of system calls a process has: what it has itself, on top of those that it came with."""
+    with open(f"/proc/{pid}/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Seccomp_filters:"))
+
+
 def ids(pid):
     """Users and groups of a process, each once."""
     lines = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status") if ":\t" in line)
@@ -110,6 +116,7 @@ def test_guests_have_users_of_their_own(bin_dir):
         nodes = {name: site.node_of(name) for name in users}
         for name, user in users.items():
             directory, qemu = wait_for(f"QEMU of {name}", lambda name=name: pod_of(site, name, nodes[name]))
+            assert filters(qemu) >= 3, "QEMU has none of its own"
             assert ids(qemu) == ({str(user)}, {str(user)}), ids(qemu)
             assert os.stat(images[name][nodes[name]]).st_uid == user, "the image was not taken over"
             assert reaches(user, images[name][nodes[name]])
