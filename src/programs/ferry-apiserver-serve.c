@@ -1,5 +1,6 @@
 /* ferry-apiserver serve: sockets, CA, database, and fresh certificates as long as it runs. */
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,8 @@ enum {
     BOOKMARK_S = 30,
     BOOKMARK_MAX_S = 3600,
     PATIENCE_MAX_S = 3600,
+    ALONE_BYTES = 8 << 20, /* such allocations are the kernel's again when they are freed */
+    KEPT_BYTES = 8 << 20,
     BODY_MEMORY_LEAST = 160, /* MiB: a person may use half, and send the largest of bodies */
     BODY_MEMORY_MAX = 1 << 20,
 };
@@ -201,6 +204,14 @@ static int check(void *ctx, struct ferry_error *err)
                                  err);
 }
 
+/* glibc would come to keep up to 64 MiB of what was freed for each of its arenas, once somebody has
+ * sent something large. */
+static void keep_little(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, ALONE_BYTES);
+    (void)mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+}
+
 static int serve(void *ctx, struct ferry_error *err)
 {
     const struct serve_options *o = ctx;
@@ -208,6 +219,7 @@ static int serve(void *ctx, struct ferry_error *err)
     ferry_cleanup(serving_done) struct serving s = {.o = o, .data = data};
 
     ferry_daemon_raise_fds();
+    keep_little();
     int crds = load_crds(o, err);
     int rc = crds < 0 ? crds : 0;
 
