@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 
 #define KV "kubevirt.io", "v1"
+#define RBAC "rbac.authorization.k8s.io", "v1"
 static const struct api_resource resources[] = {
     /* group, version, plural, singular, kind name, short names, kind, namespaced, status, shared,
      * foreign */
@@ -43,6 +44,11 @@ static const struct api_resource resources[] = {
     {KV, "kubevirts", "kubevirt", "KubeVirt", "kv,kvs", API_KIND_KUBEVIRT, true, true, false},
     {"migrations.kubevirt.io", "v1alpha1", "migrationpolicies", "migrationpolicy",
      "MigrationPolicy", "", API_KIND_POLICY, false, true, false},
+    {RBAC, "roles", "role", "Role", "", API_KIND_NONE, true, false, false},
+    {RBAC, "clusterroles", "clusterrole", "ClusterRole", "", API_KIND_NONE, false, false, false},
+    {RBAC, "rolebindings", "rolebinding", "RoleBinding", "", API_KIND_NONE, true, false, false},
+    {RBAC, "clusterrolebindings", "clusterrolebinding", "ClusterRoleBinding", "", API_KIND_NONE,
+     false, false, false},
     {.plural = NULL},
 };
 

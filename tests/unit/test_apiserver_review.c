@@ -81,7 +81,8 @@ static void access_rows(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_doc yyjson_doc *doc = yyjson_read(cases[i].spec, strlen(cases[i].spec), 0);
-        struct self_review_answer a = self_review_access(cases[i].who, yyjson_doc_get_root(doc));
+        struct self_review_answer a =
+            self_review_access(NULL, cases[i].who, yyjson_doc_get_root(doc));
 
         if (a.allowed != cases[i].allowed || !*a.why) {
             fail_msg("%s: %s: %s", auth_role_name(cases[i].who->role), cases[i].spec, a.why);
@@ -149,7 +150,7 @@ static void rule_lists(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         ferry_cleanup_buf struct ferry_buf b = {0};
 
-        self_review_rules(cases[i].who, &b);
+        self_review_rules(NULL, cases[i].who, "", &b);
         api_cleanup_doc yyjson_doc *doc = yyjson_read(b.data, b.len, 0);
         assert_non_null(doc);
         if (lists(yyjson_doc_get_root(doc), cases[i].verb, cases[i].group, cases[i].what) !=
@@ -168,7 +169,7 @@ static void named_rules(void **state)
     yyjson_val *rule;
 
     (void)state;
-    self_review_rules(&node, &b);
+    self_review_rules(NULL, &node, "", &b);
     api_cleanup_doc yyjson_doc *doc = yyjson_read(b.data, b.len, 0);
     yyjson_arr_foreach(yyjson_ptr_get(yyjson_doc_get_root(doc), "/resourceRules"), i, max, rule)
     {

@@ -120,12 +120,12 @@ static void identities(void **state)
         const char *node;
     } cases[] = {
         {"ferry-admin", "ferry:admins", AUTH_ADMIN, ""},
-        {"ferry-admin", NULL, AUTH_NOBODY, ""},
+        {"ferry-admin", NULL, AUTH_PERSON, ""},
         {"system:ferry-controller", NULL, AUTH_CONTROLLER, ""},
         {"system:node:n1", "system:nodes", AUTH_NODE, "n1"},
         {"system:node:n1", NULL, AUTH_NOBODY, ""},
         {"system:node:", "system:nodes", AUTH_NOBODY, ""},
-        {"n1", "system:nodes", AUTH_NOBODY, ""},
+        {"n1", "system:nodes", AUTH_PERSON, ""},
         {"eve", "ferry:viewers", AUTH_VIEWER, ""},
         {"ferry-relay:n1", NULL, AUTH_NOBODY, ""},
         {"", NULL, AUTH_NOBODY, ""},

@@ -27,6 +27,9 @@
 #define LABEL_ARCH "kubernetes.io/arch"
 #define LABEL_NAMESPACE_NAME "kubernetes.io/metadata.name"
 #define LABEL_ADDRESS "ferry.io/address" /* of a Lease that claims an address */
+/* Of a ClusterRole; the role that it adds to follows. */
+#define LABEL_AGGREGATE "rbac.authorization.k8s.io/aggregate-to-"
+#define LABEL_BOOTSTRAPPING "kubernetes.io/bootstrapping"
 
 /* Of a node; a model, feature, vendor or machine type follows. */
 #define LABEL_CPU_MODEL "cpu-model.node.kubevirt.io/"
@@ -60,6 +63,7 @@
 #define ANNOTATION_VM_GENERATION "kubevirt.io/vm-generation"
 #define ANNOTATION_BIND_COMPLETED "pv.kubernetes.io/bind-completed"
 #define ANNOTATION_INITIAL_EVENTS_END "k8s.io/initial-events-end"
+#define ANNOTATION_AUTOUPDATE "rbac.authorization.kubernetes.io/autoupdate"
 
 /* Of a VirtualMachineInstance. */
 #define ANNOTATION_VM_TEMPLATE "ferry.io/vm-template"
@@ -108,6 +112,7 @@
 #define IMAGE_LAUNCHER "ferry.io/ferry-launcher" /* of launcher pods that ferry-pods runs */
 
 #define PREFIX_KUBEVIRT "kubevirt.io/"
+#define PREFIX_FERRY "ferry.io/"
 #define TYPE_TOKEN "ferry.io/token" /* of the Secret behind a token */
 #define EXTRA_ROLE "ferry.io/role"  /* of a user, in the answer to a SelfSubjectReview */
 

@@ -10,8 +10,9 @@
 #include "base/str.h"
 
 static const char *const role_names[] = {
-    [AUTH_ANONYMOUS] = "anonymous", [AUTH_NOBODY] = "nobody",         [AUTH_VIEWER] = "viewer",
-    [AUTH_NODE] = "node",           [AUTH_CONTROLLER] = "controller", [AUTH_ADMIN] = "admin",
+    [AUTH_ANONYMOUS] = "anonymous", [AUTH_NOBODY] = "nobody", [AUTH_PERSON] = "person",
+    [AUTH_VIEWER] = "viewer",       [AUTH_NODE] = "node",     [AUTH_CONTROLLER] = "controller",
+    [AUTH_ADMIN] = "admin",
 };
 _Static_assert(FERRY_COUNT(role_names) == AUTH_ROLE_COUNT, "one name per role");
 
@@ -30,29 +31,87 @@ static bool in_group(const struct http_peer *peer, const char *group)
     return false;
 }
 
-void auth_identify(const struct http_peer *peer, struct auth_who *ret)
+/* Names that are given to programs: nobody who bears one without being that program is a person. */
+static bool is_reserved(const char *name)
+{
+    static const char *const prefixes[] = {"ferry-relay:", "system:node:", "system:ferry-"};
+
+    for (size_t i = 0; i < FERRY_COUNT(prefixes); i++) {
+        if (ferry_str_starts(name, prefixes[i])) {
+            return true;
+        }
+    }
+    return !*name || ferry_streq(name, "system:anonymous");
+}
+
+static enum auth_role role_of(const struct http_peer *peer)
 {
     static const char node_prefix[] = "system:node:";
     const char *name = peer->common_name;
 
-    *ret = (struct auth_who){.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
-    if (!peer->certificate) {
+    if (in_group(peer, "ferry:admins")) {
+        return AUTH_ADMIN;
+    }
+    if (ferry_streq(name, "system:ferry-controller")) {
+        return AUTH_CONTROLLER;
+    }
+    if (ferry_str_starts(name, node_prefix) && name[strlen(node_prefix)] &&
+        in_group(peer, "system:nodes")) {
+        return AUTH_NODE;
+    }
+    if (in_group(peer, "ferry:viewers")) {
+        return AUTH_VIEWER;
+    }
+    if (is_reserved(name)) {
+        return AUTH_NOBODY;
+    }
+    return in_group(peer, "system:masters") ? AUTH_ADMIN : AUTH_PERSON;
+}
+
+static void add_group(struct auth_who *who, const char *group)
+{
+    if (who->n_groups < AUTH_GROUPS_MAX) {
+        snprintf(who->groups[who->n_groups++], sizeof(who->groups[0]), "%s", group);
+    }
+}
+
+/* As Kubernetes gives them to "system:serviceaccount:NAMESPACE:NAME". */
+static void add_account_groups(struct auth_who *who)
+{
+    static const char prefix[] = "system:serviceaccount:";
+    const char *ns = who->user + strlen(prefix);
+    char group[HTTP_NAME_MAX];
+
+    if (!ferry_str_starts(who->user, prefix) || !strchr(ns, ':')) {
         return;
     }
-    memcpy(ret->user, name, sizeof(ret->user));
-    if (in_group(peer, "ferry:admins")) {
-        ret->role = AUTH_ADMIN;
-    } else if (ferry_streq(name, "system:ferry-controller")) {
-        ret->role = AUTH_CONTROLLER;
-    } else if (ferry_str_starts(name, node_prefix) && name[strlen(node_prefix)] &&
-               in_group(peer, "system:nodes")) {
-        ret->role = AUTH_NODE;
-        snprintf(ret->node, sizeof(ret->node), "%s", name + strlen(node_prefix));
-    } else if (in_group(peer, "ferry:viewers")) {
-        ret->role = AUTH_VIEWER;
-    } else {
-        ret->role = AUTH_NOBODY;
+    add_group(who, "system:serviceaccounts");
+    snprintf(group, sizeof(group), "system:serviceaccounts:%.*s", (int)strcspn(ns, ":"), ns);
+    add_group(who, group);
+}
+
+void auth_identify(const struct http_peer *peer, struct auth_who *ret)
+{
+    *ret = (struct auth_who){.role = AUTH_ANONYMOUS, .user = "system:anonymous"};
+    if (!peer->certificate) {
+        add_group(ret, "system:unauthenticated");
+        return;
     }
+    memcpy(ret->user, peer->common_name, sizeof(ret->user));
+    ret->role = role_of(peer);
+    if (ret->role == AUTH_NODE) {
+        snprintf(ret->node, sizeof(ret->node), "%s", ret->user + strlen("system:node:"));
+    }
+    for (size_t i = 0; i < peer->n_groups; i++) {
+        add_group(ret, peer->groups[i]);
+    }
+    add_account_groups(ret);
+    add_group(ret, "system:authenticated");
+}
+
+bool auth_is_person(const struct auth_who *who)
+{
+    return who->role == AUTH_PERSON || who->role == AUTH_VIEWER;
 }
 
 /* ---- rules -------------------------------------------------------------------------------------

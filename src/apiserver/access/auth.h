@@ -11,8 +11,9 @@
 
 enum auth_role {
     AUTH_ANONYMOUS,
-    AUTH_NOBODY, /* a good certificate that gives no role here: a relay's */
-    AUTH_VIEWER,
+    AUTH_NOBODY, /* a good certificate that gives no rights here: a relay's */
+    AUTH_PERSON, /* has the rights that bindings give (rbac_view.h) */
+    AUTH_VIEWER, /* reads; bindings give more */
     AUTH_NODE,
     AUTH_CONTROLLER,
     AUTH_ADMIN,
@@ -20,13 +21,19 @@ enum auth_role {
 };
 const char *auth_role_name(enum auth_role role);
 
+enum { AUTH_GROUPS_MAX = HTTP_GROUPS_MAX + 3 };
+
 struct auth_who {
     enum auth_role role;
-    char user[HTTP_NAME_MAX]; /* "system:node:n1"; "system:anonymous" */
-    char node[HTTP_NAME_MAX]; /* of a node, or "" */
+    char user[HTTP_NAME_MAX];                    /* "system:node:n1"; "system:anonymous" */
+    char node[HTTP_NAME_MAX];                    /* of a node, or "" */
+    char groups[AUTH_GROUPS_MAX][HTTP_NAME_MAX]; /* the certificate's, then those that all have */
+    size_t n_groups;
 };
 
 void auth_identify(const struct http_peer *peer, struct auth_who *ret);
+/* Somebody whose rights may come from bindings, and whom the rules for persons are for. */
+bool auth_is_person(const struct auth_who *who);
 
 enum auth_answer {
     AUTH_NO,

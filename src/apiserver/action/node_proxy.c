@@ -23,6 +23,7 @@
 
 #include "api/json.h"
 #include "apiserver/action/proxy_plan.h"
+#include "apiserver/request/rights.h"
 #include "base/clock.h"
 #include "base/cond.h"
 #include "base/fd.h"
@@ -419,6 +420,50 @@ int node_proxy_tell(struct request *r, struct node_proxy *p, const char *node, c
                        message ? message : "no reason given");
 }
 
+/* The migration of that UID, while it is there. */
+static bool find_move(struct request *r, struct proxy_right *right)
+{
+    cleanup_entry_list struct entry_list list = {0};
+
+    store_list(r->store, api_resource_of_kind(API_KIND_MIGRATION), NULL, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        if (ferry_span_is(entry_uid(list.items[i]), right->uid)) {
+            snprintf(right->ns, sizeof(right->ns), "%s", list.items[i]->ns);
+            snprintf(right->name, sizeof(right->name), "%s", list.items[i]->name);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By bindings: all of a node's API, or what a right to a guest comes with. */
+static bool may_ask(struct request *r, const struct proxy_call *c, bool posts)
+{
+    struct proxy_right right;
+
+    if (rights_allow(r, &(struct rbac_ask){.verb = posts ? "create" : "get",
+                                           .group = "",
+                                           .resource = "nodes",
+                                           .subresource = "proxy",
+                                           .ns = "",
+                                           .name = c->node})) {
+        return true;
+    }
+    if (!auth_is_person(&r->who) || !proxy_right_of(c, posts, &right)) {
+        return false;
+    }
+    /* Of a move that is no more only those are told who see all moves. */
+    if (*right.uid && !find_move(r, &right)) {
+        *right.ns = *right.name = '\0';
+    }
+    return rights_allow(r, &(struct rbac_ask){.verb = right.verb,
+                                              .group = right.group,
+                                              .resource = right.resource,
+                                              .subresource = right.subresource,
+                                              .ns = right.ns,
+                                              .name = right.name});
+}
+
 static int check(struct request *r, struct proxy_call *ret)
 {
     bool posts = ferry_streq(http_method(r->x), "POST");
@@ -430,10 +475,10 @@ static int check(struct request *r, struct proxy_call *ret)
                               .verb = posts ? ROUTE_CREATE : ROUTE_GET,
                               .subresource = "proxy"};
     snprintf(r->route.name, sizeof(r->route.name), "%s", ret->node);
-    if (!proxy_allowed(&r->who, ret, posts)) {
+    if (!proxy_allowed(&r->who, ret, posts) && !may_ask(r, ret, posts)) {
         return status_forbidden(&r->st, r->route.resource, ret->node,
-                                "User \"%s\" (%s) cannot %s \"%.200s\" of this node", r->who.user,
-                                auth_role_name(r->who.role), posts ? "create" : "get", ret->rest);
+                                "User \"%s\" cannot %s \"%.200s\" of this node", r->who.user,
+                                posts ? "create" : "get", ret->rest);
     }
     if (!posts && !ferry_streq(http_method(r->x), "GET")) {
         return status_fail(&r->st, 405, "nodes/proxy: a node answers GET and POST alone");

@@ -83,9 +83,55 @@ bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c, bool 
     case AUTH_NODE:
         return harmless && !posts && ferry_streq(who->node, c->node);
     case AUTH_ANONYMOUS:
+    case AUTH_PERSON:
     case AUTH_NOBODY:
     case AUTH_ROLE_COUNT:
         break;
+    }
+    return false;
+}
+
+#define SUBRESOURCES "subresources.kubevirt.io"
+#define KUBEVIRT "kubevirt.io"
+#define MIGRATIONS "virtualmachineinstancemigrations"
+#define GUESTS "virtualmachineinstances"
+static const struct {
+    const char *prefix;
+    bool gets, posts;
+    struct proxy_right right;
+    bool of_move; /* a UID follows, not NAMESPACE/NAME */
+} rights[] = {
+    {"/v1/console/", true, true, {"get", SUBRESOURCES, GUESTS, "console", "", "", ""}, false},
+    {"/v1/pause/", false, true, {"update", SUBRESOURCES, GUESTS, "pause", "", "", ""}, false},
+    {"/v1/unpause/", false, true, {"update", SUBRESOURCES, GUESTS, "unpause", "", "", ""}, false},
+    {"/v1/plan/", false, true, {"create", KUBEVIRT, MIGRATIONS, "", "", "", ""}, false},
+    {"/v1/checks/", true, false, {"get", KUBEVIRT, MIGRATIONS, "", "", "", ""}, true},
+    {"/v1/records/", true, false, {"get", KUBEVIRT, MIGRATIONS, "", "", "", ""}, true},
+};
+
+/* The right is for just these two parts: a third would be something else at the node. */
+static bool split(const char *rest, struct proxy_right *ret)
+{
+    int end = 0;
+
+    return sscanf(rest, "%253[^/]/%253[^/]%n", ret->ns, ret->name, &end) == 2 && !rest[end];
+}
+
+bool proxy_right_of(const struct proxy_call *c, bool posts, struct proxy_right *ret)
+{
+    for (size_t i = 0; i < FERRY_COUNT(rights); i++) {
+        const char *rest = c->rest + strlen(rights[i].prefix);
+
+        if (!ferry_str_starts(c->rest, rights[i].prefix) ||
+            !(posts ? rights[i].posts : rights[i].gets)) {
+            continue;
+        }
+        *ret = rights[i].right;
+        if (!rights[i].of_move) {
+            return split(rest, ret);
+        }
+        snprintf(ret->uid, sizeof(ret->uid), "%.*s", PROXY_NODE_MAX - 1, rest);
+        return *rest && !strchr(rest, '/') && strlen(rest) < PROXY_NODE_MAX;
     }
     return false;
 }

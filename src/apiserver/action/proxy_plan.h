@@ -20,6 +20,15 @@ int proxy_parse(const char *path, struct proxy_call *ret, struct status *st);
 /* Admins everything; viewers, the controller and nodes (of themselves) may read what holds no
  * secret: a guest's console may hold one. */
 bool proxy_allowed(const struct auth_who *who, const struct proxy_call *c, bool posts);
+/* What a person must hold who is not let in by the above: who may see a guest's console, pause it,
+ * plan or follow its moves may do so at its node, too. */
+struct proxy_right {
+    const char *verb, *group, *resource, *subresource;
+    char ns[PROXY_NODE_MAX], name[PROXY_NODE_MAX]; /* of the object, or */
+    char uid[PROXY_NODE_MAX];                      /* ... of the migration; "" */
+};
+/* False: the whole of nodes/proxy is asked for. */
+bool proxy_right_of(const struct proxy_call *c, bool posts, struct proxy_right *ret);
 /* Where the node's API is: "[ADDRESS]:PORT" to dial, from the Node object. */
 int proxy_dial(const yyjson_val *node, const char *name, char dial[PROXY_DIAL_MAX],
                struct status *st);

@@ -5,12 +5,20 @@
 
 #include "api/json.h"
 #include "api/wire/wire_keys.h"
+#include "apiserver/request/rights.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "json/doc.h"
 
-enum review { REVIEW_ACCESS, REVIEW_RULES, REVIEW_WHO, REVIEW_COUNT };
+enum review {
+    REVIEW_ACCESS,
+    REVIEW_RULES,
+    REVIEW_WHO,
+    REVIEW_SUBJECT,
+    REVIEW_LOCAL, /* its path has a namespace */
+    REVIEW_COUNT
+};
 
 static const struct {
     const char *path, *api_version, *kind;
@@ -21,6 +29,10 @@ static const struct {
                       "authorization.k8s.io/v1", "SelfSubjectRulesReview"},
     [REVIEW_WHO] = {"/apis/authentication.k8s.io/v1/selfsubjectreviews", "authentication.k8s.io/v1",
                     "SelfSubjectReview"},
+    [REVIEW_SUBJECT] = {"/apis/authorization.k8s.io/v1/subjectaccessreviews",
+                        "authorization.k8s.io/v1", "SubjectAccessReview"},
+    [REVIEW_LOCAL] = {"/apis/authorization.k8s.io/v1/namespaces/", "authorization.k8s.io/v1",
+                      "LocalSubjectAccessReview"},
 };
 _Static_assert(FERRY_COUNT(reviews) == REVIEW_COUNT, "one row per review");
 
@@ -37,7 +49,7 @@ enum { PLAIN_PATHS = FERRY_COUNT(plain_paths) };
 
 static bool has_role(const struct auth_who *who)
 {
-    return who->role != AUTH_ANONYMOUS && who->role != AUTH_NOBODY;
+    return who->role != AUTH_ANONYMOUS && who->role != AUTH_NOBODY && who->role != AUTH_PERSON;
 }
 
 /* ---- may I? ------------------------------------------------------------------------------------
@@ -45,12 +57,36 @@ static bool has_role(const struct auth_who *who)
 
 static struct self_review_answer yes(const char *why)
 {
-    return (struct self_review_answer){.allowed = true, .why = why};
+    struct self_review_answer a = {.allowed = true};
+
+    snprintf(a.why, sizeof(a.why), "%s", why);
+    return a;
 }
 
 static struct self_review_answer no(const char *why)
 {
-    return (struct self_review_answer){.why = why};
+    struct self_review_answer a = {.allowed = false};
+
+    snprintf(a.why, sizeof(a.why), "%s", why);
+    return a;
+}
+
+/* By bindings, in Kubernetes' words. */
+static struct self_review_answer by_bindings(const struct rbac_view *view,
+                                             const struct auth_who *who, const struct rbac_ask *ask)
+{
+    struct self_review_answer a = {.allowed = false};
+    struct rights_user user;
+    struct rbac_grant g;
+
+    rights_user_of(who, &user);
+    if (!rbac_view_allows(view, &user.user, ask, &g)) {
+        return no("no binding gives it");
+    }
+    a.allowed = true;
+    snprintf(a.why, sizeof(a.why), "RBAC: allowed by %s \"%s%s%s\" of %s \"%s\"", g.kind, g.name,
+             *g.ns ? "/" : "", g.ns, g.role_kind, g.role);
+    return a;
 }
 
 static const char *text_at(const yyjson_val *v, const char *pointer)
@@ -86,7 +122,7 @@ static struct self_review_answer may_proxy(const struct auth_who *who, const str
                : no("no rule of the role allows it");
 }
 
-static struct self_review_answer may_resource(const struct auth_who *who, const yyjson_val *asked)
+static struct self_review_answer by_role(const struct auth_who *who, const yyjson_val *asked)
 {
     const char *sub = text_at(asked, "/subresource");
     struct route route = {
@@ -129,6 +165,20 @@ static struct self_review_answer may_resource(const struct auth_who *who, const 
     return no("no rule of the role allows it");
 }
 
+static struct self_review_answer may_resource(const struct rbac_view *view,
+                                              const struct auth_who *who, const yyjson_val *asked)
+{
+    const struct rbac_ask ask = {.verb = text_at(asked, "/verb"),
+                                 .group = text_at(asked, "/group"),
+                                 .resource = text_at(asked, "/resource"),
+                                 .subresource = text_at(asked, "/subresource"),
+                                 .ns = text_at(asked, "/namespace"),
+                                 .name = text_at(asked, "/name")};
+    struct self_review_answer a = by_role(who, asked);
+
+    return a.allowed || !auth_is_person(who) ? a : by_bindings(view, who, &ask);
+}
+
 static bool path_fits(const char *pattern, const char *path)
 {
     size_t n = strlen(pattern);
@@ -136,9 +186,11 @@ static bool path_fits(const char *pattern, const char *path)
     return pattern[n - 1] == '*' ? strncmp(pattern, path, n - 1) == 0 : ferry_streq(pattern, path);
 }
 
-static struct self_review_answer may_path(const struct auth_who *who, const yyjson_val *asked)
+static struct self_review_answer may_path(const struct rbac_view *view, const struct auth_who *who,
+                                          const yyjson_val *asked)
 {
     const char *path = text_at(asked, "/path");
+    const struct rbac_ask ask = {.verb = text_at(asked, "/verb"), .path = path};
 
     if (who->role == AUTH_ADMIN) {
         return yes("the role admin may do everything");
@@ -149,15 +201,16 @@ static struct self_review_answer may_path(const struct auth_who *who, const yyjs
             return yes(plain_paths[i].anybody ? "everybody may" : "whoever has a role may");
         }
     }
-    return no("no rule of the role allows it");
+    return auth_is_person(who) ? by_bindings(view, who, &ask) : no("no rule of the role allows it");
 }
 
-struct self_review_answer self_review_access(const struct auth_who *who, const yyjson_val *spec)
+struct self_review_answer self_review_access(const struct rbac_view *view,
+                                             const struct auth_who *who, const yyjson_val *spec)
 {
     yyjson_val *resource = yyjson_obj_get((yyjson_val *)spec, "resourceAttributes");
     yyjson_val *path = yyjson_obj_get((yyjson_val *)spec, "nonResourceAttributes");
 
-    return resource ? may_resource(who, resource) : may_path(who, path);
+    return resource ? may_resource(view, who, resource) : may_path(view, who, path);
 }
 
 /* ---- what may I? -------------------------------------------------------------------------------
@@ -227,11 +280,10 @@ static bool is_decided(const struct auth_rule *rules, size_t i, const struct api
     return false;
 }
 
-static void put_resource_rules(struct ferry_buf *b, const struct auth_who *who)
+static void put_resource_rules(struct ferry_buf *b, const struct auth_who *who, bool *first)
 {
     size_t n;
     const struct auth_rule *rules = auth_rules(&n);
-    bool first = true;
 
     if (who->role == AUTH_ADMIN) {
         ferry_buf_puts(b, "{\"verbs\":[\"*\"],\"apiGroups\":[\"*\"],\"resources\":[\"*\"]}");
@@ -244,18 +296,46 @@ static void put_resource_rules(struct ferry_buf *b, const struct auth_who *who)
              rules[i].role == who->role && r->plural; r++) {
             if (all ? !ferry_streq(r->plural, "secrets") && !is_decided(rules, i, r)
                     : ferry_streq(r->plural, rules[i].plural) && !hangs_on_pods(&rules[i])) {
-                put_rule(b, &rules[i], r, who, &first);
+                put_rule(b, &rules[i], r, who, first);
             }
         }
     }
 }
 
-void self_review_rules(const struct auth_who *who, struct ferry_buf *ret)
+/* Rules of bindings, as they stand there: those with paths, or those without. */
+static void put_bound(struct ferry_buf *b, const struct rbac_rules *held, bool paths, bool *first)
 {
+    for (size_t i = 0; i < held->n; i++) {
+        yyjson_arr_iter it = yyjson_arr_iter_with((yyjson_val *)held->lists[i]);
+
+        for (yyjson_val *rule; (rule = yyjson_arr_iter_next(&it));) {
+            bool of_paths = yyjson_arr_size(yyjson_obj_get(rule, "nonResourceURLs")) > 0;
+            ferry_cleanup_free char *text =
+                of_paths == paths ? json_doc_val_text(rule, 0, NULL) : NULL;
+
+            if (text) {
+                ferry_buf_printf(b, "%s%s", *first ? "" : ",", text);
+                *first = false;
+            }
+        }
+    }
+}
+
+void self_review_rules(const struct rbac_view *view, const struct auth_who *who, const char *ns,
+                       struct ferry_buf *ret)
+{
+    cleanup_rbac_rules struct rbac_rules held = {0};
+    struct rights_user user;
     bool first = true;
 
+    if (auth_is_person(who)) {
+        rights_user_of(who, &user);
+        rbac_view_rules(view, &user.user, ns, &held);
+    }
     ferry_buf_puts(ret, "{\"resourceRules\":[");
-    put_resource_rules(ret, who);
+    put_resource_rules(ret, who, &first);
+    put_bound(ret, &held, false, &first);
+    first = true;
     ferry_buf_puts(ret, "],\"nonResourceRules\":[");
     if (who->role == AUTH_ADMIN) {
         ferry_buf_puts(ret, "{\"verbs\":[\"*\"],\"nonResourceURLs\":[\"*\"]}");
@@ -267,59 +347,64 @@ void self_review_rules(const struct auth_who *who, struct ferry_buf *ret)
             first = false;
         }
     }
+    put_bound(ret, &held, true, &first);
     ferry_buf_puts(ret, "],\"incomplete\":false}");
 }
 
 /* ---- who am I? ---------------------------------------------------------------------------------
  */
 
-/* The group that a token stands for. */
-static const char *group_of(enum auth_role role)
-{
-    return role == AUTH_ADMIN    ? "ferry:admins"
-           : role == AUTH_VIEWER ? "ferry:viewers"
-           : role == AUTH_NODE   ? "system:nodes"
-                                 : NULL;
-}
-
-static void put_groups(struct ferry_buf *b, const struct auth_who *who,
-                       const struct http_peer *peer)
-{
-    for (size_t i = 0; peer->certificate && i < peer->n_groups; i++) {
-        ferry_buf_json(b, peer->groups[i]);
-        ferry_buf_puts(b, ",");
-    }
-    if (!peer->certificate && group_of(who->role)) {
-        ferry_buf_printf(b, "\"%s\",", group_of(who->role));
-    }
-    ferry_buf_puts(b, "\"system:authenticated\"");
-}
-
-static void put_who(struct ferry_buf *b, const struct auth_who *who, const struct http_peer *peer)
+static void put_who(struct ferry_buf *b, const struct auth_who *who)
 {
     ferry_buf_puts(b, "{\"userInfo\":{\"username\":");
     ferry_buf_json(b, who->user);
     ferry_buf_puts(b, ",\"groups\":[");
-    put_groups(b, who, peer);
+    for (size_t i = 0; i < who->n_groups; i++) {
+        ferry_buf_puts(b, i ? "," : "");
+        ferry_buf_json(b, who->groups[i]);
+    }
     ferry_buf_printf(b, "],\"extra\":{\"" EXTRA_ROLE "\":[\"%s\"]}}}", auth_role_name(who->role));
 }
 
 /* ---- the calls ---------------------------------------------------------------------------------
  */
 
+/* The namespace of ".../namespaces/NAMESPACE/localsubjectaccessreviews", or false. */
+static bool local_of(const char *path, char ns[ROUTE_PART_MAX])
+{
+    const char *rest = path + strlen(reviews[REVIEW_LOCAL].path);
+    size_t n;
+
+    if (!ferry_str_starts(path, reviews[REVIEW_LOCAL].path)) {
+        return false;
+    }
+    n = strcspn(rest, "/");
+    snprintf(ns, ROUTE_PART_MAX, "%.*s", (int)(n < ROUTE_PART_MAX ? n : 0), rest);
+    return *ns && ferry_streq(rest + n, "/localsubjectaccessreviews");
+}
+
 static enum review review_of(const char *path)
 {
+    char ns[ROUTE_PART_MAX];
     enum review i = 0;
 
-    while (i < REVIEW_COUNT && !ferry_streq(reviews[i].path, path)) {
+    if (local_of(path, ns)) {
+        return REVIEW_LOCAL;
+    }
+    while (i < REVIEW_LOCAL && !ferry_streq(reviews[i].path, path)) {
         i++;
     }
-    return i;
+    return i < REVIEW_LOCAL ? i : REVIEW_COUNT;
 }
 
 bool self_review_is_path(const char *path)
 {
     return review_of(path) < REVIEW_COUNT;
+}
+
+static bool asks_access(enum review what)
+{
+    return what == REVIEW_ACCESS || what == REVIEW_SUBJECT || what == REVIEW_LOCAL;
 }
 
 static int check_asked(struct request *r, enum review what, const yyjson_val *root)
@@ -331,7 +416,7 @@ static int check_asked(struct request *r, enum review what, const yyjson_val *ro
         return status_fail(&r->st, 400, "the body must be a %s of %s", reviews[what].kind,
                            reviews[what].api_version);
     }
-    if (what == REVIEW_ACCESS &&
+    if (asks_access(what) &&
         !yyjson_ptr_get((yyjson_val *)root, "/spec/resourceAttributes") ==
             !yyjson_ptr_get((yyjson_val *)root, "/spec/nonResourceAttributes")) {
         return status_fail(&r->st, 422,
@@ -341,19 +426,99 @@ static int check_asked(struct request *r, enum review what, const yyjson_val *ro
     return 0;
 }
 
-static void put_status(struct ferry_buf *b, const struct request *r, enum review what,
+static void put_access(struct ferry_buf *b, struct request *r, const struct auth_who *who,
                        const yyjson_val *spec)
 {
-    if (what == REVIEW_ACCESS) {
-        struct self_review_answer answer = self_review_access(&r->who, spec);
+    struct self_review_answer answer = self_review_access(rights_view(r), who, spec);
 
-        ferry_buf_printf(b, "{\"allowed\":%s,\"reason\":\"%s\"}", answer.allowed ? "true" : "false",
-                         answer.why);
-    } else if (what == REVIEW_RULES) {
-        self_review_rules(&r->who, b);
-    } else {
-        put_who(b, &r->who, http_peer(r->x));
+    ferry_buf_printf(b, "{\"allowed\":%s,\"reason\":", answer.allowed ? "true" : "false");
+    ferry_buf_json(b, answer.why);
+    ferry_buf_puts(b, "}");
+}
+
+/* The one whom a SubjectAccessReview is about: as a certificate with that name and these
+ * organisations would be met, in no group but them. */
+static int read_subject(struct request *r, const yyjson_val *spec, struct auth_who *ret)
+{
+    yyjson_val *groups = yyjson_obj_get((yyjson_val *)spec, "groups"), *v;
+    struct http_peer peer = {.certificate = true};
+    size_t i, max;
+
+    snprintf(peer.common_name, sizeof(peer.common_name), "%s", text_at(spec, "/user"));
+    yyjson_arr_foreach(groups, i, max, v)
+    {
+        const char *name = yyjson_get_str(v);
+
+        if (i >= HTTP_GROUPS_MAX || !name || strlen(name) >= HTTP_NAME_MAX) {
+            return status_fail(&r->st, 422, "spec.groups: Too many: at most %d, of %d bytes",
+                               HTTP_GROUPS_MAX, HTTP_NAME_MAX - 1);
+        }
+        snprintf(peer.groups[peer.n_groups++], HTTP_NAME_MAX, "%s", name);
     }
+    if (!*peer.common_name && !peer.n_groups) {
+        return status_fail(&r->st, 422,
+                           "spec.user: Invalid value: at least one of user or group must be "
+                           "specified");
+    }
+    if (!*peer.common_name) {
+        snprintf(peer.common_name, sizeof(peer.common_name), "-"); /* known by its groups alone */
+    }
+    auth_identify(&peer, ret);
+    ret->n_groups = peer.n_groups;
+    return 0;
+}
+
+static int put_subject(struct ferry_buf *b, struct request *r, const yyjson_val *spec)
+{
+    struct auth_who who;
+    char ns[ROUTE_PART_MAX] = "";
+
+    if (local_of(http_path(r->x), ns) &&
+        !ferry_streq(text_at(spec, "/resourceAttributes/namespace"), ns)) {
+        return status_fail(&r->st, 422,
+                           "spec.resourceAttributes.namespace: Invalid value: must match the "
+                           "namespace of the review");
+    }
+    if (read_subject(r, spec, &who) < 0) {
+        return -1;
+    }
+    put_access(b, r, &who, spec);
+    return 0;
+}
+
+static int put_status(struct ferry_buf *b, struct request *r, enum review what,
+                      const yyjson_val *spec)
+{
+    if (what == REVIEW_SUBJECT || what == REVIEW_LOCAL) {
+        return put_subject(b, r, spec);
+    }
+    if (what == REVIEW_ACCESS) {
+        put_access(b, r, &r->who, spec);
+    } else if (what == REVIEW_RULES) {
+        self_review_rules(rights_view(r), &r->who, text_at(spec, "/namespace"), b);
+    } else {
+        put_who(b, &r->who);
+    }
+    return 0;
+}
+
+/* What others may is told to those who may ask. */
+static int check_may_ask(struct request *r, enum review what)
+{
+    char ns[ROUTE_PART_MAX] = "";
+
+    if (what != REVIEW_SUBJECT && what != REVIEW_LOCAL) {
+        return 0;
+    }
+    (void)local_of(http_path(r->x), ns);
+    return rights_check(r, &(struct rbac_ask){.verb = "create",
+                                              .group = "authorization.k8s.io",
+                                              .resource = what == REVIEW_LOCAL
+                                                              ? "localsubjectaccessreviews"
+                                                              : "subjectaccessreviews",
+                                              .subresource = "",
+                                              .ns = ns,
+                                              .name = ""});
 }
 
 int self_review_serve(struct request *r)
@@ -366,7 +531,7 @@ int self_review_serve(struct request *r)
     if (!ferry_streq(http_method(r->x), "POST")) {
         return status_fail(&r->st, 405, "the server does not allow this method here");
     }
-    if (request_body(r, &body) < 0) {
+    if (check_may_ask(r, what) < 0 || request_body(r, &body) < 0) {
         return -1;
     }
     const yyjson_val *root = yyjson_doc_get_root(body);
@@ -384,7 +549,9 @@ int self_review_serve(struct request *r)
         ferry_buf_printf(&b, "\"spec\":%s,", text);
     }
     ferry_buf_puts(&b, "\"status\":");
-    put_status(&b, r, what, spec);
+    if (put_status(&b, r, what, spec) < 0) {
+        return -1;
+    }
     ferry_buf_puts(&b, "}");
     r->code = 201;
     http_answer(r->x, 201, "application/json", b.data, b.len);

@@ -9,6 +9,7 @@
 #include "apiserver/action/power.h"
 #include "apiserver/object/prepare.h"
 #include "apiserver/request/finish.h"
+#include "apiserver/request/rights.h"
 #include "apiserver/request/write.h"
 #include "base/str.h"
 #include "json/doc.h"
@@ -291,12 +292,17 @@ static int check(struct request *r, struct call *ret)
     if (!parse(http_path(r->x), ret)) {
         return status_fail(&r->st, 404, "the server could not find the requested resource");
     }
-    if (!ferry_streq(http_method(r->x), "PUT")) {
-        return status_fail(&r->st, 405, "the server does not allow this method here");
+    bool puts = ferry_streq(http_method(r->x), "PUT");
+    if (rights_check(r, &(struct rbac_ask){.verb = puts ? "update" : "get",
+                                           .group = "subresources.kubevirt.io",
+                                           .resource = ret->plural,
+                                           .subresource = ret->verb,
+                                           .ns = ret->ns,
+                                           .name = ret->name}) < 0) {
+        return -1;
     }
-    if (r->who.role != AUTH_ADMIN) {
-        return status_fail(&r->st, 403, "forbidden: User \"%s\" cannot %.100s %.250s", r->who.user,
-                           ret->verb, ret->name);
+    if (!puts) {
+        return status_fail(&r->st, 405, "the server does not allow this method here");
     }
     return 0;
 }

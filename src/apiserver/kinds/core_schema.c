@@ -169,10 +169,19 @@ static void put_name(struct ferry_buf *b, const char *type)
 {
     static const char *const meta[] = {"ObjectMeta", "OwnerReference", "ManagedFieldsEntry",
                                        "LabelSelector", "LabelSelectorRequirement"};
+    static const char *const rbac[] = {
+        "Role",       "ClusterRole",     "RoleBinding", "ClusterRoleBinding",
+        "PolicyRule", "AggregationRule", "RoleRef",     "Subject"};
 
     for (size_t i = 0; i < FERRY_COUNT(meta); i++) {
         if (ferry_streq(meta[i], type)) {
             ferry_buf_printf(b, "io.k8s.apimachinery.pkg.apis.meta.v1.%s", type);
+            return;
+        }
+    }
+    for (size_t i = 0; i < FERRY_COUNT(rbac); i++) {
+        if (ferry_streq(rbac[i], type)) {
+            ferry_buf_printf(b, "io.k8s.api.rbac.v1.%s", type);
             return;
         }
     }

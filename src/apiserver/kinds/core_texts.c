@@ -24,6 +24,20 @@ const struct core_text core_texts[] = {
     {"LabelSelector.matchLabels", "Labels with exactly these values."},
     {"LabelSelectorRequirement.operator", "In, NotIn, Exists or DoesNotExist."},
 
+    {"Role", "What those may who are bound to it, in its namespace."},
+    {"ClusterRole", "What those may who are bound to it: in a namespace, or everywhere."},
+    {"ClusterRole.aggregationRule", "The role has the rules of all ClusterRoles that fit."},
+    {"RoleBinding", "Gives a role to users and groups, in its namespace."},
+    {"RoleBinding.roleRef", "The Role or ClusterRole; never changes."},
+    {"ClusterRoleBinding", "Gives a ClusterRole to users and groups, in all namespaces."},
+    {"ClusterRoleBinding.roleRef", "The ClusterRole; never changes."},
+    {"PolicyRule.verbs",
+     "get, list, watch, create, update, patch, delete, deletecollection, or *."},
+    {"PolicyRule.resources", "pods, pods/status, */status, or *."},
+    {"PolicyRule.resourceNames", "These objects alone; none means all."},
+    {"PolicyRule.nonResourceURLs", "Paths that are no objects; only in ClusterRoles."},
+    {"Subject.kind", "User, Group or ServiceAccount."},
+
     {"Namespace", "A room for names: objects of one do not see those of another."},
     {"NamespaceStatus.phase", "Active, or Terminating while its objects go."},
 

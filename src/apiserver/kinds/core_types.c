@@ -40,6 +40,10 @@ const struct core_type core_types[] = {
      "mountOptions:[]string parameters:{}string provisioner:string! reclaimPolicy:string "
      "volumeBindingMode:string"},
     {"Lease", "spec:LeaseSpec"},
+    {"Role", "rules:[]PolicyRule"},
+    {"ClusterRole", "aggregationRule:AggregationRule rules:[]PolicyRule"},
+    {"RoleBinding", "roleRef:RoleRef! subjects:[]Subject"},
+    {"ClusterRoleBinding", "roleRef:RoleRef! subjects:[]Subject"},
     /* namespaces, nodes */
     {"NamespaceSpec", "finalizers:[]string"},
     {"NamespaceStatus", "conditions:[]NamespaceCondition phase:string"},
@@ -333,5 +337,10 @@ const struct core_type core_types[] = {
     {"LeaseSpec",
      "acquireTime:microtime holderIdentity:string leaseDurationSeconds:integer "
      "leaseTransitions:integer preferredHolder:string renewTime:microtime strategy:string"},
+    {"PolicyRule", "apiGroups:[]string nonResourceURLs:[]string resourceNames:[]string "
+                   "resources:[]string verbs:[]string!"},
+    {"AggregationRule", "clusterRoleSelectors:[]LabelSelector"},
+    {"RoleRef", "apiGroup:string! kind:string! name:string!"},
+    {"Subject", "apiGroup:string kind:string! name:string! namespace:string"},
     {.name = NULL},
 };

@@ -58,6 +58,17 @@ static const struct api_resource bare_groups[] = {
      .plural = "selfsubjectrulesreviews",
      .singular = "selfsubjectrulesreview",
      .kind_name = "SelfSubjectRulesReview"},
+    {.group = "authorization.k8s.io",
+     .version = "v1",
+     .plural = "subjectaccessreviews",
+     .singular = "subjectaccessreview",
+     .kind_name = "SubjectAccessReview"},
+    {.group = "authorization.k8s.io",
+     .version = "v1",
+     .plural = "localsubjectaccessreviews",
+     .singular = "localsubjectaccessreview",
+     .kind_name = "LocalSubjectAccessReview",
+     .namespaced = true},
     {.group = "authentication.k8s.io",
      .version = "v1",
      .plural = "selfsubjectreviews",
@@ -155,7 +166,7 @@ static void put_bare_resources(struct ferry_buf *b, const char *group)
                              "\"kind\":\"%s\",\"verbs\":[\"create\"%s]}",
                              first ? "" : ",", r->plural, r->singular ? r->singular : "",
                              r->namespaced ? "true" : "false", r->kind_name,
-                             r->namespaced ? ",\"update\"" : "");
+                             strchr(r->plural, '/') ? ",\"update\"" : "");
             first = false;
         }
     }

@@ -326,6 +326,42 @@ static void render_pv_claim(const struct cell *c)
     }
 }
 
+static void render_role_ref(const struct cell *c)
+{
+    ferry_buf_printf(c->out, "%s/%s", text_at(c, "/roleRef/kind"), text_at(c, "/roleRef/name"));
+}
+
+static void render_subjects(const struct cell *c, const char *kind)
+{
+    yyjson_val *list = yyjson_ptr_get((yyjson_val *)c->object, "/subjects"), *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        const char *ns = api_json_str(v, "/namespace"), *name = api_json_str(v, "/name");
+
+        if (ferry_streq(api_json_str(v, "/kind"), kind)) {
+            ferry_buf_printf(c->out, "%s%s%s%s", c->out->len ? ", " : "", ns ? ns : "",
+                             ns ? "/" : "", name ? name : "");
+        }
+    }
+}
+
+static void render_users(const struct cell *c)
+{
+    render_subjects(c, "User");
+}
+
+static void render_groups(const struct cell *c)
+{
+    render_subjects(c, "Group");
+}
+
+static void render_accounts(const struct cell *c)
+{
+    render_subjects(c, "ServiceAccount");
+}
+
 /* ---- columns -----------------------------------------------------------------------------------
  */
 
@@ -431,6 +467,17 @@ static const struct column pvc_columns[] = {
 };
 static const struct column storage_class_columns[] = {
     NAME, {"Provisioner", "/provisioner", NULL, false, ""}, AGE, END};
+static const struct column role_columns[] = {
+    NAME, {"Created At", "/metadata/creationTimestamp", NULL, false, ""}, END};
+static const struct column role_binding_columns[] = {
+    NAME,
+    {"Role", NULL, render_role_ref, false, ""},
+    AGE,
+    {"Users", NULL, render_users, true, ""},
+    {"Groups", NULL, render_groups, true, ""},
+    {"ServiceAccounts", NULL, render_accounts, true, ""},
+    END,
+};
 static const struct column plain_columns[] = {NAME, AGE, END};
 
 static const struct {
@@ -449,6 +496,10 @@ static const struct {
     {"persistentvolumes", pv_columns},
     {"persistentvolumeclaims", pvc_columns},
     {"storageclasses", storage_class_columns},
+    {"roles", role_columns},
+    {"clusterroles", role_columns},
+    {"rolebindings", role_binding_columns},
+    {"clusterrolebindings", role_binding_columns},
 };
 
 static const struct column *columns_of(const struct api_resource *r)

@@ -117,6 +117,58 @@ static const struct field access_review_fields[] = {
     {"spec", access_spec_fields, 2, MESSAGE},
     {.name = NULL},
 };
+static const struct field subject_review_spec_fields[] = {
+    {"resourceAttributes", resource_fields, 1, MESSAGE},
+    {"nonResourceAttributes", path_fields, 2, MESSAGE},
+    {"user", NULL, 3, STRING},
+    {"groups", NULL, 4, STRINGS},
+    {"uid", NULL, 6, STRING},
+    {.name = NULL},
+};
+static const struct field subject_review_fields[] = {
+    {"metadata", meta_fields, 1, MESSAGE},
+    {"spec", subject_review_spec_fields, 2, MESSAGE},
+    {.name = NULL},
+};
+static const struct field policy_rule_fields[] = {
+    {"verbs", NULL, 1, STRINGS},           {"apiGroups", NULL, 2, STRINGS},
+    {"resources", NULL, 3, STRINGS},       {"resourceNames", NULL, 4, STRINGS},
+    {"nonResourceURLs", NULL, 5, STRINGS}, {.name = NULL},
+};
+static const struct field requirement_fields[] = {{"key", NULL, 1, STRING},
+                                                  {"operator", NULL, 2, STRING},
+                                                  {"values", NULL, 3, STRINGS},
+                                                  {.name = NULL}};
+static const struct field selector_fields[] = {
+    {"matchLabels", NULL, 1, STRING_MAP},
+    {"matchExpressions", requirement_fields, 2, MESSAGES},
+    {.name = NULL},
+};
+static const struct field aggregation_fields[] = {
+    {"clusterRoleSelectors", selector_fields, 1, MESSAGES}, {.name = NULL}};
+static const struct field role_fields[] = {
+    {"metadata", meta_fields, 1, MESSAGE},
+    {"rules", policy_rule_fields, 2, MESSAGES},
+    {"aggregationRule", aggregation_fields, 3, MESSAGE}, /* of a ClusterRole */
+    {.name = NULL},
+};
+static const struct field subject_fields[] = {
+    {"kind", NULL, 1, STRING},
+    {"apiGroup", NULL, 2, STRING},
+    {"name", NULL, 3, STRING},
+    {"namespace", NULL, 4, STRING},
+    {.name = NULL},
+};
+static const struct field role_ref_fields[] = {{"apiGroup", NULL, 1, STRING},
+                                               {"kind", NULL, 2, STRING},
+                                               {"name", NULL, 3, STRING},
+                                               {.name = NULL}};
+static const struct field role_binding_fields[] = {
+    {"metadata", meta_fields, 1, MESSAGE},
+    {"subjects", subject_fields, 2, MESSAGES},
+    {"roleRef", role_ref_fields, 3, MESSAGE},
+    {.name = NULL},
+};
 static const struct field rules_spec_fields[] = {{"namespace", NULL, 1, STRING}, {.name = NULL}};
 static const struct field rules_review_fields[] = {
     {"metadata", meta_fields, 1, MESSAGE},
@@ -137,6 +189,12 @@ static const struct {
     {"SelfSubjectAccessReview", access_review_fields},
     {"SelfSubjectRulesReview", rules_review_fields},
     {"SelfSubjectReview", namespace_fields}, /* metadata alone */
+    {"SubjectAccessReview", subject_review_fields},
+    {"LocalSubjectAccessReview", subject_review_fields},
+    {"Role", role_fields},
+    {"ClusterRole", role_fields},
+    {"RoleBinding", role_binding_fields},
+    {"ClusterRoleBinding", role_binding_fields},
 };
 
 /* ---- bytes -------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
+#include "apiserver/object/rbac_object.h"
 #include "apiserver/object/spec_check.h"
 #include "base/count.h"
 #include "base/str.h"
@@ -449,6 +450,9 @@ int admission_create(const struct api_resource *r, const yyjson_val *object,
     case API_KIND_SECRET:
         return check_data(r, object, st);
     default:
+        if (rbac_object_is(r)) {
+            return rbac_object_check(r, NULL, object, st);
+        }
         if (is_policy(r) && check_policy(r, object, st) < 0) {
             return -1;
         }
@@ -476,6 +480,9 @@ int admission_update(const struct api_resource *r, const yyjson_val *old, const 
     default:
         if (ferry_streq(r->plural, "persistentvolumeclaims")) {
             return update_claim(r, old, object, st);
+        }
+        if (rbac_object_is(r)) {
+            return rbac_object_check(r, old, object, st);
         }
         if (is_policy(r) && check_policy(r, object, st) < 0) {
             return -1;

@@ -12,6 +12,7 @@
 #include "apiserver/kinds/crds.h"
 #include "apiserver/kinds/schema.h"
 #include "apiserver/object/meta_check.h"
+#include "apiserver/object/rbac_object.h"
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/str.h"
@@ -186,7 +187,9 @@ static void set_defaults(const struct api_resource *r, yyjson_mut_doc *doc, yyjs
             put_text(doc, root, "type", "Opaque");
         }
     }
-    if (r->kind == API_KIND_POD) {
+    if (rbac_object_is(r)) {
+        rbac_object_default(doc);
+    } else if (r->kind == API_KIND_POD) {
         default_pod(doc, root);
     } else if (r->kind == API_KIND_MIGRATION) {
         default_migration(doc, root);
@@ -389,6 +392,9 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
     if (ferry_streq(r->plural, "secrets")) {
         merge_string_data(doc, root);
     }
+    if (rbac_object_is(r)) {
+        rbac_object_default(doc);
+    }
     schema_complete(crds_any_schema(r), doc);
     prepare_generation(old, doc);
     return prepare_validate(r, doc, ret, st);
@@ -407,6 +413,15 @@ static int wrong_field(const struct api_resource *r, const char *name,
     return status_invalid(st, r, name, field, STATUS_VALUE_INVALID, "%s", ferry_error_words(err));
 }
 
+static bool name_is_good(const struct api_resource *r, const char *name)
+{
+    if (rbac_object_is(r)) {
+        return rbac_object_name_is_good(name);
+    }
+    return r->kind == API_KIND_NAMESPACE ? api_name_is_dns_label(name)
+                                         : api_name_is_dns_subdomain(name);
+}
+
 int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_doc **ret,
                      struct status *st)
 {
@@ -415,7 +430,6 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_d
     struct ferry_error err = {0};
     const char *name =
         text_of(yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "metadata"), "name");
-    bool ns = ferry_streq(r->plural, "namespaces");
 
     if (!copy) {
         return status_fail(st, 500, "out of memory");
@@ -426,7 +440,7 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_d
     if (api_object_from_val(r->kind, yyjson_doc_get_root(copy), &o, &err) < 0) {
         return wrong_field(r, name, &err, st);
     }
-    if (ns ? !api_name_is_dns_label(name) : !api_name_is_dns_subdomain(name)) {
+    if (!name_is_good(r, name)) {
         return status_invalid(st, r, name, "metadata.name", STATUS_VALUE_INVALID, "\"%.100s\": %s",
                               name, NAME_RULE);
     }

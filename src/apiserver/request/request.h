@@ -4,6 +4,7 @@
 #include <yyjson.h>
 
 #include "apiserver/access/auth.h"
+#include "apiserver/access/rbac_view.h"
 #include "apiserver/kinds/table.h"
 #include "apiserver/message/route.h"
 #include "apiserver/message/status.h"
@@ -16,6 +17,8 @@ struct request {
     int bookmark_s; /* how often a watcher is told how far it is */
     struct route route;
     struct auth_who who;
+    struct rbac *rbac;
+    struct rbac_view *view; /* what bindings give while this call lasts; by rights_view() */
     enum auth_answer auth;
     bool denied;      /* the certificate was good once */
     struct status st; /* what went wrong, when a handler returns -1 */

@@ -11,6 +11,7 @@
 #include "apiserver/access/deny.h"
 #include "apiserver/request/filter.h"
 #include "apiserver/request/page.h"
+#include "apiserver/request/rights.h"
 #include "apiserver/request/watch.h"
 #include "base/clock.h"
 
@@ -24,6 +25,7 @@ enum {
 struct watch {
     struct store *store;
     struct http_peer *node; /* the watcher's certificate when it is a node's, else NULL */
+    struct person *person;  /* a watcher whose rights may end, else NULL */
     const struct api_resource *resource;
     struct filter filter;
     bool table, bookmarks;
@@ -39,6 +41,40 @@ struct watch {
     bool over; /* nothing follows what is in `out` */
 };
 
+/* What is asked again while the watch goes on. */
+struct person {
+    struct rbac *rbac;
+    struct auth_who who;
+    struct route route;
+    char *selected;
+};
+
+static void person_free(struct person *p)
+{
+    if (p) {
+        free(p->selected);
+        free(p);
+    }
+}
+
+static struct person *person_new(const struct request *r, const struct filter *filter)
+{
+    struct person *p = ferry_xcalloc(1, sizeof(*p));
+
+    p->rbac = r->rbac;
+    p->who = r->who;
+    p->route = r->route;
+    p->selected = ferry_strdup(api_selector_equal(filter->fields, "metadata.name"));
+    return p;
+}
+
+static bool may_still(const struct person *p)
+{
+    cleanup_rbac_view struct rbac_view *v = rbac_view_take(p->rbac);
+
+    return rights_answer(v, &p->who, &p->route, p->selected, NULL) != AUTH_NO;
+}
+
 static void watch_done(void *ctx)
 {
     struct watch *w = ctx;
@@ -47,6 +83,7 @@ static void watch_done(void *ctx)
     entry_list_done(&w->initial);
     ferry_buf_done(&w->out);
     free(w->node);
+    person_free(w->person);
     free(w);
 }
 
@@ -179,6 +216,10 @@ static void fill(struct watch *w)
         put_expired(w);
         return;
     }
+    if (w->person && !may_still(w->person)) {
+        w->over = true; /* the binding was taken away, before what came now */
+        return;
+    }
     for (size_t i = 0; i < batch.n; i++) {
         put_change(w, &batch.events[i]);
     }
@@ -278,6 +319,9 @@ int watch_serve(struct request *r)
         rc =
             filter_parse(w->resource, r->route.ns, r->route.name, http_query(r->x, "labelSelector"),
                          http_query(r->x, "fieldSelector"), &w->filter, &r->st);
+    }
+    if (rc == 0 && (auth_is_person(&r->who) || r->who.role == AUTH_ANONYMOUS)) {
+        w->person = person_new(r, &w->filter);
     }
     if (rc < 0 || parse_timeout(r, &w->end_ns) < 0 || parse_start(r, w) < 0) {
         watch_done(w);

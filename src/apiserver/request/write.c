@@ -12,10 +12,12 @@
 #include "apiserver/kinds/crds.h"
 #include "apiserver/kinds/schema.h"
 #include "apiserver/object/admission.h"
+#include "apiserver/object/person.h"
 #include "apiserver/object/prepare.h"
 #include "apiserver/request/finish.h"
 #include "apiserver/request/node_guard.h"
 #include "apiserver/request/quota.h"
+#include "apiserver/request/rights.h"
 #include "apiserver/store/ident.h"
 #include "base/clock.h"
 #include "base/count.h"
@@ -159,11 +161,13 @@ static int admit_new(struct request *r, const yyjson_val *object)
 {
     cleanup_view struct view view = {0};
 
-    if (check_namespace(r) < 0 || node_guard_new(r, object) < 0) {
+    if (check_namespace(r) < 0 || node_guard_new(r, object) < 0 ||
+        rights_check_person(r, NULL, object) < 0) {
         return -1;
     }
     view_fill(r, object, &view);
-    if (admission_create(r->route.resource, object, &view.v, &r->st) < 0) {
+    if (admission_create(r->route.resource, object, &view.v, &r->st) < 0 ||
+        rights_check_given(r, NULL, object) < 0) {
         return -1;
     }
     return quota_admit(r, NULL, object);
@@ -172,7 +176,7 @@ static int admit_new(struct request *r, const yyjson_val *object)
 /* A node's certificate lets it make what bears its name or is its own: known only now. */
 static int check_new(struct request *r, const yyjson_val *object)
 {
-    enum auth_answer answer = auth_check(&r->who, &r->route);
+    enum auth_answer answer = auth_is_person(&r->who) ? r->auth : auth_check(&r->who, &r->route);
 
     if (answer == AUTH_YES ||
         (answer == AUTH_IF_OWN && auth_owns(&r->who, r->route.resource, object))) {
@@ -221,6 +225,9 @@ int write_create_document(struct request *r, const yyjson_mut_doc *given, bool d
 
         ident_uid(uid);
         ident_suffix(suffix);
+        if (auth_is_person(&r->who)) {
+            person_keep_status(r->route.resource, NULL, doc);
+        }
         if (prepare_create(&r->route, doc, &stamp, &made, &r->st) < 0 ||
             check_new(r, yyjson_doc_get_root(made)) < 0) {
             return -1;
@@ -286,8 +293,9 @@ static int admit_change(struct request *r, const yyjson_val *old, const yyjson_v
         return 0;
     }
     view_gates(r, object, &view);
-    if (admission_update(r->route.resource, old, object, &view.v, &r->st) < 0 ||
-        quota_admit(r, old, object) < 0) {
+    if (rights_check_person(r, old, object) < 0 ||
+        admission_update(r->route.resource, old, object, &view.v, &r->st) < 0 ||
+        rights_check_given(r, old, object) < 0 || quota_admit(r, old, object) < 0) {
         return -1;
     }
     admission_warn(r->route.resource, object, warn, r);
@@ -310,6 +318,10 @@ static int finish_change(struct request *r, const struct entry *e, yyjson_val *o
                          yyjson_mut_doc *doc, bool dry_run)
 {
     api_cleanup_doc yyjson_doc *made = NULL;
+
+    if (auth_is_person(&r->who)) {
+        person_keep_status(r->route.resource, old, doc);
+    }
     int rc = check_unknown(r, doc) < 0 || prepare_update(&r->route, old, doc, &made, &r->st) < 0
                  ? -1
                  : admit_change(r, old, yyjson_doc_get_root(made));
@@ -424,7 +436,7 @@ static int create_applied(struct request *r, bool dry_run, yyjson_val *given)
     if (check_unknown(r, body) < 0) {
         return -1;
     }
-    if (auth_check(&r->who, &r->route) == AUTH_NO) {
+    if (rights_of(r, &r->route) == AUTH_NO) {
         return status_forbidden(&r->st, r->route.resource, r->route.name,
                                 "User \"%s\" cannot create this object", r->who.user);
     }

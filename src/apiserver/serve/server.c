@@ -22,9 +22,11 @@
 #include "apiserver/collect/collector.h"
 #include "apiserver/kinds/discovery.h"
 #include "apiserver/request/node_guard.h"
+#include "apiserver/request/rbac_keep.h"
 #include "apiserver/request/read.h"
 #include "apiserver/request/remove.h"
 #include "apiserver/request/request.h"
+#include "apiserver/request/rights.h"
 #include "apiserver/request/watch.h"
 #include "apiserver/request/write.h"
 #include "apiserver/serve/guesses.h"
@@ -44,6 +46,7 @@ enum { MAX_LISTENERS = 32, MAX_CONNECTIONS = 2048 };
 
 struct apiserver {
     struct store *store;
+    struct rbac *rbac;
     struct collector *collector;
     struct node_proxy *proxy;
     struct node_budgets *budgets;
@@ -80,19 +83,11 @@ static int check_allowed(struct request *r)
     if (asked.verb == ROUTE_CREATE && !*asked.name) {
         memcpy(asked.name, r->who.node, sizeof(asked.name));
     }
-    r->auth = auth_check(&r->who, &asked);
+    r->auth = rights_of(r, &asked);
     if (r->auth == AUTH_NO) {
-        r->auth = auth_check(&r->who, &r->route);
+        r->auth = rights_of(r, &r->route);
     }
-    if (r->auth != AUTH_NO) {
-        return 0;
-    }
-    return status_forbidden(
-        &r->st, r->route.resource, r->route.name,
-        "User \"%s\" (%s) cannot %s resource \"%s%s%s\" in API group \"%s\"%s%s", r->who.user,
-        auth_role_name(r->who.role), route_verb_name(r->route.verb), r->route.resource->plural,
-        *r->route.subresource ? "/" : "", r->route.subresource, r->route.resource->group,
-        *r->route.ns ? " in the namespace " : " at the cluster scope", r->route.ns);
+    return r->auth != AUTH_NO ? 0 : rights_refuse_route(r);
 }
 
 static int dispatch(struct request *r)
@@ -134,13 +129,38 @@ static int serve_object(struct request *r, const struct apiserver *s)
     return dispatch(r);
 }
 
+/* What became of a ClusterRole others may have gathered. It holds already, and is shown from now
+ * on. */
+static void follow_up(struct request *r)
+{
+    struct ferry_error err;
+
+    if (r->route.resource && ferry_streq(r->route.resource->plural, "clusterroles") &&
+        !route_verb_reads(r->route.verb) && r->code < 300 &&
+        rbac_keep_aggregates(r->store, r->rbac, &err) < 0) {
+        ferry_warn("cannot write what ClusterRoles gather", F_ERR(&err));
+    }
+}
+
 /* ---- everything else ---------------------------------------------------------------------------
  */
 
+/* A path that is no object: the roles of the table may, and whom a binding lets. */
+static int check_path(struct request *r, const char *path)
+{
+    const struct rbac_ask ask = {.verb = "get", .path = path};
+
+    return r->who.role == AUTH_PERSON || r->who.role == AUTH_ANONYMOUS ? rights_check(r, &ask) : 0;
+}
+
 static int serve_discovery(struct request *r)
 {
-    ferry_cleanup_free char *json = discovery_answer(http_path(r->x));
+    ferry_cleanup_free char *json = NULL;
 
+    if (!ferry_streq(http_path(r->x), "/version") && check_path(r, http_path(r->x)) < 0) {
+        return -1;
+    }
+    json = discovery_answer(http_path(r->x));
     if (!json) {
         return status_fail(&r->st, 404, "the server could not find the requested resource");
     }
@@ -157,7 +177,7 @@ static int serve_backup(struct request *r)
 {
     ferry_cleanup_buf struct ferry_buf b = {0};
 
-    if (r->who.role != AUTH_ADMIN) {
+    if (!rights_allow(r, &(struct rbac_ask){.verb = "get", .path = http_path(r->x)})) {
         return status_fail(&r->st, 403, "forbidden: User \"%s\" may not take a backup",
                            r->who.user);
     }
@@ -172,6 +192,9 @@ static int serve_denied(struct request *r)
 {
     ferry_cleanup_buf struct ferry_buf b = {0};
 
+    if (check_path(r, http_path(r->x)) < 0) {
+        return -1;
+    }
     deny_list(r->store, &b);
     r->code = 200;
     http_answer(r->x, 200, "application/json", b.data, b.len);
@@ -182,6 +205,9 @@ static int serve_metrics(struct request *r)
 {
     ferry_cleanup_buf struct ferry_buf b = {0};
 
+    if (check_path(r, http_path(r->x)) < 0) {
+        return -1;
+    }
     apiserver_metrics_write(r->store, &b);
     r->code = 200;
     http_answer(r->x, 200, "text/plain; version=0.0.4", b.data, b.len);
@@ -204,12 +230,31 @@ static bool is_health(const char *path)
            ferry_streq(path, "/livez");
 }
 
+/* What a binding to system:unauthenticated opens to who shows nothing: reading. Whoever shows
+ * something that is not good is told so. */
+static bool is_open(struct request *r)
+{
+    const char *path = http_path(r->x);
+    struct route route;
+    struct status st;
+
+    if (r->denied || *http_peer(r->x)->tls_error || http_header(r->x, "Authorization") ||
+        !ferry_streq(http_method(r->x), "GET")) {
+        return false;
+    }
+    if (!route_is_object_path(path)) {
+        return rights_allow(r, &(struct rbac_ask){.verb = "get", .path = path});
+    }
+    return route_parse("GET", path, request_flag(r, "watch"), &route, &st) == 0 &&
+           rights_of(r, &route) == AUTH_YES;
+}
+
 /* A role is not needed to learn that one has none. */
 static int check_known(struct request *r)
 {
     const struct http_peer *peer = http_peer(r->x);
 
-    if (r->who.role == AUTH_ANONYMOUS) {
+    if (r->who.role == AUTH_ANONYMOUS && !is_open(r)) {
         if (r->denied) {
             return status_fail(
                 &r->st, 401, "Unauthorized: the node of this certificate was removed: join again");
@@ -353,11 +398,15 @@ static void conclude(struct request *r, const struct apiserver *s, int rc, int64
     if (rc < 0) {
         request_answer_status(r, &r->st);
     }
+    follow_up(r);
+    rights_done(r);
     if (r->code == 401 && !peer->certificate && http_header(r->x, "Authorization")) {
         guesses_note(s->guesses, peer->address, begin);
     }
     apiserver_metrics_count(kind_of(r), r->code, ferry_now_ns() - begin);
-    if (r->code == 401 || r->code == 403 || ferry_streq(r->route.subresource, "proxy") ||
+    bool secrets = r->route.resource && r->route.resource->kind == API_KIND_SECRET;
+
+    if (r->code == 401 || r->code == 403 || ferry_streq(r->route.subresource, "proxy") || secrets ||
         (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
         audit(r, method);
     }
@@ -366,7 +415,7 @@ static void conclude(struct request *r, const struct apiserver *s, int rc, int64
 static void handle(struct http_exchange *x, void *ctx)
 {
     const struct apiserver *s = ctx;
-    struct request r = {.x = x, .store = s->store, .bookmark_s = s->bookmark_s};
+    struct request r = {.x = x, .store = s->store, .rbac = s->rbac, .bookmark_s = s->bookmark_s};
     int64_t begin = ferry_now_ns();
     int rc = meet(&r, s);
 
@@ -377,13 +426,14 @@ static void handle(struct http_exchange *x, void *ctx)
 static bool admit(struct http_exchange *x, struct http_terms *terms, void *ctx)
 {
     const struct apiserver *s = ctx;
-    struct request r = {.x = x, .store = s->store};
+    struct request r = {.x = x, .store = s->store, .rbac = s->rbac};
     int64_t begin = ferry_now_ns();
 
     if (meet(&r, s) < 0 || check_before_body(&r, s) < 0) {
         conclude(&r, s, -1, begin);
         return false;
     }
+    rights_done(&r);
     *terms = terms_of(r.who.role, s->ca && join_is_path(http_path(x)));
     return true;
 }
@@ -421,8 +471,11 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
     int rc = store_open(cfg->database, &s->store, err);
 
     if (rc == 0) {
+        s->rbac = rbac_new(s->store);
         rc = make_namespaces(s->store, err);
     }
+    rc = rc < 0 ? rc : rbac_keep_policies(s->store, err);
+    rc = rc < 0 ? rc : rbac_keep_aggregates(s->store, s->rbac, err);
     if (rc < 0) {
         apiserver_stop(s);
         return rc;
@@ -488,6 +541,7 @@ void apiserver_stop(struct apiserver *s)
     node_proxy_free(s->proxy);
     collector_stop(s->collector);
     node_guard_budgets_free(s->budgets);
+    rbac_free(s->rbac);
     store_close(s->store);
     body_budget_free(s->budget);
     guesses_free(s->guesses);

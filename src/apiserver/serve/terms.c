@@ -9,6 +9,7 @@ struct http_terms terms_of(enum auth_role role, bool joins)
 {
     static const struct http_terms by_role[AUTH_ROLE_COUNT] = {
         [AUTH_NOBODY] = {.max_body = NOBODY_MAX, .rank = BODY_STRANGER},
+        [AUTH_PERSON] = {.max_body = TERMS_BODY_MAX, .rank = BODY_PERSON},
         [AUTH_VIEWER] = {.max_body = TERMS_BODY_MAX, .rank = BODY_PERSON},
         [AUTH_NODE] = {.max_body = NODE_MAX, .rank = BODY_NODE},
         [AUTH_CONTROLLER] = {.max_body = TERMS_BODY_MAX, .rank = BODY_OPERATOR},

@@ -60,9 +60,10 @@ struct store {
     uint64_t next_version;
     bool stop;
 
-    pthread_rwlock_t index_lock; /* indexes, version */
+    pthread_rwlock_t index_lock; /* indexes, version, changed */
     struct store_index indexes[MAX_RESOURCES];
     uint64_t version;
+    uint64_t changed[MAX_RESOURCES]; /* the version of the last change of each */
 
     struct hub *hub;
 };
@@ -274,6 +275,20 @@ uint64_t store_version(struct store *s)
     return v;
 }
 
+uint64_t store_changed(struct store *s, const struct api_resource *const *kinds, size_t n)
+{
+    uint64_t last = 0;
+
+    pthread_rwlock_rdlock(&s->index_lock);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t v = s->changed[kinds[i] - api_resources()];
+
+        last = v > last ? v : last;
+    }
+    pthread_rwlock_unlock(&s->index_lock);
+    return last;
+}
+
 struct hub *store_hub(struct store *s)
 {
     return s->hub;
@@ -295,6 +310,7 @@ static void publish(struct store *s, const struct change *changes, size_t n)
             store_index_put(index, entry_ref(c->now));
         }
         s->version = c->now->version;
+        s->changed[c->now->resource - api_resources()] = s->version;
     }
     /* Inside the lock: whoever lists at a version finds the hub at that version or later. */
     for (size_t i = 0; i < n; i++) {

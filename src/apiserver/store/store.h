@@ -18,6 +18,8 @@ int store_open(const char *path, struct store **ret, struct ferry_error *err);
 void store_close(struct store *s);
 struct hub *store_hub(struct store *s);
 uint64_t store_version(struct store *s);
+/* Of the last change of an object of one of these kinds since the store was opened; 0 = none. */
+uint64_t store_changed(struct store *s, const struct api_resource *const *kinds, size_t n);
 
 /* A reference, or NULL. */
 struct entry *store_get(struct store *s, const struct api_resource *r, const char *ns,
