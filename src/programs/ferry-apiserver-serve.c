@@ -27,12 +27,15 @@ enum {
     BODY_MEMORY_LEAST = 160, /* MiB: a person may use half, and send the largest of bodies */
     BODY_MEMORY_MAX = 1 << 20,
 };
+enum { AUDIT_MIB = 100, AUDIT_MIB_MAX = 1 << 20, AUDIT_BACKUPS = 10, AUDIT_BACKUPS_MAX = 1000 };
 
 struct serve_options {
     struct site_options site;
     const char *crds;
     struct ferry_option_list listen, san;
     int life_s, bookmark_s;
+    struct audit_config audit;
+    int audit_mib;
     int headers_s, body_s, strangers, strangers_per_address, body_memory; /* 0 = defaults */
 };
 
@@ -97,18 +100,22 @@ static int start_server(struct serving *s, struct ferry_error *err)
     ferry_cleanup_free char *cert = NULL;
     cleanup_key char *key = NULL;
     uint64_t memory = (uint64_t)s->o->body_memory << 20;
+    struct audit_config audit = s->o->audit;
     int rc = issue(s, &cert, &key, err);
 
+    audit.max_bytes = (int64_t)s->o->audit_mib << 20;
     return rc < 0 ? rc
-                  : apiserver_start(&(struct apiserver_config){.database = database,
-                                                               .cert_pem = cert,
-                                                               .key_pem = key,
-                                                               .ca_pem = pki_ca_pem(s->ca),
-                                                               .ca = s->ca,
-                                                               .bookmark_s = s->o->bookmark_s,
-                                                               .doors = doors_of(s->o),
-                                                               .body_memory = memory},
-                                    &s->server, err);
+                  : apiserver_start(
+                        &(struct apiserver_config){.database = database,
+                                                   .cert_pem = cert,
+                                                   .key_pem = key,
+                                                   .ca_pem = pki_ca_pem(s->ca),
+                                                   .ca = s->ca,
+                                                   .bookmark_s = s->o->bookmark_s,
+                                                   .doors = doors_of(s->o),
+                                                   .body_memory = memory,
+                                                   .audit = s->o->audit.log ? &audit : NULL},
+                        &s->server, err);
 }
 
 /* What fails is tried again soon: a third of the old certificates' life is left for that. */
@@ -194,6 +201,16 @@ static int check(void *ctx, struct ferry_error *err)
         return ferry_fail(err, FERRY_INVALID, "--bookmark-interval: %d is not from 1 to %d",
                           o->bookmark_s, BOOKMARK_MAX_S);
     }
+    if (o->audit.policy && !o->audit.log) {
+        return ferry_fail(err, FERRY_INVALID, "--audit-policy-file takes --audit-log-path");
+    }
+    if (o->audit_mib < 1 || o->audit_mib > AUDIT_MIB_MAX || o->audit.max_backups < 0 ||
+        o->audit.max_backups > AUDIT_BACKUPS_MAX) {
+        return ferry_fail(err, FERRY_INVALID,
+                          "--audit-log-maxsize: %d is not from 1 to %d, or --audit-log-maxbackup: "
+                          "%d not from 0 to %d",
+                          o->audit_mib, AUDIT_MIB_MAX, o->audit.max_backups, AUDIT_BACKUPS_MAX);
+    }
     int rc = check_number("header-timeout", o->headers_s, 1, PATIENCE_MAX_S, err);
     rc = rc < 0 ? rc : check_number("body-timeout", o->body_s, 1, PATIENCE_MAX_S, err);
     rc = rc < 0 ? rc : check_number("strangers", o->strangers, 2, INT_MAX, err);
@@ -234,7 +251,10 @@ static int serve(void *ctx, struct ferry_error *err)
 
 int apiserver_verb_serve(int argc, char **argv)
 {
-    struct serve_options o = {.life_s = CERTIFICATE_LIFE_S, .bookmark_s = BOOKMARK_S};
+    struct serve_options o = {.life_s = CERTIFICATE_LIFE_S,
+                              .bookmark_s = BOOKMARK_S,
+                              .audit_mib = AUDIT_MIB,
+                              .audit.max_backups = AUDIT_BACKUPS};
     const struct ferry_option rows[] = {
         SITE_OPTION_ROWS(&o.site, "database, CA, admin.kubeconfig"),
         {"listen", 0, FERRY_OPTION_LIST, &o.listen, "ADDRESS:PORT",
@@ -259,6 +279,14 @@ int apiserver_verb_serve(int argc, char **argv)
          "and of these from one address (default and most half of them)"},
         {"body-memory", 0, FERRY_OPTION_INT, &o.body_memory, "MIB",
          "for the bodies of all requests together (default 256)"},
+        {"audit-log-path", 0, FERRY_OPTION_STRING, &o.audit.log, "FILE",
+         "events of audit.k8s.io/v1, one to a line (default none)"},
+        {"audit-policy-file", 0, FERRY_OPTION_STRING, &o.audit.policy, "FILE",
+         "which calls, and how much of each (default: changes, refusals, reads of Secrets)"},
+        {"audit-log-maxsize", 0, FERRY_OPTION_INT, &o.audit_mib, "MIB",
+         "when a new file is begun (default 100)"},
+        {"audit-log-maxbackup", 0, FERRY_OPTION_INT, &o.audit.max_backups, "NUMBER",
+         "how many older files are kept (default 10)"},
         {.name = NULL},
     };
     const struct ferry_command command = {

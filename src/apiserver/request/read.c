@@ -142,6 +142,7 @@ void read_answer_list(struct request *r, const struct entry_list *list, const ch
         put_list(&b, r->route.resource, list, metadata.data);
     }
     r->code = 200;
+    request_keep(r, b.data, b.len);
     http_answer(r->x, 200, "application/json", b.data, b.len);
 }
 

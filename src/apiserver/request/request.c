@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "json/doc.h"
 
-enum { WARNING_MAX = 2000 };
+enum { WARNING_MAX = 2000, KEPT_MAX = 1 << 20 };
 
 bool request_flag(const struct request *r, const char *name)
 {
@@ -183,6 +183,18 @@ struct table_move request_move(struct store *store, const struct api_resource *r
     return account_of(yyjson_doc_get_root(vmi), uid);
 }
 
+void request_keep(struct request *r, const char *text, size_t len)
+{
+    if (!r->keeps_answer) {
+        return;
+    }
+    if (len <= KEPT_MAX) {
+        ferry_buf_append(&r->answer, text, len);
+    } else {
+        ferry_buf_printf(&r->answer, "{\"kind\":\"Unknown\",\"bytes\":%zu}", len);
+    }
+}
+
 static void answer_table(struct request *r, int code, enum table_include include,
                          const yyjson_val *root, const char *json)
 {
@@ -200,6 +212,7 @@ void request_answer_entry(struct request *r, int code, const struct entry *e)
     enum table_include include;
 
     r->code = code;
+    request_keep(r, e->json, e->json_len);
     if (!request_wants_table(r, &include)) {
         http_answer(r->x, code, "application/json", e->json, e->json_len);
         return;
@@ -215,6 +228,7 @@ void request_answer_document(struct request *r, int code, yyjson_mut_doc *doc)
     enum table_include include;
 
     r->code = code;
+    request_keep(r, json ? json : "{}", json ? len : 2);
     if (!json || !request_wants_table(r, &include)) {
         http_answer(r->x, code, "application/json", json ? json : "{}", json ? len : 2);
         return;

@@ -20,9 +20,11 @@ struct request {
     struct rbac *rbac;
     struct rbac_view *view; /* what bindings give while this call lasts; by rights_view() */
     enum auth_answer auth;
-    bool denied;      /* the certificate was good once */
-    struct status st; /* what went wrong, when a handler returns -1 */
-    int code;         /* what was answered, for the audit line */
+    bool denied;       /* the certificate was good once */
+    struct status st;  /* what went wrong, when a handler returns -1 */
+    int code;          /* what was answered, for the audit line */
+    bool keeps_answer; /* the audit wants to know it */
+    struct ferry_buf answer;
 };
 
 /* The body, parsed: JSON, YAML or protobuf, by its content type. */
@@ -44,6 +46,8 @@ void request_warn(struct request *r, const char *text);
 struct table_move request_move(struct store *store, const struct api_resource *resource,
                                const yyjson_val *object);
 
+/* Keeps what is answered when that is wanted; a long one's length alone. */
+void request_keep(struct request *r, const char *text, size_t len);
 /* Answer with an object, as a table when that is wanted: with one that is stored, and with one that
  * was not (or not yet) stored. */
 void request_answer_entry(struct request *r, int code, const struct entry *e);

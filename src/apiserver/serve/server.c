@@ -47,6 +47,7 @@ enum { MAX_LISTENERS = 32, MAX_CONNECTIONS = 2048 };
 struct apiserver {
     struct store *store;
     struct rbac *rbac;
+    struct audit *audit; /* or NULL */
     struct collector *collector;
     struct node_proxy *proxy;
     struct node_budgets *budgets;
@@ -410,6 +411,9 @@ static void conclude(struct request *r, const struct apiserver *s, int rc, int64
         (!ferry_streq(method, "GET") && !ferry_streq(method, "HEAD"))) {
         audit(r, method);
     }
+    if (s->audit) {
+        audit_end(s->audit, r, ferry_now_unix_ms() - (ferry_now_ns() - begin) / FERRY_NS_PER_MS);
+    }
 }
 
 static void handle(struct http_exchange *x, void *ctx)
@@ -419,6 +423,9 @@ static void handle(struct http_exchange *x, void *ctx)
     int64_t begin = ferry_now_ns();
     int rc = meet(&r, s);
 
+    if (s->audit) {
+        audit_begin(s->audit, &r);
+    }
     conclude(&r, s, rc < 0 ? rc : serve(&r, s), begin);
 }
 
@@ -473,6 +480,9 @@ int apiserver_start(const struct apiserver_config *cfg, struct apiserver **ret,
     if (rc == 0) {
         s->rbac = rbac_new(s->store);
         rc = make_namespaces(s->store, err);
+    }
+    if (rc == 0 && cfg->audit) {
+        rc = audit_open(cfg->audit, &s->audit, err);
     }
     rc = rc < 0 ? rc : rbac_keep_policies(s->store, err);
     rc = rc < 0 ? rc : rbac_keep_aggregates(s->store, s->rbac, err);
@@ -542,6 +552,7 @@ void apiserver_stop(struct apiserver *s)
     collector_stop(s->collector);
     node_guard_budgets_free(s->budgets);
     rbac_free(s->rbac);
+    audit_close(s->audit);
     store_close(s->store);
     body_budget_free(s->budget);
     guesses_free(s->guesses);

@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "apiserver/serve/audit.h"
 #include "base/error.h"
 #include "http/server.h"
 #include "tls/pki.h"
@@ -12,10 +13,11 @@ struct apiserver;
 struct apiserver_config {
     const char *database;                    /* path of the SQLite file */
     const char *cert_pem, *key_pem, *ca_pem; /* serving certificate; CA of the clients */
-    const struct pki_ca *ca;   /* signs for nodes that join; must outlive the server */
-    int bookmark_s;            /* how often a watcher that wants it is told how far it is */
-    struct doors_limits doors; /* for connections; zero = defaults */
-    uint64_t body_memory;      /* for the bodies of all requests; 0 = 256 MiB */
+    const struct pki_ca *ca;          /* signs for nodes that join; must outlive the server */
+    int bookmark_s;                   /* how often a watcher that wants it is told how far it is */
+    struct doors_limits doors;        /* for connections; zero = defaults */
+    uint64_t body_memory;             /* for the bodies of all requests; 0 = 256 MiB */
+    const struct audit_config *audit; /* NULL = no file of its own */
 };
 
 /* Opens the store, makes what every site has (namespaces), starts the collector. */
