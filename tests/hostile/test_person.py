@@ -257,6 +257,21 @@ def test_rights_that_end(bin_dir):
         watch.close()
 
 
+def test_a_token_that_ends(bin_dir):
+    with site(bin_dir) as s:
+        token = lab.subprocess.run([lab.PROGRAM, "token", "--data", s.lab.data, "--user", "mallory"], capture_output=True, text=True,
+                                   check=True).stdout.strip()
+        client, path = s.lab.anonymous(), "/api/v1/namespaces/hers/secrets"
+        with contextlib.closing(client.connect()) as c:
+            c.request("GET", path + "?watch=1&timeoutSeconds=60", headers={"Authorization": f"Bearer {token}"})
+            answer = c.getresponse()
+            assert answer.status == 200
+            s.admin.ok("DELETE", f"/api/v1/namespaces/kube-system/secrets/ferry-token.{token.split('.')[1]}")
+            s.admin.ok("POST", path, {"metadata": {"name": "unseen"}})
+            assert answer.read() == b""
+        assert client.call("GET", path, Authorization=f"Bearer {token}")[0] == 401
+
+
 def test_a_relay_and_strangers(bin_dir):
     with site(bin_dir) as s:
         everybody = {**binding("all", "ClusterRole", "cluster-admin", "x", True),

@@ -71,12 +71,12 @@ enum auth_answer rights_answer(const struct rbac_view *v, const struct auth_who 
 
 enum auth_answer rights_of(struct request *r, const struct route *route)
 {
-    const char *text = http_query(r->x, "fieldSelector");
     struct api_selector *fields = NULL;
 
     if (!by_bindings(&r->who)) {
         return auth_check(&r->who, route);
     }
+    const char *text = http_query(r->x, "fieldSelector");
     if (text && api_selector_parse_fields(text, &fields, NULL) < 0) {
         fields = NULL; /* refused when it is looked at */
     }

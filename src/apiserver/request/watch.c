@@ -9,6 +9,7 @@
 #include "api/json.h"
 #include "api/wire/wire_keys.h"
 #include "apiserver/access/deny.h"
+#include "apiserver/access/token.h"
 #include "apiserver/request/filter.h"
 #include "apiserver/request/page.h"
 #include "apiserver/request/rights.h"
@@ -25,7 +26,7 @@ enum {
 struct watch {
     struct store *store;
     struct http_peer *node; /* the watcher's certificate when it is a node's, else NULL */
-    struct person *person;  /* a watcher whose rights may end, else NULL */
+    struct person *person;  /* a watcher whose rights or token may end, else NULL */
     const struct api_resource *resource;
     struct filter filter;
     bool table, bookmarks;
@@ -47,11 +48,16 @@ struct person {
     struct auth_who who;
     struct route route;
     char *selected;
+    char *token; /* the header that it came with, or NULL */
 };
 
 static void person_free(struct person *p)
 {
     if (p) {
+        if (p->token) {
+            explicit_bzero(p->token, strlen(p->token));
+        }
+        free(p->token);
         free(p->selected);
         free(p);
     }
@@ -64,14 +70,20 @@ static struct person *person_new(const struct request *r, const struct filter *f
     p->rbac = r->rbac;
     p->who = r->who;
     p->route = r->route;
+    p->token =
+        http_peer(r->x)->certificate ? NULL : ferry_strdup(http_header(r->x, "Authorization"));
     p->selected = ferry_strdup(api_selector_equal(filter->fields, "metadata.name"));
     return p;
 }
 
-static bool may_still(const struct person *p)
+static bool may_still(struct store *store, const struct person *p)
 {
     cleanup_rbac_view struct rbac_view *v = rbac_view_take(p->rbac);
+    struct auth_who who;
 
+    if (p->token && !token_identify(store, p->token, &who)) {
+        return false;
+    }
     return rights_answer(v, &p->who, &p->route, p->selected, NULL) != AUTH_NO;
 }
 
@@ -216,7 +228,7 @@ static void fill(struct watch *w)
         put_expired(w);
         return;
     }
-    if (w->person && !may_still(w->person)) {
+    if (w->person && !may_still(w->store, w->person)) {
         w->over = true; /* the binding was taken away, before what came now */
         return;
     }
@@ -320,7 +332,7 @@ int watch_serve(struct request *r)
             filter_parse(w->resource, r->route.ns, r->route.name, http_query(r->x, "labelSelector"),
                          http_query(r->x, "fieldSelector"), &w->filter, &r->st);
     }
-    if (rc == 0 && (auth_is_person(&r->who) || r->who.role == AUTH_ANONYMOUS)) {
+    if (rc == 0 && (auth_is_person(&r->who) || !http_peer(r->x)->certificate)) {
         w->person = person_new(r, &w->filter);
     }
     if (rc < 0 || parse_timeout(r, &w->end_ns) < 0 || parse_start(r, w) < 0) {
