@@ -102,13 +102,24 @@ static int split_path(const char *path, char **ret_dir, const char **ret_name,
     return 0;
 }
 
-static int write_and_sync(int fd, const void *data, size_t n, mode_t mode, const char *path,
-                          struct ferry_error *err)
+struct new_file {
+    mode_t mode;
+    uid_t uid;
+    gid_t gid;
+};
+
+static int write_and_sync(int fd, const void *data, size_t n, const struct new_file *as,
+                          const char *path, struct ferry_error *err)
 {
+    bool give = as->uid != (uid_t)-1 || as->gid != (gid_t)-1;
+
     if (ferry_write_all(fd, data, n, err) < 0) {
         return ferry_wrap(err, "%s", path);
     }
-    if (fchmod(fd, mode) < 0 || fsync(fd) < 0) {
+    if (give && fchown(fd, as->uid, as->gid) < 0) {
+        return ferry_fail_errno(err, errno, "giving %s its owner", path);
+    }
+    if (fchmod(fd, as->mode) < 0 || fsync(fd) < 0) {
         return ferry_fail_errno(err, errno, "writing %s", path);
     }
     return 0;
@@ -117,6 +128,13 @@ static int write_and_sync(int fd, const void *data, size_t n, mode_t mode, const
 int ferry_write_file(const char *path, const void *data, size_t n, mode_t mode,
                      struct ferry_error *err)
 {
+    return ferry_write_file_of(path, data, n, mode, (uid_t)-1, (gid_t)-1, err);
+}
+
+int ferry_write_file_of(const char *path, const void *data, size_t n, mode_t mode, uid_t uid,
+                        gid_t gid, struct ferry_error *err)
+{
+    const struct new_file as = {.mode = mode, .uid = uid, .gid = gid};
     ferry_cleanup_free char *dir = NULL;
     const char *name;
 
@@ -128,7 +146,7 @@ int ferry_write_file(const char *path, const void *data, size_t n, mode_t mode,
     if (fd < 0) {
         return ferry_fail_errno(err, errno, "creating a file beside %s", path);
     }
-    int rc = write_and_sync(fd, data, n, mode, path, err);
+    int rc = write_and_sync(fd, data, n, &as, path, err);
     if (rc == 0 && rename(tmp, path) < 0) {
         rc = ferry_fail_errno(err, errno, "replacing %s", path);
     }

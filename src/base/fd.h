@@ -18,6 +18,9 @@ int ferry_read_file(const char *path, size_t max, struct ferry_buf *ret, struct 
 /* Complete or not at all, durable when it returns: temporary file, fsync, rename. */
 int ferry_write_file(const char *path, const void *data, size_t n, mode_t mode,
                      struct ferry_error *err);
+/* The same, and nobody sees it before it is whose it shall be; -1 leaves what it would be. */
+int ferry_write_file_of(const char *path, const void *data, size_t n, mode_t mode, uid_t uid,
+                        gid_t gid, struct ferry_error *err);
 
 int ferry_mkdir_p(const char *path, mode_t mode, struct ferry_error *err);
 

@@ -1,12 +1,8 @@
 /* ferry-relay: the encrypted path between a unix socket on one node and one on another. */
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +13,7 @@
 #include "base/options.h"
 #include "base/pages.h"
 #include "base/str.h"
+#include "base/user.h"
 #include "programs/ferry-relay-alone.h"
 #include "relay/handover/life.h"
 #include "relay/handover/takeover.h"
@@ -31,18 +28,13 @@ enum { DEFAULT_UID = 61200, CONTROL_BACKLOG = 32 };
 static const char program[] = "ferry-relay";
 static const char default_user[] = "ferry-relay";
 
-struct identity {
-    uid_t uid;
-    gid_t gid;
-};
-
 struct serve_options {
     const char *root, *node, *control, *ca, *cert, *key, *client_cert, *client_key, *user, *rate,
         *memory;
     uint64_t bytes_per_s, held_bytes;
     int fd_store;
     const struct relay_self *self;
-    struct identity id; /* to become */
+    struct ferry_user id; /* to become */
     struct ferry_log_options log;
 };
 
@@ -56,56 +48,10 @@ static int failed(const struct ferry_error *err)
     return ferry_die(program, FERRY_EXIT_FAILED, err);
 }
 
-/* ---- becoming the relay's user ----------------------------------------------------------------
- */
-
-static int parse_user(const char *text, struct identity *ret, struct ferry_error *err)
-{
-    const char *colon = strchr(text ? text : "", ':');
-    const struct passwd *pw = getpwnam(text ? text : default_user);
-    long long uid, gid;
-
-    if (pw) {
-        *ret = (struct identity){.uid = pw->pw_uid, .gid = pw->pw_gid};
-        return 0;
-    }
-    if (!text) {
-        *ret = (struct identity){.uid = DEFAULT_UID, .gid = DEFAULT_UID};
-        return 0;
-    }
-    ferry_cleanup_free char *first = colon ? ferry_strndup(text, (size_t)(colon - text)) : NULL;
-    if (!colon || ferry_parse_int(first, 0, UINT32_MAX - 1, &uid, NULL) < 0 ||
-        ferry_parse_int(colon + 1, 0, UINT32_MAX - 1, &gid, NULL) < 0) {
-        return ferry_fail(err, FERRY_INVALID, "--user: '%s' is neither a user nor UID:GID", text);
-    }
-    *ret = (struct identity){.uid = (uid_t)uid, .gid = (gid_t)gid};
-    return 0;
-}
-
-static int drop_privileges(const struct identity *id, struct ferry_error *err)
-{
-    const struct rlimit no_core = {0, 0};
-
-    if (geteuid() != 0) {
-        return 0;
-    }
-    if (setgroups(0, NULL) < 0 || setresgid(id->gid, id->gid, id->gid) < 0 ||
-        setresuid(id->uid, id->uid, id->uid) < 0) {
-        return ferry_fail_errno(err, errno, "becoming uid %u, gid %u", id->uid, id->gid);
-    }
-    /* Changing the user made the process undumpable, and with that its own /proc/self/fd, by which
-     * sockets are bound and dialled, unreadable. No core may hold the key all the same. */
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 ||
-        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) {
-        return ferry_fail_errno(err, errno, "giving up privileges");
-    }
-    return 0;
-}
-
 /* ---- serve ------------------------------------------------------------------------------------
  */
 
-static int open_control(const char *path, const struct identity *id, struct ferry_error *err)
+static int open_control(const char *path, const struct ferry_user *id, struct ferry_error *err)
 {
     ferry_cleanup_fd int other = ferry_unix_connect(path, 0, NULL);
     const char *slash = strrchr(path, '/');
@@ -154,7 +100,7 @@ static int serve_with(struct tls_credentials *credentials, struct tls_credential
     ferry_cleanup_fd int fd = control_fd;
     int rc;
 
-    if ((rc = drop_privileges(&o->id, err)) < 0 ||
+    if ((rc = ferry_user_become(&o->id, FERRY_NO_GROUP, err)) < 0 ||
         (rc = tls_credentials_load(credentials, err)) < 0 ||
         (client != credentials && (rc = tls_credentials_load(client, err)) < 0) ||
         (rc = relay_manager_new(credentials, client, o->bytes_per_s, &life.manager, err)) < 0) {
@@ -189,7 +135,7 @@ static int serve_check(void *ctx, struct ferry_error *err)
     }
     int rc = o->rate ? relay_endpoint_bytes("--rate", o->rate, &o->bytes_per_s, err) : 0;
     rc = rc < 0 ? rc : relay_endpoint_memory(o->memory, &o->held_bytes, err);
-    return rc < 0 ? rc : parse_user(o->user, &o->id, err);
+    return rc < 0 ? rc : ferry_user_find(o->user, "--user", default_user, DEFAULT_UID, &o->id, err);
 }
 
 static int serve_run(void *ctx, struct ferry_error *err)

@@ -1,0 +1,76 @@
+#include "base/user.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/str.h"
+
+int ferry_user_find(const char *text, const char *option, const char *name, unsigned id,
+                    struct ferry_user *ret, struct ferry_error *err)
+{
+    const char *colon = strchr(text ? text : "", ':');
+    const struct passwd *pw = getpwnam(text ? text : name);
+    long long uid, gid;
+
+    if (pw) {
+        *ret = (struct ferry_user){.uid = pw->pw_uid, .gid = pw->pw_gid};
+        return 0;
+    }
+    if (!text) {
+        *ret = (struct ferry_user){.uid = id, .gid = id};
+        return 0;
+    }
+    ferry_cleanup_free char *first = colon ? ferry_strndup(text, (size_t)(colon - text)) : NULL;
+    if (!colon || ferry_parse_int(first, 0, UINT32_MAX - 1, &uid, NULL) < 0 ||
+        ferry_parse_int(colon + 1, 0, UINT32_MAX - 1, &gid, NULL) < 0) {
+        return ferry_fail(err, FERRY_INVALID, "%s: '%s' is neither a user nor UID:GID", option,
+                          text);
+    }
+    *ret = (struct ferry_user){.uid = (uid_t)uid, .gid = (gid_t)gid};
+    return 0;
+}
+
+int ferry_user_become(const struct ferry_user *u, gid_t also, struct ferry_error *err)
+{
+    const struct rlimit no_core = {0, 0};
+
+    if (geteuid() != 0 || u->uid == 0) {
+        return 0;
+    }
+    if (setgroups(also == FERRY_NO_GROUP ? 0 : 1, &also) < 0 ||
+        setresgid(u->gid, u->gid, u->gid) < 0 || setresuid(u->uid, u->uid, u->uid) < 0) {
+        return ferry_fail_errno(err, errno, "becoming uid %u, gid %u", u->uid, u->gid);
+    }
+    /* Changing the user made the process undumpable, and with that its own /proc/self/fd, by which
+     * sockets are bound and dialled, unreadable. No core may hold the key all the same. */
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || setrlimit(RLIMIT_CORE, &no_core) < 0 ||
+        prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0) {
+        return ferry_fail_errno(err, errno, "giving up privileges");
+    }
+    return 0;
+}
+
+int ferry_user_act_as(const struct ferry_user *u, struct ferry_error *err)
+{
+    if (geteuid() != 0 || u->uid == 0) {
+        return 0;
+    }
+    return setegid(u->gid) < 0 || seteuid(u->uid) < 0
+               ? ferry_fail_errno(err, errno, "acting as uid %u, gid %u", u->uid, u->gid)
+               : 0;
+}
+
+int ferry_user_return(struct ferry_error *err)
+{
+    if (getuid() != 0 || geteuid() == 0) {
+        return 0;
+    }
+    return seteuid(0) < 0 || setegid(0) < 0 ? ferry_fail_errno(err, errno, "becoming root again")
+                                            : 0;
+}

@@ -1,0 +1,101 @@
+/* Tables for src/base/user.c. */
+#include "lib/unit.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/user.h"
+
+static void users_are_names_or_numbers(void **state)
+{
+    static const struct {
+        const char *text, *name;
+        int rc;
+        unsigned uid, gid;
+    } cases[] = {
+        {NULL, "nobody", 0, 65534, 65534},
+        {NULL, "ferry-nobody-here", 0, 61299, 61299},
+        {"root", "nobody", 0, 0, 0},
+        {"1:2", "nobody", 0, 1, 2},
+        {"0:0", "nobody", 0, 0, 0},
+        {"ferry-nobody-here", "nobody", -FERRY_INVALID, 0, 0},
+        {"", "nobody", -FERRY_INVALID, 0, 0},
+        {"1", "nobody", -FERRY_INVALID, 0, 0},
+        {":", "nobody", -FERRY_INVALID, 0, 0},
+        {"1:", "nobody", -FERRY_INVALID, 0, 0},
+        {"-1:1", "nobody", -FERRY_INVALID, 0, 0},
+        {"1:4294967295", "nobody", -FERRY_INVALID, 0, 0},
+        {"1:2:3", "nobody", -FERRY_INVALID, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ferry_user u = {0};
+        struct ferry_error err = {0};
+        int rc = ferry_user_find(cases[i].text, "--user", cases[i].name, 61299, &u, &err);
+
+        if (rc != cases[i].rc || u.uid != cases[i].uid || u.gid != cases[i].gid) {
+            fail_msg("case %zu: %d, %u:%u, %s", i, rc, u.uid, u.gid, err.msg);
+        }
+    }
+}
+
+/* In a child: what is given up cannot be had again. */
+static int child(int (*what)(void))
+{
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0) {
+        _exit(what());
+    }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int become(void)
+{
+    const struct ferry_user u = {.uid = 61299, .gid = 61298};
+    gid_t groups[2];
+    struct ferry_error err;
+
+    if (ferry_user_become(&u, 61297, &err) < 0 || getuid() != 61299 || getegid() != 61298 ||
+        getgroups(2, groups) != 1 || groups[0] != 61297) {
+        return 1;
+    }
+    return setuid(0) == 0 || setgid(0) == 0 ? 2 : access("/proc/self/fd", R_OK) < 0 ? 3 : 0;
+}
+
+static int act(void)
+{
+    const struct ferry_user u = {.uid = 61299, .gid = 61298}, root = {0};
+    struct ferry_error err;
+
+    if (ferry_user_act_as(&u, &err) < 0 || geteuid() != 61299 || getegid() != 61298 ||
+        ferry_user_return(&err) < 0 || geteuid() != 0 || getegid() != 0) {
+        return 1;
+    }
+    return ferry_user_act_as(&root, &err) < 0 || ferry_user_become(&root, FERRY_NO_GROUP, &err) < 0
+               ? 2
+               : 0;
+}
+
+static void root_becomes_somebody(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(child(become), 0);
+    assert_int_equal(child(act), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(users_are_names_or_numbers),
+        cmocka_unit_test(root_becomes_somebody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
