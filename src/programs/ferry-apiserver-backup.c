@@ -56,21 +56,30 @@ static int backup_stopped(const char *data, struct ferry_buf *out, struct ferry_
     return rc;
 }
 
-static int run_backup(const struct site_options *o, const char *file, struct ferry_error *err)
+static int collect(const char *data, struct ferry_buf *out, struct ferry_error *err)
 {
-    ferry_cleanup_free char *data = apiserver_site_dir(o);
-    ferry_cleanup_buf struct ferry_buf out = {0};
     struct ferry_error why;
-    int rc = backup_running(data, &out, &why);
+    int rc = backup_running(data, out, &why);
 
     if (rc < 0) {
-        rc = backup_stopped(data, &out, err);
+        rc = backup_stopped(data, out, err);
         if (rc == -FERRY_CONFLICT) { /* it runs, and did not answer */
             *err = why;
             return rc;
         }
     }
-    rc = rc < 0 ? rc : backup_finish(data, &out, err);
+    return rc < 0 ? rc : backup_finish(data, out, err);
+}
+
+static int run_backup(const struct site_options *o, const char *file, struct ferry_error *err)
+{
+    ferry_cleanup_free char *data = apiserver_site_dir(o);
+    ferry_cleanup_buf struct ferry_buf out = {0};
+    /* Opening a database makes files beside it, which the server has to be able to use. */
+    int rc = apiserver_be_owner(data, false, err);
+
+    rc = rc < 0 ? rc : collect(data, &out, err);
+    rc = rc < 0 ? rc : ferry_user_return(err);
     rc = rc < 0 ? rc : ferry_write_file(file, out.data, out.len, 0600, err);
     if (out.data) {
         explicit_bzero(out.data, out.len);
@@ -84,6 +93,7 @@ static int run_restore(const struct site_options *o, const char *file, struct fe
     ferry_cleanup_buf struct ferry_buf text = {0};
     int rc = ferry_read_file(file, BACKUP_MAX, &text, err);
 
+    rc = rc < 0 ? rc : apiserver_be_owner(data, true, err);
     rc = rc < 0 ? rc : backup_restore(data, text.data ? text.data : "", text.len, err);
     if (text.data) {
         explicit_bzero(text.data, text.len);

@@ -1,14 +1,17 @@
 /* ferry-apiserver pki: certificates from the site's CA, into files. */
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "apiserver/access/site.h"
+#include "apiserver/access/site_owner.h"
 #include "base/str.h"
 #include "programs/ferry-apiserver.h"
 
 struct pki_options {
     struct site_options site;
     const char *server, *out, *relay_owner;
+    int controller_gid;
 };
 
 static void ca_free(struct pki_ca **ca)
@@ -37,6 +40,28 @@ static int parse_owner(const char *text, struct site_node *node, struct ferry_er
     return 0;
 }
 
+/* The CA is opened, or made, as whose it is: root leaves no key that the server cannot read. */
+static int open_ca(const char *data, struct pki_ca **ret, struct ferry_error *err)
+{
+    int rc = apiserver_be_owner(data, false, err);
+
+    rc = rc < 0 ? rc : site_open(data, ret, err);
+    return rc < 0 ? rc : ferry_user_return(err);
+}
+
+/* Beside the database it is the server's, which renews it, and the controller's to read. */
+static int write_controller(const struct pki_options *p, const struct pki_ca *ca, const char *data,
+                            struct ferry_error *err)
+{
+    struct ferry_user owner;
+
+    site_owner(data, &owner);
+    bool shared = geteuid() == 0 && owner.uid != 0 && site_holds(data, p->out);
+    return site_controller_kubeconfig(
+        ca, p->server, 0, p->out, shared ? owner.uid : (uid_t)-1,
+        shared ? apiserver_controller_group(p->controller_gid) : FERRY_NO_GROUP, err);
+}
+
 static int run_pki(const struct pki_options *p, char **words, int n, struct ferry_error *err)
 {
     ferry_cleanup_free char *data = apiserver_site_dir(&p->site);
@@ -54,12 +79,12 @@ static int run_pki(const struct pki_options *p, char **words, int n, struct ferr
         return ferry_fail(err, FERRY_INVALID, "%s is required", p->out ? "--server" : "--out");
     }
     int rc = parse_owner(p->relay_owner, &what, err);
-    rc = rc < 0 ? rc : site_open(data, &ca, err);
+    rc = rc < 0 ? rc : open_ca(data, &ca, err);
     if (rc < 0) {
         return rc;
     }
     if (controller) {
-        return site_controller_kubeconfig(ca, p->server, 0, p->out, err);
+        return write_controller(p, ca, data, err);
     }
     what.name = words[1];
     return site_node(ca, &what, err);
@@ -75,6 +100,7 @@ int apiserver_verb_pki(int argc, char **argv)
         {"server", 0, FERRY_OPTION_STRING, &o.server, "URL", "where the API is reached"},
         {"relay-owner", 0, FERRY_OPTION_STRING, &o.relay_owner, "UID:GID",
          "whose the relay's key shall be"},
+        CONTROLLER_GID_ROW(&o.controller_gid),
         SITE_OPTION_ROWS(&o.site, "where the CA is"),
         {.name = NULL},
     };

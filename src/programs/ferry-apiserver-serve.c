@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "apiserver/access/site.h"
+#include "apiserver/access/site_owner.h"
 #include "apiserver/kinds/crds.h"
 #include "apiserver/serve/server.h"
 #include "apiserver/serve/sockets.h"
@@ -31,12 +32,14 @@ enum { AUDIT_MIB = 100, AUDIT_MIB_MAX = 1 << 20, AUDIT_BACKUPS = 10, AUDIT_BACKU
 
 struct serve_options {
     struct site_options site;
-    const char *crds;
+    const char *crds, *user;
     struct ferry_option_list listen, san;
-    int life_s, bookmark_s;
+    int life_s, bookmark_s, controller_gid;
     struct audit_config audit;
     int audit_mib;
     int headers_s, body_s, strangers, strangers_per_address, body_memory; /* 0 = defaults */
+    bool prepare;
+    struct ferry_user id; /* that `user` names */
 };
 
 /* A server that runs. */
@@ -192,7 +195,7 @@ static int check_number(const char *option, int value, int least, int most, stru
 
 static int check(void *ctx, struct ferry_error *err)
 {
-    const struct serve_options *o = ctx;
+    struct serve_options *o = ctx;
 
     if (o->life_s < 3) {
         return ferry_fail(err, FERRY_INVALID, "--certificate-life: %d is less than 3", o->life_s);
@@ -216,9 +219,30 @@ static int check(void *ctx, struct ferry_error *err)
     rc = rc < 0 ? rc : check_number("strangers", o->strangers, 2, INT_MAX, err);
     rc = rc < 0 ? rc
                 : check_number("strangers-per-address", o->strangers_per_address, 1, INT_MAX, err);
+    rc = rc < 0
+             ? rc
+             : check_number("body-memory", o->body_memory, BODY_MEMORY_LEAST, BODY_MEMORY_MAX, err);
     return rc < 0 ? rc
-                  : check_number("body-memory", o->body_memory, BODY_MEMORY_LEAST, BODY_MEMORY_MAX,
-                                 err);
+                  : ferry_user_find(o->user, "--user", FERRY_APISERVER_USER, FERRY_APISERVER_ID,
+                                    &o->id, err);
+}
+
+/* Root gives the site to the server's user, or knows by the site who that is, and becomes it. */
+static int leave_root(const struct serve_options *o, const char *data, struct ferry_error *err)
+{
+    gid_t controller = apiserver_controller_group(o->controller_gid);
+    struct ferry_user to = o->id;
+
+    if (geteuid() != 0) {
+        return o->prepare
+                   ? ferry_fail(err, FERRY_DENIED, "--prepare: only root can give files away")
+                   : site_check_user(data, err);
+    }
+    if (!o->user && !o->prepare) {
+        site_owner(data, &to);
+    }
+    int rc = to.uid == 0 ? 0 : site_give(data, &to, controller, err);
+    return rc < 0 || o->prepare ? rc : ferry_user_become(&to, controller, err);
 }
 
 /* glibc would come to keep up to 64 MiB of what was freed for each of its arenas, once somebody has
@@ -233,6 +257,10 @@ static int serve(void *ctx, struct ferry_error *err)
 {
     const struct serve_options *o = ctx;
     ferry_cleanup_free char *data = apiserver_site_dir(&o->site);
+
+    if (o->prepare) {
+        return leave_root(o, data, err);
+    }
     ferry_cleanup(serving_done) struct serving s = {.o = o, .data = data};
 
     ferry_daemon_raise_fds();
@@ -241,6 +269,7 @@ static int serve(void *ctx, struct ferry_error *err)
     int rc = crds < 0 ? crds : 0;
 
     rc = rc < 0 ? rc : sockets_open(&o->listen, &s.sockets, err);
+    rc = rc < 0 ? rc : leave_root(o, data, err);
     rc = rc < 0 ? rc : site_open(data, &s.ca, err);
     rc = rc < 0 ? rc : start_server(&s, err);
     if (rc == 0 && crds) {
@@ -267,6 +296,12 @@ int apiserver_verb_serve(int argc, char **argv)
          "of the certificates that it makes for itself, the admin and the controller beside it; "
          "renewed at two thirds "
          "(default 30 days)"},
+        {"user", 0, FERRY_OPTION_STRING, &o.user, "USER",
+         "name or UID:GID to run as when started as root; the site becomes that user's (default: "
+         "whose the site is)"},
+        CONTROLLER_GID_ROW(&o.controller_gid),
+        {"prepare", 0, FERRY_OPTION_FLAG, &o.prepare, NULL,
+         "as root: give the site to USER (ferry-apiserver, or 61202:61202), and end"},
         {"bookmark-interval", 0, FERRY_OPTION_INT, &o.bookmark_s, "SECONDS",
          "how often a watch that asks for bookmarks is told how far it is (default 30)"},
         {"header-timeout", 0, FERRY_OPTION_INT, &o.headers_s, "SECONDS",

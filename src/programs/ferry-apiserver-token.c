@@ -15,8 +15,9 @@ static int run_token(const struct site_options *o, const struct kube_token_use *
     ferry_cleanup_free char *config = ferry_asprintf("%s/admin.kubeconfig", data);
     kube_cleanup_client struct kube_client *client = NULL;
     char token[KUBE_TOKEN_SIZE];
-    int rc = kube_client_open(config, &client, err);
+    int rc = apiserver_be_owner(data, true, err);
 
+    rc = rc < 0 ? rc : kube_client_open(config, &client, err);
     rc = rc < 0 ? rc : kube_token_create(client, use, token, err);
     if (rc == 0) {
         printf("%s\n", token);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apiserver/access/site_owner.h"
 #include "base/count.h"
 #include "base/str.h"
 
@@ -10,6 +11,27 @@ char *apiserver_site_dir(const struct site_options *o)
 {
     return o->data ? ferry_strdup(o->data)
                    : ferry_asprintf("%s/var/lib/ferry", o->root ? o->root : "");
+}
+
+int apiserver_be_owner(const char *data, bool for_good, struct ferry_error *err)
+{
+    struct ferry_user owner;
+    int rc = site_check_user(data, err);
+
+    site_owner(data, &owner);
+    if (rc < 0) {
+        return rc;
+    }
+    return for_good ? ferry_user_become(&owner, FERRY_NO_GROUP, err)
+                    : ferry_user_act_as(&owner, err);
+}
+
+gid_t apiserver_controller_group(int gid)
+{
+    struct ferry_user controller;
+
+    ferry_user_find(NULL, "", FERRY_CONTROLLER_USER, FERRY_CONTROLLER_ID, &controller, NULL);
+    return gid > 0 ? (gid_t)gid : controller.gid;
 }
 
 int apiserver_site_parse(const struct ferry_command *command, const struct site_options *o,

@@ -1,13 +1,18 @@
 /* ferry-controller: makes pods for VMIs, takes migrations through their phases and, on the embedded
  * engine, places pods on nodes. All its state is in the API. */
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/daemon.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/str.h"
+#include "base/user.h"
 #include "control/loops/controller.h"
 #include "kube/lease.h"
 #include "programs/ferry-controller-metrics.h"
@@ -62,16 +67,48 @@ struct doors {
 };
 
 struct settings {
-    const char *kubeconfig;
+    const char *kubeconfig, *user;
+    struct ferry_user id; /* that `user` names */
+    bool prepare;
     struct doors doors;
     struct controller_config controller;
     bool embedded;
     int workers;
 };
 
+/* ---- not as root ------------------------------------------------------------------------------
+ */
+
+/* A kubeconfig that root left becomes readable for the controller. It lies in a directory of the
+ * API server's: a link, and whatever is not one file of root's, is left as it is. */
+static int share(const char *path, gid_t gid, struct ferry_error *err)
+{
+    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != 0 ||
+        st.st_nlink != 1) {
+        return 0;
+    }
+    return fchown(fd, 0, gid) < 0 || fchmod(fd, 0640) < 0
+               ? ferry_fail_errno(err, errno, "letting group %u read %s", gid, path)
+               : 0;
+}
+
+static int leave_root(const struct settings *s, struct ferry_error *err)
+{
+    if (geteuid() != 0 || (!s->user && !s->prepare)) {
+        return s->prepare
+                   ? ferry_fail(err, FERRY_DENIED, "--prepare: only root can give files away")
+                   : 0;
+    }
+    int rc = s->id.uid == 0 ? 0 : share(s->kubeconfig, s->id.gid, err);
+    return rc < 0 || s->prepare ? rc : ferry_user_become(&s->id, FERRY_NO_GROUP, err);
+}
+
 static int check(void *ctx, struct ferry_error *err)
 {
-    const struct settings *s = ctx;
+    struct settings *s = ctx;
     const struct webhook_config *w = &s->doors.webhook;
 
     if (s->workers < 1 || s->workers > WORKERS_MAX) {
@@ -81,7 +118,8 @@ static int check(void *ctx, struct ferry_error *err)
     if (w->listen && (!w->cert || !w->key)) {
         return ferry_fail(err, FERRY_INVALID, "--webhook needs --webhook-cert and --webhook-key");
     }
-    return 0;
+    return ferry_user_find(s->user, "--user", FERRY_CONTROLLER_USER, FERRY_CONTROLLER_ID, &s->id,
+                           err);
 }
 
 static int run(void *ctx, struct ferry_error *err)
@@ -94,7 +132,12 @@ static int run(void *ctx, struct ferry_error *err)
     struct controller_config cfg = s->controller;
     kube_cleanup_client struct kube_client *client = NULL;
     char host[HOST_NAME_MAX + 1] = "";
-    int rc = kube_client_open(s->kubeconfig, &client, err);
+    int rc = leave_root(s, err);
+
+    if (rc < 0 || s->prepare) {
+        return rc;
+    }
+    rc = kube_client_open(s->kubeconfig, &client, err);
 
     gethostname(host, sizeof(host) - 1);
     cfg.client = client;
@@ -145,6 +188,10 @@ int main(int argc, char **argv)
         {"webhook-key", 0, FERRY_OPTION_STRING, &s.doors.webhook.key, "FILE", "its key, PEM"},
         {"webhook-client-ca", 0, FERRY_OPTION_STRING, &s.doors.webhook.client_ca, "FILE",
          "answer only clients with a certificate of this CA (default: all)"},
+        {"user", 0, FERRY_OPTION_STRING, &s.user, "USER",
+         "name or UID:GID to run as when started as root (default: root)"},
+        {"prepare", 0, FERRY_OPTION_FLAG, &s.prepare, NULL,
+         "as root: let USER (ferry-controller, or 61203:61203) read the kubeconfig, and end"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A site of the version before (tests/compat/version), made by its own `ferry up`, is upgraded program by program in the order of
 docs/upgrading.md while its VM runs: the guest does not notice, keeps the user that all guests had, and moves; what starts afterwards
-has a user of its own and is given its image."""
+has a user of its own and is given its image. API server and controller stop being root, with all objects."""
 import os
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -42,10 +43,34 @@ def user_of(pid):
     return os.stat(f"/proc/{pid}").st_uid
 
 
+def user_of_file(path):
+    return os.stat(path).st_uid
+
+
 def start(site):
     site.api.create(VMIS, guest("vm"))
     wait_for("the guest to run", lambda: (site.api.vmi("vm") or {}).get("status", {}).get("phase") == "Running", 120)
     return wait_for("QEMU", lambda: (site.qemus() or [0])[0])
+
+
+def stop_being_root(site, monitor, to):
+    """Once a `ferry` of today looks after the site: what was root's is the server's then, and nothing of it is lost."""
+    mark = monitor.mark()
+    data = os.path.dirname(site.kubeconfig)
+    files = [os.path.join(at, name) for at, _, names in os.walk(data) for name in names]
+    assert len(files) > 4 and {user_of_file(f) for f in files} == {0}, files
+    site.kill("supervisor")
+    site.up()
+    for name, uid in (("api", 61202), ("controller", 61203)):
+        old = site.kill(name, signal.SIGTERM)
+        site.wait_restarted(name, old)
+        wait_for(f"{name} not to be root", lambda name=name, uid=uid: user_of(site.pid(name)) == uid, 30)
+    wait_for("the objects", lambda: site.run("vm", "list").returncode == 0 and site.api.get("configmaps", "kept"), 60)
+    assert site.api.get("configmaps", "kept")["data"] == {"a": "b"}
+    files = [os.path.join(at, name) for at, _, names in os.walk(data) for name in names]
+    assert {user_of_file(f) for f in files} == {61202}, files
+    move(site, monitor, to)
+    assert monitor.broken_sequence(mark) == [], monitor.broken_sequence(mark)
 
 
 def test_a_running_site_is_upgraded(bin_dir):
@@ -53,6 +78,7 @@ def test_a_running_site_is_upgraded(bin_dir):
         for program, names in ORDER:
             assert all(site.program(name).startswith(site.old) for name in names), program
         image = make_image(site)
+        site.api.create("configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "b"}})
         qemu = start(site)
         monitor = site.monitor()
         try:
@@ -72,6 +98,7 @@ def test_a_running_site_is_upgraded(bin_dir):
             assert not site.launchers_are_old(there)
             assert user_of(site.qemus()[0]) == os.stat(image).st_uid == COMMON, "it keeps its user until it ends"
             move(site, monitor, here)
+            stop_being_root(site, monitor, there)
         finally:
             monitor.stop()
         site.api.call("DELETE", site.api.path(VMIS, "vm"))

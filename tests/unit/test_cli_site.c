@@ -149,11 +149,13 @@ static void commands_of_the_programs(void **state)
         bool sockets;
     } want[] = {
         {"api", "F", NULL,
-         "/opt/f/bin/ferry-apiserver serve --root /s/api --data /s/api/var/lib/ferry", true},
+         "/opt/f/bin/ferry-apiserver serve --root /s/api --data /s/api/var/lib/ferry --user "
+         "61202:61202 --controller-gid 61203",
+         true},
         {"controller", NULL, "/s/api/var/lib/ferry/controller.kubeconfig",
          "/opt/f/bin/ferry-controller --config /dev/null --kubeconfig "
          "/s/api/var/lib/ferry/controller.kubeconfig "
-         "--embedded",
+         "--embedded --user 61203:61203",
          false},
         {"node1-relay", "N", "/s/node1/var/lib/ferry/node.kubeconfig",
          "/opt/f/bin/ferry-relay serve --root /s/node1 --node node1 --user 61200:61200", false},
@@ -201,7 +203,7 @@ static void credentials_of_a_node(void **state)
     assert_string_equal(c, "/opt/f/bin/ferry-apiserver pki controller --server "
                            "https://127.0.0.1:7000 --out "
                            "/s/api/var/lib/ferry/controller.kubeconfig --data "
-                           "/s/api/var/lib/ferry");
+                           "/s/api/var/lib/ferry --controller-gid 61203");
 }
 
 static void state_survives_a_round(void **state)

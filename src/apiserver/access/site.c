@@ -83,8 +83,16 @@ static void put_base64(struct ferry_buf *b, const char *key, const char *text)
     ferry_buf_puts(b, "\n");
 }
 
+/* A kubeconfig that is to be, and whose: as in site_controller_kubeconfig(). */
+struct place {
+    const char *path;
+    uid_t uid;
+    gid_t reader;
+};
+#define PRIVATE(path) (&(const struct place){(path), (uid_t)-1, FERRY_NO_GROUP})
+
 static int write_kubeconfig(const struct pki_ca *ca, const char *user, const char *server,
-                            const char *cert_pem, const char *key_pem, const char *path,
+                            const char *cert_pem, const char *key_pem, const struct place *place,
                             struct ferry_error *err)
 {
     cleanup_secret_buf struct ferry_buf b = {0};
@@ -101,7 +109,9 @@ static int write_kubeconfig(const struct pki_ca *ca, const char *user, const cha
                      "contexts:\n- name: ferry\n  context:\n    cluster: ferry\n    user: %s\n"
                      "current-context: ferry\n",
                      user);
-    return ferry_write_file(path, b.data, b.len, 0600, err);
+    return ferry_write_file_of(place->path, b.data, b.len,
+                               place->reader == FERRY_NO_GROUP ? 0600 : 0640, place->uid,
+                               place->reader, err);
 }
 
 static int check_server(const char *server, struct ferry_error *err)
@@ -113,7 +123,7 @@ static int check_server(const char *server, struct ferry_error *err)
 }
 
 static int issue_kubeconfig(const struct pki_ca *ca, const struct pki_leaf *leaf,
-                            const char *server, const char *path, struct ferry_error *err)
+                            const char *server, const struct place *place, struct ferry_error *err)
 {
     ferry_cleanup_free char *cert = NULL;
     cleanup_key char *key = NULL;
@@ -122,7 +132,7 @@ static int issue_kubeconfig(const struct pki_ca *ca, const struct pki_leaf *leaf
     if (rc == 0) {
         rc = pki_issue(ca, leaf, &cert, &key, err);
     }
-    return rc < 0 ? rc : write_kubeconfig(ca, leaf->common_name, server, cert, key, path, err);
+    return rc < 0 ? rc : write_kubeconfig(ca, leaf->common_name, server, cert, key, place, err);
 }
 
 int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
@@ -135,17 +145,19 @@ int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, int64_t l
                                                .organizations = groups,
                                                .client = true,
                                                .lifetime_s = lifetime_s},
-                            server, path, err);
+                            server, PRIVATE(path), err);
 }
 
 int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
-                               const char *path, struct ferry_error *err)
+                               const char *path, uid_t uid, gid_t reader, struct ferry_error *err)
 {
+    const struct place place = {.path = path, .uid = uid, .reader = reader};
+
     return issue_kubeconfig(ca,
                             &(struct pki_leaf){.common_name = "system:ferry-controller",
                                                .client = true,
                                                .lifetime_s = lifetime_s},
-                            server, path, err);
+                            server, &place, err);
 }
 
 static int read_server(void *ctx, const char *json, size_t len, struct ferry_error *err)
@@ -165,9 +177,10 @@ int site_renew_controller(const struct pki_ca *ca, int64_t lifetime_s, const cha
 {
     ferry_cleanup_buf struct ferry_buf text = {0};
     ferry_cleanup_free char *server = NULL;
+    struct stat st;
 
-    if (access(path, F_OK) < 0) {
-        return 0;
+    if (stat(path, &st) < 0) {
+        return errno == ENOENT ? 0 : ferry_fail_errno(err, errno, "renewing %s", path);
     }
     int rc = ferry_read_file(path, KUBECONFIG_MAX, &text, err);
     if (rc == 0) {
@@ -179,7 +192,9 @@ int site_renew_controller(const struct pki_ca *ca, int64_t lifetime_s, const cha
     if (!server) {
         return ferry_fail(err, FERRY_INVALID, "renewing %s: it names no server", path);
     }
-    return site_controller_kubeconfig(ca, server, lifetime_s, path, err);
+    return site_controller_kubeconfig(ca, server, lifetime_s, path,
+                                      geteuid() == 0 ? st.st_uid : (uid_t)-1,
+                                      st.st_mode & 040 ? st.st_gid : FERRY_NO_GROUP, err);
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------
@@ -242,7 +257,7 @@ static int write_node(const struct pki_ca *ca, const struct site_node *node, con
     if (rc == 0) {
         rc = ferry_write_file(cert_path, cert, strlen(cert), 0644, err);
     }
-    return rc < 0 ? rc : write_kubeconfig(ca, name, node->server, cert, key, config, err);
+    return rc < 0 ? rc : write_kubeconfig(ca, name, node->server, cert, key, PRIVATE(config), err);
 }
 
 int site_node(const struct pki_ca *ca, const struct site_node *node, struct ferry_error *err)

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/user.h"
 #include "tls/pki.h"
 
 /* Opens the CA in DATA/ca, makes it (and DATA, 0700) when it is not there. */
@@ -20,10 +21,11 @@ int site_serving(const struct pki_ca *ca, const char *const *sans, size_t n_sans
 /* Kubeconfigs with everything inside, 0600. `server` is the URL of the API. */
 int site_admin_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
                           const char *path, struct ferry_error *err);
+/* `reader` (FERRY_NO_GROUP = none) may read it, too; `uid` is whose it shall be, or -1. */
 int site_controller_kubeconfig(const struct pki_ca *ca, const char *server, int64_t lifetime_s,
-                               const char *path, struct ferry_error *err);
-/* A new certificate into a controller's kubeconfig, for the server that it names; nothing when
- * there is no such file. */
+                               const char *path, uid_t uid, gid_t reader, struct ferry_error *err);
+/* A new certificate into a controller's kubeconfig, for the server that it names and whoever could
+ * read it before; nothing when there is no such file. */
 int site_renew_controller(const struct pki_ca *ca, int64_t lifetime_s, const char *path,
                           struct ferry_error *err);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "base/user.h"
 
 /* Host numbers in both networks: the fabric is 1, node 1 is 11. */
 enum { FABRIC_HOST = 1, FIRST_NODE_HOST = 11 };
@@ -234,9 +235,10 @@ char **site_plan_node_pki(const struct site_plan *p, size_t i)
 char **site_plan_controller_pki(const struct site_plan *p)
 {
     ferry_cleanup_free char *api = program(p, "ferry-apiserver");
+    ferry_cleanup_free char *gid = ferry_asprintf("%d", FERRY_CONTROLLER_ID);
 
     return WORDS(api, "pki", "controller", "--server", p->api_url, "--out",
-                 p->controller_kubeconfig, "--data", p->api_data);
+                 p->controller_kubeconfig, "--data", p->api_data, "--controller-gid", gid);
 }
 
 static struct site_daemon *add(struct site_daemons *d, const char *node, const char *name,
@@ -279,15 +281,22 @@ struct site_daemons site_plan_daemons(const struct site_plan *p)
     struct site_daemons d = {0};
     ferry_cleanup_free char *api = program(p, "ferry-apiserver");
     ferry_cleanup_free char *controller = program(p, "ferry-controller");
+    ferry_cleanup_free char *api_user =
+        ferry_asprintf("%d:%d", FERRY_APISERVER_ID, FERRY_APISERVER_ID);
+    ferry_cleanup_free char *user =
+        ferry_asprintf("%d:%d", FERRY_CONTROLLER_ID, FERRY_CONTROLLER_ID);
+    ferry_cleanup_free char *gid = ferry_asprintf("%d", FERRY_CONTROLLER_ID);
 
     struct site_daemon *server =
-        add(&d, NULL, "api", WORDS(api, "serve", "--root", p->api_root, "--data", p->api_data));
+        add(&d, NULL, "api",
+            WORDS(api, "serve", "--root", p->api_root, "--data", p->api_data, "--user", api_user,
+                  "--controller-gid", gid));
     server->api_sockets = true;
     server->netns = ferry_strdup(p->fabric); /* from there it reaches the nodes' own API */
     add(&d, NULL, "controller",
         /* It has no root: this host's own settings are not the site's. */
         WORDS(controller, "--config", "/dev/null", "--kubeconfig", p->controller_kubeconfig,
-              "--embedded"))
+              "--embedded", "--user", user))
         ->after = ferry_strdup(p->controller_kubeconfig);
     for (size_t i = 0; i < p->n_nodes; i++) {
         add_node(&d, p, &p->nodes[i]);

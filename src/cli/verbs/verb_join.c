@@ -151,11 +151,14 @@ static int write_files(const struct join *j, const yyjson_val *answer, const cha
     ferry_cleanup_free char *environment =
         join_environment(j->node, j->address ? j->address : j->own_address);
     int rc = ferry_mkdir_p(pki, 0711, err);
+    struct stat st;
 
     if (rc < 0 || (rc = ferry_mkdir_p(etc, 0755, err)) < 0) {
         return rc;
     }
-    if (chmod(state, 0711) < 0 || chmod(pki, 0711) < 0) {
+    /* On the API host the first one is the API server's to write to, too. */
+    if (stat(state, &st) < 0 || chmod(state, (st.st_mode & 01070) | 0711) < 0 ||
+        chmod(pki, 0711) < 0) {
         return ferry_fail_errno(err, errno, "opening %s for the relay", pki);
     }
     /* The kubeconfig last: it is what the programs wait for. */
