@@ -9,21 +9,56 @@ import sys
 import tempfile
 
 BIN, UNITS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+# The most that `systemd-analyze security` may find exposed, of 10. For ferry-pods 6.0 is what is left once nothing may give it mounts of
+# its own, which the relay and the handler would not see.
+BARS = {"ferry-apiserver": 2.5, "ferry-controller": 2.5, "ferry-relay": 2.5, "ferry-handler": 5.5, "ferry-pods": 6.0}
+# Every guest inherits what ferry-pods may not do, and the handler asks QEMU what the host can.
+DEVICES = ("PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock", "MemoryDenyWriteExecute")
+OWN_MOUNTS = ("ProtectSystem", "ProtectHome", "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups",
+              "ProtectProc", "ProcSubset", "PrivateTmp", "PrivateMounts", "PrivateIPC", "ReadWritePaths", "ReadOnlyPaths",
+              "InaccessiblePaths", "ExecPaths", "NoExecPaths", "BindPaths", "BindReadOnlyPaths", "TemporaryFileSystem", "MountFlags",
+              "RootDirectory", "RootImage", "DynamicUser", "StateDirectory", "CacheDirectory", "LogsDirectory")
+BREAKS_GUESTS = {"ferry-pods": (*DEVICES, *OWN_MOUNTS, "MemoryMax", "RestrictSUIDSGID", "ProtectHostname", "IPAddressDeny"),
+                 "ferry-handler": DEVICES}
 NAMES = ["ferry-apiserver", "ferry-controller", "ferry-handler", "ferry-pods", "ferry-relay"]
 
 
-def command_of(text):
-    [line] = re.findall(r"^ExecStart=(.*)$", text, re.M)
+def command_of(text, setting="ExecStart"):
+    [line] = re.findall(rf"^{setting}=\+?(.*)$", text, re.M)
     return line.split()
 
 
-def options_are_known(name, text):
-    program, *words = command_of(text)
+def options_are_known(name, text, setting="ExecStart"):
+    program, *words = command_of(text, setting)
     assert os.path.basename(program) == name, program
     verbs = [w for w in words[:1] if not w.startswith("-")]
     done = subprocess.run([os.path.join(BIN, name), *verbs, "--help"], text=True, stdout=subprocess.PIPE, timeout=60, check=True)
     for option in (w for w in words if w.startswith("--")):
         assert re.search(rf"^\s.*{option}\b", done.stdout, re.M), f"{name} has no {option}"
+
+
+def confined(name, text):
+    for setting in ("CapabilityBoundingSet", "SystemCallFilter", "RestrictAddressFamilies", "RestrictNamespaces", "UMask", "TasksMax"):
+        assert re.search(rf"^{setting}=", text, re.M), f"{name} has no {setting}"
+    for setting in BREAKS_GUESTS.get(name, ()):
+        assert not re.search(rf"^{setting}=", text, re.M), f"{name} has {setting}"
+    if name in ("ferry-apiserver", "ferry-controller"):
+        assert f"User={name}\n" in text
+        options_are_known(name, text, "ExecStartPre")
+    if name != "ferry-pods":
+        assert re.search("^MemoryMax=", text, re.M) and "ProtectSystem=strict\n" in text, name
+
+
+def bars_are_kept(directory):
+    """Each alone: with a threshold it says by its exit code whether it is kept."""
+    for name, bar in BARS.items():
+        done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", f"--threshold={round(bar * 10)}",
+                               os.path.join(directory, name + ".service")], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              timeout=120)
+        found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
+        assert found, done.stdout[-2000:]
+        print(f"{name}: {found[1]} of at most {bar}")
+        assert done.returncode == 0 and float(found[1]) <= bar, done.stdout
 
 
 def main():
@@ -34,8 +69,12 @@ def main():
         with open(os.path.join(UNITS, name + ".service")) as f:
             texts[name] = f.read()
         options_are_known(name, texts[name])
+        confined(name, texts[name])
+    users = open(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../deploy/systemd/ferry.sysusers")).read()
+    assert all(f"u {user} -" in users for user in ("ferry-relay", "ferry-apiserver", "ferry-controller")), users
     # What outlives its agent must not be ended with it.
     assert "KillMode=process" in texts["ferry-pods"] and "SendSIGKILL=no" in texts["ferry-pods"]
+    assert "Delegate=yes" in texts["ferry-pods"] and "TasksMax=infinity" in texts["ferry-pods"]
     assert "FileDescriptorStoreMax=" in texts["ferry-relay"] and "Type=notify" in texts["ferry-relay"]
     if not shutil.which("systemd-analyze"):
         print("systemd-analyze is not here: units were only read")
@@ -48,6 +87,7 @@ def main():
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         ours = [line for line in done.stdout.splitlines() if "ferry-" in line]  # of the host's own units it may complain, too
         assert not ours and (done.returncode == 0 or done.stdout), done.stdout
+        bars_are_kept(d)
 
 
 main()

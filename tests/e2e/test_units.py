@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""A site whose programs are confined as their units say: they do all of their work, guests start and move, and what is started again
+finds what it left."""
+import os
+import signal
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
+import scenario
+import unitbox
+from boxedsite import BoxedSite
+from ferrysite import wait_for
+
+PROGRAMS = {"api": 61202, "controller": 61203, "node1-relay": 61200, "node1-pods": 0, "node1-handler": 0}
+
+
+def test_confined(bin_dir):
+    with BoxedSite(bin_dir) as site:
+        for name, uid in PROGRAMS.items():
+            status = site.status(name)
+            assert status["Uid"] == [str(uid)] * 4, (name, status["Uid"])
+            assert status["Seccomp"] == ["2"] and status["NoNewPrivs"] == ["1"], (name, status)
+            own_mounts = os.stat(f"/proc/{site.pid(name)}/ns/mnt").st_ino != os.stat("/proc/self/ns/mnt").st_ino
+            assert own_mounts == (name != "node1-pods"), name
+        site.ferry("vm", "create", "web", "--memory", "64Mi", "--wait")
+        [qemu] = site.qemus()
+        assert os.stat(f"/proc/{qemu}").st_uid >= 1879048192
+        assert "moved from" in site.ferry("migrate", "web", "--watch").stdout
+        here = site.node_of("web")
+        for name in (f"{here}-pods", f"{here}-handler", f"{here}-relay", "api", "controller"):
+            site.wait_restarted(name, site.kill(name, signal.SIGTERM))
+        assert "moved from" in site.ferry("migrate", "web", "--watch", timeout=200).stdout
+        assert site.node_of("web") != here
+        [qemu] = site.qemus()
+        site.ferry("vm", "delete", "web", "--wait")
+        wait_for("QEMU to be gone", lambda: not site.qemus())
+
+
+scenario.need_root()
+unitbox.need_systemd_analyze()
+scenario.main(globals())
