@@ -509,6 +509,10 @@ struct api_table api_policy_table = {.rows = (const struct api_field[]){
 struct api_table api_kubevirt_table = {.rows = (const struct api_field[]){
     CONFIG("spec.configuration.migrations", api_kubevirt, migrations),
     ROW_STR("spec.configuration.evictionStrategy", api_kubevirt, eviction_strategy),
+    ROW_OPTIONAL(ROW_BOOL("spec.configuration.developerConfiguration.useEmulation", api_kubevirt,
+                       use_emulation),
+               "spec.configuration.developerConfiguration.useEmulation", api_kubevirt,
+               has_use_emulation),
     ROW_STRINGS("spec.configuration.developerConfiguration.featureGates", api_kubevirt,
               feature_gates),
     ROW_STRINGS("spec.workloadUpdateStrategy.workloadUpdateMethods", api_kubevirt, update_methods),

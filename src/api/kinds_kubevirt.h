@@ -288,6 +288,7 @@ struct api_kubevirt { /* KubeVirt: the site's configuration */
     struct api_meta meta;
     struct api_migration_config migrations; /* spec.configuration.migrations */
     const char *eviction_strategy;
+    bool use_emulation, has_use_emulation;
     struct api_strings feature_gates;
     struct api_strings update_methods; /* LiveMigrate, Evict */
     int64_t batch_eviction_size;

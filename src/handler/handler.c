@@ -372,6 +372,14 @@ static void on_cpu(void *ctx, const struct node_cpu *cpu)
     heartbeat_hurry(h->heartbeat);
 }
 
+/* Whether guests that start here are run by the hardware. */
+static bool is_accelerated(void *ctx)
+{
+    struct handler *h = ctx;
+
+    return h->cfg.kvm && !migration_net_site_emulates(h->network);
+}
+
 static int reconcile(void *ctx, const char *key, struct kube_again *again, struct ferry_error *err)
 {
     return ferry_streq(key, SWEEP)     ? sweep(ctx, again)
@@ -462,14 +470,17 @@ static int run(struct handler *h, bool (*stopping)(void), struct ferry_error *er
                                                         .node = h->node.name,
                                                         .address = h->node.address,
                                                         .network = h->network,
+                                                        .kvm = h->cfg.kvm,
                                                         .api_port = node_api_port(h->api)},
                              &h->heartbeat, err);
     }
     if (rc == 0) {
-        rc = cpu_probe_start(
-            &(struct cpu_probe_config){
-                .launcher = h->cfg.launcher, .cache = h->cfg.cpu_cache, .news = on_cpu, .ctx = h},
-            &h->cpu, err);
+        rc = cpu_probe_start(&(struct cpu_probe_config){.launcher = h->cfg.launcher,
+                                                        .cache = h->cfg.cpu_cache,
+                                                        .is_accelerated = is_accelerated,
+                                                        .news = on_cpu,
+                                                        .ctx = h},
+                             &h->cpu, err);
     }
     struct kube_informer *all[] = {h->pods, h->here, h->coming};
     for (size_t i = 0; i < 3 && rc == 0; i++) {

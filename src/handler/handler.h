@@ -15,6 +15,7 @@ struct handler_config {
     const char *api_socket; /* handler.sock */
     const char *kubeconfig;
     const char *launcher, *cpu_cache; /* program that is asked about the CPU, and the answer kept */
+    bool kvm;                         /* hardware runs guests here (kvm_probe.h) */
     int renew_percent;                /* of a certificate's life, then it is renewed */
     int api_port;                     /* of the node API; 0 = any that is free */
     int resume_window_s; /* how long a move's streams are held while their path is away */

@@ -344,6 +344,7 @@ static void start(struct agent *a, struct entry *e, struct api_object *o,
         .disks = &disks,
         .limits = &limits,
         .vhost_net = cmd->vhost_net,
+        .kvm = cmd->kvm,
         .incoming = api_map_get(&o->meta->labels, LABEL_MIGRATION_JOB_UID) != NULL};
     const struct sandbox_host host = sandbox_host_for(&a->cfg.host, cmd->user);
     struct ferry_error err;

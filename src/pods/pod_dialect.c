@@ -59,10 +59,11 @@ static int add_args(const yyjson_val *list, const char *where, struct pod_comman
     return 0;
 }
 
-/* Asked for as KubeVirt's device plugin has it. */
-static int read_vhost_net(const yyjson_val *c, bool *ret, struct ferry_error *err)
+/* Asked for as KubeVirt's device plugins have it. */
+static int read_device(const yyjson_val *c, const char *resource, bool *ret,
+                       struct ferry_error *err)
 {
-    const yyjson_val *v = field(field(field(c, "resources"), "limits"), RESOURCE_VHOST_NET);
+    const yyjson_val *v = field(field(field(c, "resources"), "limits"), resource);
     int64_t n = 0;
 
     if (v && api_quantity_val(v, 1, &n, err) < 0) {
@@ -122,7 +123,10 @@ static int read_container(const yyjson_val *spec, const yyjson_val *c, struct po
         rc = cgroup_limits_read(c, &cmd.limits, err);
     }
     if (rc == 0) {
-        rc = read_vhost_net(c, &cmd.vhost_net, err);
+        rc = read_device(c, RESOURCE_VHOST_NET, &cmd.vhost_net, err);
+    }
+    if (rc == 0) {
+        rc = read_device(c, RESOURCE_KVM, &cmd.kvm, err);
     }
     if (rc == 0) {
         rc = read_user(field(spec, "securityContext"), "spec.securityContext", &cmd.user, err);
@@ -138,6 +142,7 @@ static int read_container(const yyjson_val *spec, const yyjson_val *c, struct po
                                 .volumes = cmd.volumes,
                                 .limits = cmd.limits,
                                 .vhost_net = cmd.vhost_net,
+                                .kvm = cmd.kvm,
                                 .user = cmd.user};
     memcpy(ret->args, cmd.args + 1, ret->n * sizeof(ret->args[0]));
     return 0;

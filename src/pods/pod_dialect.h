@@ -20,6 +20,7 @@ struct pod_command {
     struct pod_volumes volumes;
     struct cgroup_limits limits;
     bool vhost_net; /* limits: devices.kubevirt.io/vhost-net */
+    bool kvm;       /* limits: devices.kubevirt.io/kvm */
     int64_t user;   /* securityContext.runAsUser, one of the guests' (wire_user.h); 0 = not said */
 };
 

@@ -293,17 +293,6 @@ static const char *open_device(const char *path, const char *copy)
     return copy;
 }
 
-/* Only real hardware virtualisation: a /dev/kvm without it costs libvirt seconds of probing and
- * then does not work. */
-static bool kvm_usable(void)
-{
-    ferry_cleanup_buf struct ferry_buf cpu = {0};
-
-    return access("/dev/kvm", R_OK | W_OK) == 0 &&
-           ferry_read_file("/proc/cpuinfo", 64 << 20, &cpu, NULL) == 0 && cpu.data &&
-           (strstr(cpu.data, " vmx") || strstr(cpu.data, " svm"));
-}
-
 struct start_fds {
     int control, exit, info, log;
 };
@@ -428,7 +417,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .tun_path = open_device("/dev/net/tun", DEVICE_DIR "/tun"),
         .vhost_net_path =
             pod->vhost_net ? open_device("/dev/vhost-net", DEVICE_DIR "/vhost-net") : NULL,
-        .kvm_path = kvm_usable() ? open_device("/dev/kvm", DEVICE_DIR "/kvm") : NULL,
+        .kvm_path = pod->kvm ? open_device("/dev/kvm", DEVICE_DIR "/kvm") : NULL,
         .uid = h->vm_uid,
         .gid = h->vm_gid,
         .args = pod->args,

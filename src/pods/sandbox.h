@@ -41,6 +41,7 @@ struct sandbox_pod {
     const struct cgroup_limits *limits;
     bool vhost_net; /* it asks for /dev/vhost-net */
     bool incoming;  /* a move comes into it, perhaps by post-copy */
+    bool kvm;       /* it asks for /dev/kvm */
 };
 
 enum sandbox_state {

@@ -12,6 +12,7 @@
 #include "handler/handler.h"
 #include "handler/node/renewal.h"
 #include "kube/client.h"
+#include "kvm/kvm_probe.h"
 
 #define PROGRAM "ferry-handler"
 
@@ -22,7 +23,7 @@ enum { RESUME_WINDOW_MAX_S = 240 };
 enum { RENEW_PERCENT = 66 };
 
 struct settings {
-    const char *root, *node, *kubeconfig, *address, *interface;
+    const char *root, *node, *kubeconfig, *address, *interface, *kvm_device;
     int api_port, resume_window_s, renew_percent;
 };
 
@@ -56,6 +57,19 @@ static int check(void *ctx, struct ferry_error *err)
     return ferry_daemon_check_root(s->root, err);
 }
 
+/* Found anew at each start: it takes a fraction of a second, and kernel and host may be others. */
+static bool has_kvm(const char *device)
+{
+    struct kvm_answer answer;
+    char why[KVM_WHY_BYTES];
+
+    kvm_probe(device, &answer);
+    bool yes = kvm_judge(&answer, device, why);
+    ferry_info(yes ? "guests can be run by the hardware" : "guests are emulated here",
+               F_STR("why", why));
+    return yes;
+}
+
 static int run(void *ctx, struct ferry_error *err)
 {
     const struct settings *s = ctx;
@@ -74,6 +88,7 @@ static int run(void *ctx, struct ferry_error *err)
     struct handler *handler = NULL;
 
     umask(022);
+    bool kvm = has_kvm(s->kvm_device);
     /* Two would tell the same launchers different things. */
     ferry_cleanup_fd int lock = ferry_daemon_lock(s->root, "handler.lock", PROGRAM, err);
     int rc = lock < 0 ? lock : renewal_settle(pki, kubeconfig, err);
@@ -94,6 +109,7 @@ static int run(void *ctx, struct ferry_error *err)
                                                     .kubeconfig = kubeconfig,
                                                     .launcher = launcher,
                                                     .cpu_cache = cpu_cache,
+                                                    .kvm = kvm,
                                                     .renew_percent = s->renew_percent,
                                                     .resume_window_s = s->resume_window_s},
                            ferry_daemon_stopping, &handler, err);
@@ -113,6 +129,7 @@ int main(int argc, char **argv)
 {
     struct settings s = {.root = "",
                          .interface = "migration0",
+                         .kvm_device = KVM_DEVICE,
                          .resume_window_s = RESUME_WINDOW_MAX_S,
                          .renew_percent = RENEW_PERCENT};
     struct ferry_log_options lo = {0};
@@ -124,6 +141,9 @@ int main(int argc, char **argv)
          "moves come in on its address if it exists (default: migration0)"},
         {"api-port", 0, FERRY_OPTION_INT, &s.api_port, "PORT",
          "of the node API on that address (default: any; the Node object tells)"},
+        {"kvm-device", 0, FERRY_OPTION_STRING, &s.kvm_device, "PATH",
+         "tried with a tiny guest at the start; where that fails guests are emulated\n"
+         "(default: " KVM_DEVICE "; /dev/null emulates all)"},
         {"resume-window", 0, FERRY_OPTION_INT, &s.resume_window_s, "SECONDS",
          "a move waits that long for a path that is away (default: 240, the most)"},
         {"renew-at", 0, FERRY_OPTION_INT, &s.renew_percent, "PERCENT",

@@ -1,8 +1,10 @@
-/* Tables: names of machine types, and which one a guest that starts gets. */
+/* Tables: names of machine types, and which one a guest that starts gets; whether hardware runs it.
+ */
 #include "api/wire/wire_keys.h"
 #include "lib/objects.h"
 
 #include "api/machine_type.h"
+#include "control/pod/accelerator_pick.h"
 #include "control/pod/machine_pick.h"
 
 static void names(void **state)
@@ -162,10 +164,65 @@ static void picks(void **state)
     }
 }
 
+#define EMULATION(value)                                                                           \
+    "{'spec':{'configuration':{'developerConfiguration':{'useEmulation':" value "}}}}"
+
+static void accelerators(void **state)
+{
+    static const struct {
+        const char *name, *site;
+        const char *nodes[NODES]; /* what each offers of KVM; a leading "off": cordoned, "foreign":
+                                     not for guests */
+        enum wire_accelerator gets;
+    } rows[] = {
+        {"no nodes yet", NULL, {NULL}, ACCELERATOR_TCG},
+        {"a site that says nothing, no hardware", "{}", {"", ""}, ACCELERATOR_TCG},
+        {"one node has it", "{}", {"", "1000"}, ACCELERATOR_KVM},
+        {"there is no KubeVirt object", NULL, {"1000"}, ACCELERATOR_KVM},
+        {"a node that has none of it left to give", "{}", {"0"}, ACCELERATOR_TCG},
+        {"what is no quantity is nothing", "{}", {"many"}, ACCELERATOR_TCG},
+        {"the one that has it is cordoned", "{}", {"off1000", ""}, ACCELERATOR_TCG},
+        {"the one that has it takes no guests", "{}", {"foreign1000", ""}, ACCELERATOR_TCG},
+        {"emulation is asked for", EMULATION("true"), {"1000"}, ACCELERATOR_TCG},
+        {"hardware is asked for, and nobody has it", EMULATION("false"), {""}, ACCELERATOR_KVM},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct api_object *nodes[NODES];
+        size_t n = 0;
+
+        for (; n < NODES && rows[i].nodes[n]; n++) {
+            const char *offers = rows[i].nodes[n];
+            bool off = ferry_str_starts(offers, "off"),
+                 foreign = ferry_str_starts(offers, "foreign");
+
+            offers += off ? 3 : foreign ? 7 : 0;
+            ferry_cleanup_free char *kvm =
+                *offers ? ferry_asprintf("'" RESOURCE_KVM "':'%s'", offers) : ferry_strdup("");
+            ferry_cleanup_free char *json = ferry_asprintf(
+                "{'metadata':{'name':'%zu','labels':{'kubevirt.io/schedulable':'%s'}},'spec':{"
+                "'unschedulable':%s},'status':{'allocatable':{%s}}}",
+                n, foreign ? "false" : "true", off ? "true" : "false", kvm);
+            nodes[n] = make_object(API_KIND_NODE, json, NULL);
+        }
+        api_cleanup_object struct api_object *site =
+            rows[i].site ? make_object(API_KIND_KUBEVIRT,
+                                       "{'metadata':{'name':'k','namespace':'n'}}", rows[i].site)
+                         : NULL;
+        if (accelerator_pick(site ? &site->u.kubevirt : NULL, nodes, n) != rows[i].gets) {
+            fail_msg("%s", rows[i].name);
+        }
+        for (size_t k = 0; k < n; k++) {
+            api_object_unref((struct api_object *)nodes[k]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(names), cmocka_unit_test(ages),
-                                       cmocka_unit_test(picks)};
+                                       cmocka_unit_test(picks), cmocka_unit_test(accelerators)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

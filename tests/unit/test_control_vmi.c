@@ -75,7 +75,9 @@ static const struct row {
      .patch = "foregroundDeleteVirtualMachine",
      .creates = true},
     {"pending without pod: creates again",
-     PHASE("Pending"),
+     "{'metadata':{'finalizers':['foregroundDeleteVirtualMachine'],'annotations':{'ferry.io/"
+     "accelerator':'tcg'}},"
+     "'status':{'phase':'Pending'}}",
      {NULL},
      .rule = "create-pod",
      .creates = true},
@@ -398,7 +400,9 @@ static void test_machine(void **state)
          false},
         {"pending, and not written yet", PHASE("Pending"), "pc-i440fx-10.0", false},
         {"written before, it stays",
-         "{" FINAL ",'status':{'phase':'Pending','machine':{'type':'pc-i440fx-8.2'}}}",
+         "{'metadata':{'finalizers':['foregroundDeleteVirtualMachine'],'annotations':{"
+         "'ferry.io/accelerator':'tcg'}},'status':{'phase':'Pending','machine':{'type':"
+         "'pc-i440fx-8.2'}}}",
          "pc-i440fx-8.2", true},
     };
     static const char NODE[] = "{'metadata':{'name':'n','labels':{'kubevirt.io/schedulable':'true',"
@@ -435,6 +439,60 @@ static void test_machine(void **state)
     }
 }
 
+/* Whether hardware runs it is written down before the pod is made, and the pod is made for it. */
+static void test_accelerator(void **state)
+{
+    static const struct {
+        const char *name, *vmi, *site;
+        const char *gets; /* "" = nothing is written */
+        bool kvm;         /* the pod's */
+    } cases[] = {
+        {"new: a node has hardware", "{}", "{}", "kvm", true},
+        {"new: the site wants emulation", "{}",
+         "{'spec':{'configuration':{'developerConfiguration':{'useEmulation':true}}}}", "tcg",
+         false},
+        {"its author wants emulation",
+         "{'metadata':{'annotations':{'ferry.io/accelerator':'tcg'}}}", "{}", "", false},
+        {"its author wants what there is not",
+         "{'metadata':{'annotations':{'ferry.io/accelerator':'xen'}}}", "{}", "kvm", true},
+        {"written before", "{'metadata':{'annotations':{'ferry.io/accelerator':'kvm'}}}",
+         "{'spec':{'configuration':{'developerConfiguration':{'useEmulation':true}}}}", "", true},
+    };
+    api_cleanup_object struct api_object *node = make_object(
+        API_KIND_NODE,
+        "{'metadata':{'name':'n','labels':{'kubevirt.io/schedulable':'true'}},'status':{"
+        "'allocatable':{'devices.kubevirt.io/kvm':'1000'}}}",
+        NULL);
+    const struct api_object *nodes[] = {node};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        api_cleanup_object struct api_object *vmi = make_object(API_KIND_VMI, VMI, cases[i].vmi);
+        api_cleanup_object struct api_object *site = make_object(
+            API_KIND_KUBEVIRT, "{'metadata':{'name':'k','namespace':'n'}}", cases[i].site);
+        plan_cleanup struct plan p = {0};
+
+        vmi_decide(&(struct vmi_view){.vmi = vmi,
+                                      .nodes = nodes,
+                                      .n_nodes = 1,
+                                      .site = &site->u.kubevirt,
+                                      .pod = {.launcher_image = "img"}},
+                   NOW_MS, &p);
+        const struct plan_action *patch = plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VMI);
+        const struct plan_action *pod = plan_find(&p, PLAN_CREATE, API_KIND_POD);
+
+        print_message("  %s\n", cases[i].name);
+        assert_true(patch && pod && patch < pod);
+        api_cleanup_object struct api_object *after = patched_object(vmi, patch->body, false);
+        enum wire_accelerator before = wire_accelerator_of_vmi(vmi->meta);
+        assert_string_equal(wire_accelerator_text(wire_accelerator_of_vmi(after->meta)),
+                            *cases[i].gets ? cases[i].gets : wire_accelerator_text(before));
+        assert_int_equal(strstr(pod->body, "\"--accelerator\",\"kvm\"") != NULL, cases[i].kvm);
+        assert_int_equal(strstr(pod->body, "\"devices.kubevirt.io/kvm\":\"1\"") != NULL,
+                         cases[i].kvm);
+    }
+}
+
 /* Its own user is written down before the pod is made, and the pod runs as it; what a manifest
  * claims for itself does not count. */
 static void test_user(void **state)
@@ -447,7 +505,9 @@ static void test_user(void **state)
         {"new", "{}", false},
         {"new, and claims another's", "{'status':{'runtimeUser':1879048199}}", false},
         {"pending, and not written yet", PHASE("Pending"), false},
-        {"written before", "{" FINAL ",'status':{'phase':'Pending','runtimeUser':1879048197}}",
+        {"written before",
+         "{'metadata':{'finalizers':['foregroundDeleteVirtualMachine'],'annotations':{"
+         "'ferry.io/accelerator':'tcg'}},'status':{'phase':'Pending','runtimeUser':1879048197}}",
          true},
     };
 
@@ -664,10 +724,15 @@ static void test_which_pod_has_the_vm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),          cmocka_unit_test(test_machine),
-        cmocka_unit_test(test_user),          cmocka_unit_test(test_users_are_given_once),
-        cmocka_unit_test(test_render_pod),    cmocka_unit_test(test_render_is_repeatable),
-        cmocka_unit_test(test_render_target), cmocka_unit_test(test_which_pod_has_the_vm),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_machine),
+        cmocka_unit_test(test_accelerator),
+        cmocka_unit_test(test_user),
+        cmocka_unit_test(test_users_are_given_once),
+        cmocka_unit_test(test_render_pod),
+        cmocka_unit_test(test_render_is_repeatable),
+        cmocka_unit_test(test_render_target),
+        cmocka_unit_test(test_which_pod_has_the_vm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,18 @@ static void node_words(void **state)
         case_check_words(cases[i].name, meta, cases[i].metadata_words);
         case_check_words(cases[i].name, status, cases[i].status_words);
     }
+    /* Hardware is offered where there is some. */
+    static const char fresh[] = "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\","
+                                "\"resourceVersion\":\"1\"}}";
+    api_cleanup_object struct api_object *plain = NULL;
+    assert_int_equal(api_object_parse(API_KIND_NODE, fresh, strlen(fresh), &plain, NULL), 0);
+    struct node_facts with_kvm = facts;
+    ferry_cleanup_free char *emulates = case_patch(node_report_status(plain, &with_kvm, NOW));
+    case_check_words("emulates", emulates, "!devices.kubevirt.io/kvm");
+    with_kvm.kvm = true;
+    ferry_cleanup_free char *offers = case_patch(node_report_status(plain, &with_kvm, NOW));
+    case_check_words("has hardware", offers,
+                     "/status/allocatable|\"pods\":\"110\",\"devices.kubevirt.io/kvm\":\"1000\"}");
     /* Without an address: one that does not know yet leaves what is said, one in trouble takes it
      * back. */
     static const char known[] = "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"uid\":\"u\","

@@ -657,16 +657,17 @@ static void the_node_of_a_pod(void **state)
     assert_int_equal(sandbox_host_for(&one, 1879048192).vm_gid, 6);
 }
 
-static void vhost_net(void **state)
+static void devices(void **state)
 {
     static const struct {
         const char *limits;
-        bool asked;
+        bool vhost_net, kvm;
     } cases[] = {
-        {"{}", false},
-        {"{\"devices.kubevirt.io/vhost-net\":\"1\"}", true},
-        {"{\"devices.kubevirt.io/vhost-net\":\"0\"}", false},
-        {"{\"devices.kubevirt.io/kvm\":\"1\"}", false},
+        {"{}", false, false},
+        {"{\"devices.kubevirt.io/vhost-net\":\"1\"}", true, false},
+        {"{\"devices.kubevirt.io/vhost-net\":\"0\"}", false, false},
+        {"{\"devices.kubevirt.io/kvm\":\"1\"}", false, true},
+        {"{\"devices.kubevirt.io/kvm\":\"0\",\"devices.kubevirt.io/vhost-net\":1}", true, false},
     };
 
     (void)state;
@@ -678,7 +679,8 @@ static void vhost_net(void **state)
         struct pod_command cmd = {0};
 
         assert_int_equal(pod_dialect_read(yyjson_doc_get_root(doc), &cmd, NULL), 0);
-        assert_int_equal(cmd.vhost_net, cases[i].asked);
+        assert_int_equal(cmd.vhost_net, cases[i].vhost_net);
+        assert_int_equal(cmd.kvm, cases[i].kvm);
         yyjson_doc_free(doc);
     }
 }
@@ -719,7 +721,7 @@ int main(void)
         cmocka_unit_test(status_of_a_running_pod),
         cmocka_unit_test(status_of_a_waiting_pod),
         cmocka_unit_test(volumes),
-        cmocka_unit_test(vhost_net),
+        cmocka_unit_test(devices),
         cmocka_unit_test(users),
         cmocka_unit_test(the_node_of_a_pod),
         cmocka_unit_test(too_many_volumes),

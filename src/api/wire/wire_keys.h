@@ -67,6 +67,7 @@
 
 /* Of a VirtualMachineInstance. */
 #define ANNOTATION_VM_TEMPLATE "ferry.io/vm-template"
+#define ANNOTATION_ACCELERATOR "ferry.io/accelerator"
 #define ANNOTATION_QCOW2 "ferry.io/qcow2"
 #define ANNOTATION_PARALLEL "ferry.io/parallel-connections"
 #define ANNOTATION_ADDRESSES "ferry.io/addresses"
@@ -106,6 +107,7 @@
 #define TAINT_NOT_READY "node.kubernetes.io/not-ready"
 #define TAINT_UNREACHABLE "node.kubernetes.io/unreachable"
 
+#define RESOURCE_KVM "devices.kubevirt.io/kvm"
 #define RESOURCE_VHOST_NET "devices.kubevirt.io/vhost-net"
 
 #define IMAGE_BUILTIN "ferry.io/builtin"         /* guest kernels in Ferry's guest directory */

@@ -21,6 +21,7 @@
 #include "cli/site/site_wait.h"
 #include "cli/site/site_way.h"
 #include "cli/site/supervise.h"
+#include "kvm/kvm_probe.h"
 
 /* Programs that every site needs; looked for beside this one. */
 static const char *const programs[] = {
@@ -203,6 +204,21 @@ static int make_credentials(const struct site_plan *p, struct ferry_error *err)
     return 0;
 }
 
+/* All nodes of the site are this machine, and each finds the same. */
+static void tell_accelerator(void)
+{
+    struct kvm_answer answer;
+    char why[KVM_WHY_BYTES];
+
+    kvm_probe(KVM_DEVICE, &answer);
+    if (kvm_judge(&answer, KVM_DEVICE, why)) {
+        printf("guests   are run by the hardware (KVM)\n");
+    } else {
+        printf("guests   are emulated, which is slow; no hardware virtualisation: %s\n", why);
+    }
+    fflush(stdout);
+}
+
 static int start(const struct site_plan *p, bool daemons_live, struct ferry_error *err)
 {
     int rc = 0;
@@ -226,7 +242,11 @@ static int start(const struct site_plan *p, bool daemons_live, struct ferry_erro
         fflush(stdout);
         rc = make_credentials(p, err);
     }
-    return rc == 0 ? site_wait_nodes(p, err) : rc;
+    if (rc == 0) {
+        tell_accelerator();
+        rc = site_wait_nodes(p, err);
+    }
+    return rc;
 }
 
 /* Whether any program of the site runs without its supervisor. */

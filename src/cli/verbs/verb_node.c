@@ -1,5 +1,6 @@
 /* Verbs for nodes: node list. */
 #include "api/object.h"
+#include "api/wire/wire_accelerator.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/str.h"
@@ -51,6 +52,13 @@ static void put_memory(const struct api_object *o, const struct listing_context 
     ferry_buf_puts(out, progress_bytes(o->u.node.memory_bytes, memory));
 }
 
+static void put_kvm(const struct api_object *o, const struct listing_context *context,
+                    struct ferry_buf *out)
+{
+    (void)context;
+    ferry_buf_puts(out, wire_accelerator_is_offered(&o->u.node) ? "yes" : "no");
+}
+
 static int gather(struct session *s, const char *ns, struct kube_list *list,
                   struct kube_list *beside, struct ferry_error *err)
 {
@@ -69,6 +77,7 @@ static int node_list(int argc, char **argv, struct ferry_error *err)
         {"AGE", listing_put_age},
         {"ADDRESS", put_address, .wide = true},
         {"MEMORY", put_memory, .wide = true},
+        {"KVM", put_kvm, .wide = true},
         {0},
     };
     static const struct listing nodes = {

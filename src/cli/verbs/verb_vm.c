@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "api/object.h"
+#include "api/wire/wire_accelerator.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/str.h"
@@ -89,6 +90,14 @@ static void put_migratable(const struct api_object *o, const struct listing_cont
     put_text(out, c ? c->status : NULL);
 }
 
+static void put_accelerator(const struct api_object *o, const struct listing_context *context,
+                            struct ferry_buf *out)
+{
+    const struct api_vmi *v = instance_of(o, context);
+
+    put_text(out, v ? wire_accelerator_text(wire_accelerator_of_vmi(&v->meta)) : NULL);
+}
+
 static void put_strategy(const struct api_object *o, const struct listing_context *context,
                          struct ferry_buf *out)
 {
@@ -133,6 +142,7 @@ static int vm_list(int argc, char **argv, struct ferry_error *err)
         {"AGE", listing_put_age},
         {"MOVING", put_moving},
         {"MIGRATABLE", put_migratable, .wide = true},
+        {"ACCELERATOR", put_accelerator, .wide = true},
         {"RUNS", put_strategy, .wide = true},
         {"UID", .wide = true, .pointer = "/metadata/uid"},
         {0},

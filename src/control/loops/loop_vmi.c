@@ -1,7 +1,9 @@
+#include "api/wire/wire_accelerator.h"
 #include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "control/loops/cluster_config.h"
 #include "control/loops/guest_addresses.h"
 #include "control/loops/guest_users.h"
 #include "control/loops/loops.h"
@@ -30,14 +32,19 @@ static bool has_yet_to_start(const struct cluster_family *f)
 /* All nodes, for one that has yet to start; of a large site that is much to copy for every pass. */
 static struct kube_snapshot nodes_for(struct cluster *c, const struct cluster_family *f)
 {
-    return has_yet_to_start(f) && ferry_str_empty(f->vmi->u.vmi.machine_type)
-               ? kube_informer_list(c->nodes)
-               : (struct kube_snapshot){0};
+    const struct api_vmi *vmi = &f->vmi->u.vmi;
+    bool chosen = !ferry_str_empty(vmi->machine_type) &&
+                  wire_accelerator_of_vmi(&vmi->meta) != ACCELERATOR_NONE;
+
+    return has_yet_to_start(f) && !chosen ? kube_informer_list(c->nodes)
+                                          : (struct kube_snapshot){0};
 }
 
 static void decide(struct cluster *c, const struct cluster_family *f, struct plan *ret)
 {
     kube_cleanup_snapshot struct kube_snapshot nodes = nodes_for(c, f);
+    struct migration_settings unused;
+    api_cleanup_object struct api_object *site = cluster_config_get(c, &unused);
     struct clock_steps clock;
     int64_t now_ms = cluster_now_ms(c, &clock);
     bool starts = has_yet_to_start(f);
@@ -52,6 +59,7 @@ static void decide(struct cluster *c, const struct cluster_family *f, struct pla
                             .target_node_gone = target_node_gone(c, f->vmi),
                             .storage = f->storage.view,
                             .pod = c->settings.pod,
+                            .site = site ? &site->u.kubevirt : NULL,
                             .user = user,
                             .no_user = starts && !user,
                             .clock = clock};

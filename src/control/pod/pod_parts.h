@@ -1,6 +1,7 @@
 /* What the files of pod_render() share. Not for others. */
 #pragma once
 
+#include <stdbool.h>
 #include <yyjson.h>
 
 #include "control/pod/pod_render.h"
@@ -19,6 +20,8 @@ void pod_put_str(struct pod_draft *d, yyjson_mut_val *to, const char *key, const
 /* The member of that name, made when it is not there. */
 yyjson_mut_val *pod_member(struct pod_draft *d, yyjson_mut_val *to, const char *key);
 
+/* Whether hardware runs its guest. */
+bool pod_is_accelerated(const struct pod_request *r);
 /* containers[0].resources */
 void pod_render_resources(struct pod_draft *d, yyjson_mut_val *container);
 /* Where it may run: nodeSelector, affinity, tolerations, topologySpreadConstraints, ... */

@@ -137,6 +137,19 @@ static void render_metadata(struct pod_draft *d, yyjson_mut_val *root)
     render_owner(d, meta);
 }
 
+/* A guest keeps what it was started with, whatever anybody wrote meanwhile: a target pod is like
+ * its source. */
+bool pod_is_accelerated(const struct pod_request *r)
+{
+    if (r->source_pod) {
+        return wire_accelerator_of_pod(r->source_pod) == ACCELERATOR_KVM;
+    }
+    enum wire_accelerator given = r->accelerator != ACCELERATOR_NONE
+                                      ? r->accelerator
+                                      : wire_accelerator_of_vmi(&r->vmi->meta);
+    return given == ACCELERATOR_KVM;
+}
+
 static yyjson_mut_val *render_container(struct pod_draft *d, yyjson_mut_val *spec)
 {
     yyjson_mut_val *c = yyjson_mut_arr_add_obj(d->doc, pod_put_arr(d, spec, "containers"));
@@ -149,6 +162,10 @@ static yyjson_mut_val *render_container(struct pod_draft *d, yyjson_mut_val *spe
     yyjson_mut_val *list = pod_put_arr(d, c, "args");
     for (size_t i = 0; i < FERRY_COUNT(args); i++) {
         yyjson_mut_arr_add_strcpy(d->doc, list, args[i]);
+    }
+    if (pod_is_accelerated(d->r)) { /* emulation is what a launcher does unless told */
+        yyjson_mut_arr_add_str(d->doc, list, "--accelerator");
+        yyjson_mut_arr_add_str(d->doc, list, wire_accelerator_text(ACCELERATOR_KVM));
     }
     pod_render_resources(d, c);
     return c;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "api/kinds.h"
+#include "api/wire/wire_accelerator.h"
 #include "control/plan/storage.h"
 
 struct pod_settings {
@@ -18,6 +19,7 @@ struct pod_request {
     const struct pod_settings *settings;
     const struct storage_view *storage; /* or NULL */
     const char *machine_type;           /* chosen just now; NULL = what the VMI's status has */
+    enum wire_accelerator accelerator;  /* chosen just now; none = what the VMI's annotation has */
     int64_t user;                       /* chosen just now; 0 = what the VMI's status has */
     /* Of a target pod, else NULL. */
     const struct api_migration *migration;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/wire/wire_keys.h"
 #include "base/str.h"
 #include "control/pod/pod_parts.h"
 
@@ -127,4 +128,8 @@ void pod_render_resources(struct pod_draft *d, yyjson_mut_val *container)
     render_memory(&r);
     render_devices(&r, d->machine->host_devices, d->machine->n_host_devices);
     render_devices(&r, d->machine->gpus, d->machine->n_gpus);
+    if (pod_is_accelerated(d->r)) {
+        limit(&r, RESOURCE_KVM, 1, "");
+        request(&r, RESOURCE_KVM, 1, "");
+    }
 }

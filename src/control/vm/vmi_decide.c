@@ -8,6 +8,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "control/plan/facts.h"
+#include "control/pod/accelerator_pick.h"
 #include "control/pod/machine_pick.h"
 #include "json/doc.h"
 
@@ -202,13 +203,22 @@ static char *pick_machine(const struct decision *d)
                : NULL;
 }
 
+/* Likewise; ACCELERATOR_NONE: it was before, or the VMI's author named one. */
+static enum wire_accelerator pick_accelerator(const struct decision *d)
+{
+    return wire_accelerator_of_vmi(&d->vmi->meta) == ACCELERATOR_NONE
+               ? accelerator_pick(d->view->site, d->view->nodes, d->view->n_nodes)
+               : ACCELERATOR_NONE;
+}
+
 /* The user that the VMI is to have, where its status does not say so yet. */
 static bool user_is_news(const struct decision *d)
 {
     return d->view->user && !(d->vmi->has_runtime_user && d->vmi->runtime_user == d->view->user);
 }
 
-static void begin_pending(struct decision *d, bool fresh, const char *machine)
+static void begin_pending(struct decision *d, bool fresh, const char *machine,
+                          enum wire_accelerator accelerator)
 {
     struct api_patch *p = api_patch_new();
 
@@ -226,6 +236,10 @@ static void begin_pending(struct decision *d, bool fresh, const char *machine)
     if (user_is_news(d)) {
         api_patch_add_int(p, "/status/runtimeUser", d->view->user);
     }
+    if (accelerator != ACCELERATOR_NONE) {
+        plan_set_annotation(p, d->view->vmi, ANNOTATION_ACCELERATOR,
+                            wire_accelerator_text(accelerator));
+    }
     plan_patch_status(d->plan, d->view->vmi, p);
 }
 
@@ -237,8 +251,9 @@ static bool rule_create_pod(struct decision *d)
         return false;
     }
     ferry_cleanup_free char *machine = pick_machine(d);
-    if (fresh || machine || user_is_news(d)) {
-        begin_pending(d, fresh, machine);
+    enum wire_accelerator accelerator = pick_accelerator(d);
+    if (fresh || machine || accelerator != ACCELERATOR_NONE || user_is_news(d)) {
+        begin_pending(d, fresh, machine, accelerator);
     }
     ferry_cleanup_free char *name = pod_name(d->vmi, NULL);
     plan_create(d->plan, API_KIND_POD, d->vmi->meta.namespace_, name,
@@ -246,6 +261,7 @@ static bool rule_create_pod(struct decision *d)
                                                  .settings = &d->view->pod,
                                                  .storage = &d->view->storage,
                                                  .machine_type = machine,
+                                                 .accelerator = accelerator,
                                                  .user = d->view->user}));
     plan_event(d->plan, d->view->vmi, KUBE_EVENT_NORMAL, "SuccessfulCreate",
                "Created virtual machine pod %s", name);

@@ -17,6 +17,7 @@ struct vmi_view {
     bool target_node_gone; /* of the last move: there is no such Node object */
     struct storage_view storage;
     struct pod_settings pod;
+    const struct api_kubevirt *site; /* the site's configuration, or NULL */
     int64_t user; /* that its guest shall run as, while it has no pod; 0 = the nodes' own for all */
     bool no_user; /* all users are taken */
     struct clock_steps clock; /* what is known of the clock */

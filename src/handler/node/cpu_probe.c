@@ -15,7 +15,9 @@
 
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_accelerator.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/proc.h"
@@ -55,7 +57,7 @@ static void add_program(struct ferry_buf *b, const char *path)
     }
 }
 
-static char *make_key(const struct cpu_probe *p)
+static char *make_key(const struct cpu_probe *p, bool accelerated)
 {
     struct ferry_buf b = {0};
     struct utsname kernel;
@@ -66,7 +68,8 @@ static char *make_key(const struct cpu_probe *p)
     cpuinfo[n < 0 ? 0 : n] = '\0';
     uname(&kernel);
     ferry_cleanup_free char *cpu = node_cpu_identity(cpuinfo);
-    ferry_buf_printf(&b, "ferry " FERRY_VERSION "\n%s\n%s", kernel.release, cpu);
+    ferry_buf_printf(&b, "ferry " FERRY_VERSION "\n%s\n%s\n%s", kernel.release, cpu,
+                     wire_accelerator_text(accelerated ? ACCELERATOR_KVM : ACCELERATOR_TCG));
     add_program(&b, "/usr/bin/qemu-system-x86_64");
     add_program(&b, "/usr/sbin/libvirtd");
     add_program(&b, p->cfg.launcher);
@@ -78,94 +81,111 @@ static char *make_key(const struct cpu_probe *p)
 
 /* No network, no process and hardly a file of the host; what it leaves goes with it. It is in no
  * hurry: guests have the CPU first. */
-static int spawn(const char *launcher, int out_fd, pid_t *ret, struct ferry_error *err)
-{
-    const char *const argv[] = {"nice",
-                                "-n",
-                                "19",
-                                "bwrap",
-                                "--unshare-pid",
-                                "--unshare-net",
-                                "--unshare-ipc",
-                                "--unshare-uts",
-                                "--die-with-parent",
-                                "--new-session",
-                                "--clearenv",
-                                "--setenv",
-                                "PATH",
-                                "/usr/sbin:/usr/bin",
-                                "--setenv",
-                                "HOME",
-                                "/tmp",
-                                "--ro-bind",
-                                "/usr",
-                                "/usr",
-                                "--symlink",
-                                "usr/bin",
-                                "/bin",
-                                "--symlink",
-                                "usr/sbin",
-                                "/sbin",
-                                "--symlink",
-                                "usr/lib",
-                                "/lib",
-                                "--symlink",
-                                "usr/lib64",
-                                "/lib64",
-                                "--proc",
-                                "/proc",
-                                "--dev",
-                                "/dev",
-                                "--perms",
-                                "0755",
-                                "--dir",
-                                "/sys",
-                                "--perms",
-                                "0755",
-                                "--dir",
-                                "/sys/devices",
-                                "--perms",
-                                "0755",
-                                "--dir",
-                                "/etc",
-                                "--ro-bind",
-                                "/sys/devices/system",
-                                "/sys/devices/system",
-                                "--ro-bind-try",
-                                "/etc/ld.so.cache",
-                                "/etc/ld.so.cache",
-                                "--ro-bind-try",
-                                "/etc/passwd",
-                                "/etc/passwd",
-                                "--ro-bind-try",
-                                "/etc/group",
-                                "/etc/group",
-                                "--perms",
-                                "1777",
-                                "--tmpfs",
-                                "/tmp",
-                                "--perms",
-                                "0755",
-                                "--tmpfs",
-                                "/run",
-                                "--perms",
-                                "0755",
-                                "--tmpfs",
-                                "/var",
-                                "--ro-bind",
-                                launcher,
-                                "/run/ferry-launcher",
-                                "--cap-drop",
-                                "ALL",
-                                "--cap-add",
-                                "CAP_SETUID",
-                                "--cap-add",
-                                "CAP_SETGID",
-                                "--",
-                                "/run/ferry-launcher",
-                                "--describe-cpu",
-                                NULL};
+static const char *const sandbox[] = {"nice",
+                                      "-n",
+                                      "19",
+                                      "bwrap",
+                                      "--unshare-pid",
+                                      "--unshare-net",
+                                      "--unshare-ipc",
+                                      "--unshare-uts",
+                                      "--die-with-parent",
+                                      "--new-session",
+                                      "--clearenv",
+                                      "--setenv",
+                                      "PATH",
+                                      "/usr/sbin:/usr/bin",
+                                      "--setenv",
+                                      "HOME",
+                                      "/tmp",
+                                      "--ro-bind",
+                                      "/usr",
+                                      "/usr",
+                                      "--symlink",
+                                      "usr/bin",
+                                      "/bin",
+                                      "--symlink",
+                                      "usr/sbin",
+                                      "/sbin",
+                                      "--symlink",
+                                      "usr/lib",
+                                      "/lib",
+                                      "--symlink",
+                                      "usr/lib64",
+                                      "/lib64",
+                                      "--proc",
+                                      "/proc",
+                                      "--dev",
+                                      "/dev",
+                                      "--perms",
+                                      "0755",
+                                      "--dir",
+                                      "/sys",
+                                      "--perms",
+                                      "0755",
+                                      "--dir",
+                                      "/sys/devices",
+                                      "--perms",
+                                      "0755",
+                                      "--dir",
+                                      "/etc",
+                                      "--ro-bind",
+                                      "/sys/devices/system",
+                                      "/sys/devices/system",
+                                      "--ro-bind-try",
+                                      "/etc/ld.so.cache",
+                                      "/etc/ld.so.cache",
+                                      "--ro-bind-try",
+                                      "/etc/passwd",
+                                      "/etc/passwd",
+                                      "--ro-bind-try",
+                                      "/etc/group",
+                                      "/etc/group",
+                                      "--perms",
+                                      "1777",
+                                      "--tmpfs",
+                                      "/tmp",
+                                      "--perms",
+                                      "0755",
+                                      "--tmpfs",
+                                      "/run",
+                                      "--perms",
+                                      "0755",
+                                      "--tmpfs",
+                                      "/var",
+                                      "--cap-drop",
+                                      "ALL",
+                                      "--cap-add",
+                                      "CAP_SETUID",
+                                      "--cap-add",
+                                      "CAP_SETGID"};
+static const char *const with_device[] = {"--dev-bind", "/dev/kvm", "/dev/kvm"};
 
+static int spawn(const char *launcher, bool accelerated, int out_fd, pid_t *ret,
+                 struct ferry_error *err)
+{
+    const char *const program[] = {
+        "--ro-bind",
+        launcher,
+        "/run/ferry-launcher",
+        "--",
+        "/run/ferry-launcher",
+        "--describe-cpu",
+        "--accelerator",
+        wire_accelerator_text(accelerated ? ACCELERATOR_KVM : ACCELERATOR_TCG)};
+    const char *argv[FERRY_COUNT(sandbox) + FERRY_COUNT(with_device) + FERRY_COUNT(program) + 1];
+    size_t n = 0;
+
+    for (size_t i = 0; i < FERRY_COUNT(sandbox); i++) {
+        argv[n++] = sandbox[i];
+    }
+    for (size_t i = 0; accelerated && i < FERRY_COUNT(with_device); i++) {
+        argv[n++] = with_device[i];
+    }
+    for (size_t i = 0; i < FERRY_COUNT(program); i++) {
+        argv[n++] = program[i];
+    }
+    argv[n] = NULL;
     return ferry_spawn(&(struct ferry_spawn){.argv = argv, .out_fd = out_fd}, ret, err);
 }
 
@@ -212,7 +232,7 @@ static const char *last_line(struct ferry_buf *out)
     return line ? line + 1 : out->len ? out->data : "";
 }
 
-static int ask(const struct cpu_probe *p, char **ret, struct ferry_error *err)
+static int ask(const struct cpu_probe *p, bool accelerated, char **ret, struct ferry_error *err)
 {
     ferry_cleanup_buf struct ferry_buf out = {0};
     int pipe_fds[2], code = 0;
@@ -222,7 +242,7 @@ static int ask(const struct cpu_probe *p, char **ret, struct ferry_error *err)
         return ferry_fail_errno(err, errno, "making a pipe");
     }
     ferry_cleanup_fd int from = pipe_fds[0];
-    int rc = spawn(p->cfg.launcher, pipe_fds[1], &pid, err);
+    int rc = spawn(p->cfg.launcher, accelerated, pipe_fds[1], &pid, err);
     close(pipe_fds[1]);
     if (rc < 0) {
         return rc;
@@ -285,7 +305,8 @@ static void to_cache(const struct cpu_probe *p, const char *key, const char *rep
 
 static int look(struct cpu_probe *p, struct ferry_error *err)
 {
-    ferry_cleanup_free char *key = make_key(p);
+    bool accelerated = p->cfg.is_accelerated(p->cfg.ctx);
+    ferry_cleanup_free char *key = make_key(p, accelerated);
     ferry_cleanup_free char *report = NULL;
     struct node_cpu *cpu = NULL;
 
@@ -294,7 +315,7 @@ static int look(struct cpu_probe *p, struct ferry_error *err)
     }
     cpu = from_cache(p, key);
     if (!cpu) {
-        int rc = ask(p, &report, err);
+        int rc = ask(p, accelerated, &report, err);
 
         if (rc < 0 || !report || (rc = node_cpu_parse(report, strlen(report), &cpu, err)) < 0) {
             return rc;

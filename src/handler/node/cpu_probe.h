@@ -3,14 +3,17 @@
  * answered; the answer is kept in a file until QEMU, libvirt, the kernel or the CPU are others. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "handler/node/node_cpu.h"
 
 struct cpu_probe;
 
 struct cpu_probe_config {
-    const char *launcher; /* program; borrowed, as all */
-    const char *cache;    /* file */
+    const char *launcher;              /* program; borrowed, as all */
+    const char *cache;                 /* file */
+    bool (*is_accelerated)(void *ctx); /* whether guests that start here are run by the hardware */
     /* On the probe's thread; `cpu` stays valid until cpu_probe_free(). */
     void (*news)(void *ctx, const struct node_cpu *cpu);
     void *ctx;

@@ -161,6 +161,7 @@ int heartbeat_start(const struct heartbeat_config *cfg, struct heartbeat **ret,
     h->port = cfg->api_port;
     h->os_image = os_image();
     h->facts = (struct node_facts){.name = cfg->node,
+                                   .kvm = cfg->kvm,
                                    .address = cfg->address,
                                    .cpus = get_nprocs(),
                                    .memory_bytes = (int64_t)si.totalram * si.mem_unit,

@@ -1,6 +1,8 @@
 /* Registers this node and says every ten seconds that it lives. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "kube/client.h"
 
@@ -12,6 +14,7 @@ struct heartbeat_config {
     struct kube_client *client;
     const char *node, *address;    /* borrowed, numeric address */
     struct migration_net *network; /* borrowed */
+    bool kvm;                      /* hardware runs guests here */
     int api_port;
 };
 

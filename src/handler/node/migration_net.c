@@ -91,6 +91,13 @@ static void configured(struct migration_net *m, char ret[MIGRATION_NET_TEXT])
     }
 }
 
+bool migration_net_site_emulates(struct migration_net *m)
+{
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(m->sites);
+
+    return all.n > 0 && all.items[0]->u.kubevirt.use_emulation;
+}
+
 static int definition(struct migration_net *m, const char *network, struct api_nad *ret,
                       struct ferry_error *err)
 {

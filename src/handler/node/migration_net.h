@@ -31,6 +31,9 @@ int migration_net_follow(struct migration_net *m, struct ferry_error *err);
  * memory does not take another one. Any thread. */
 int migration_net_address(struct migration_net *m, char ret[ADDRESS_SIZE], struct ferry_error *err);
 
+/* Whether the KubeVirt object, which is followed here, wants guests emulated. Any thread. */
+bool migration_net_site_emulates(struct migration_net *m);
+
 enum { MIGRATION_NET_TEXT = 256 };
 /* The definition that the address is from, "" without one; and what is wrong with it, "" = nothing.
  * Any thread. */

@@ -146,9 +146,11 @@ struct api_patch *node_report_metadata(const struct api_object *node, const stru
 
 static void put_resources(struct api_patch *p, const struct node_facts *f, const char *path)
 {
-    ferry_cleanup_free char *json =
-        ferry_asprintf("{\"cpu\":\"%lld\",\"memory\":\"%lldKi\",\"pods\":\"%lld\"}",
-                       (long long)f->cpus, (long long)(f->memory_bytes / 1024), (long long)f->pods);
+    /* As KubeVirt's device plugin has it: any number of guests may share the device. */
+    const char *kvm = f->kvm ? ",\"" RESOURCE_KVM "\":\"1000\"" : "";
+    ferry_cleanup_free char *json = ferry_asprintf(
+        "{\"cpu\":\"%lld\",\"memory\":\"%lldKi\",\"pods\":\"%lld\"%s}", (long long)f->cpus,
+        (long long)(f->memory_bytes / 1024), (long long)f->pods, kvm);
 
     api_patch_add_raw(p, path, json);
 }

@@ -14,6 +14,7 @@ struct node_facts {
     const char *migration_address; /* "" = none that could be used */
     /* The definition that it is from, and what keeps it from being used; "" = none. */
     const char *migration_network, *migration_trouble;
+    bool kvm;                   /* hardware runs guests here */
     int api_port;               /* 0 = the node API is not served */
     const struct node_cpu *cpu; /* NULL = not known yet: what the node says stays */
 };
