@@ -1,11 +1,14 @@
 /* Runs a fuzz target over its corpus as an ordinary test: FILE... or DIRECTORY.... */
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "fuzz_cost.h"
 
+#undef LLVMFuzzerTestOneInput
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int run_file(const char *path)
@@ -61,6 +64,8 @@ int main(int argc, char **argv)
         }
         count += rc;
     }
-    printf("%d inputs\n", count);
+    struct fuzz_cost worst = fuzz_cost_worst();
+    printf("%d inputs, for each byte at most %" PRId64 " ns and %" PRId64 " bytes of memory\n",
+           count, worst.ns, worst.bytes);
     return count > 0 ? 0 : 1; /* an empty corpus tests nothing */
 }
