@@ -123,6 +123,18 @@ void http_vouch(struct http_exchange *x)
     }
 }
 
+void http_disown(struct http_exchange *x)
+{
+    struct connection_state *state = state_of(x->connection);
+
+    x->disowned = true;
+    if (x->server->doors && state && state->visitor.known) {
+        state->vouched = false;
+        doors_set_known(x->server->doors, &state->visitor, false);
+        server_set_phase(x, x->phase);
+    }
+}
+
 /* ---- the request ------------------------------------------------------------------------------
  */
 

@@ -91,6 +91,9 @@ const struct http_peer *http_peer(const struct http_exchange *x);
 /* The caller has shown who it is, though not by a certificate: its connection is not a stranger's
  * until this request is answered. */
 void http_vouch(struct http_exchange *x);
+/* Its certificate is good no more, whatever its signature says: it is a stranger, with all its
+ * requests. */
+void http_disown(struct http_exchange *x);
 struct http_server *http_exchange_server(const struct http_exchange *x);
 
 /* The answer. */

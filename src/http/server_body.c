@@ -40,7 +40,7 @@ static unsigned long long announced(const struct http_exchange *x)
 
 static bool is_known(const struct http_exchange *x)
 {
-    return x->peer.certificate || x->peer.local || x->vouched || !x->server->doors;
+    return !x->server->doors || x->vouched || (x->peer.certificate && !x->disowned);
 }
 
 static size_t drop_most(const struct http_exchange *x)

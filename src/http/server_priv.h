@@ -61,7 +61,7 @@ struct http_exchange {
     bool sent;      /* and is on its way, */
     bool streams;   /* in pieces */
     bool has_peer;  /* `peer` is filled in */
-    bool vouched;
+    bool vouched, disowned;
     enum doors_phase phase;
     int64_t begin_ns;
     struct http_peer peer;

@@ -100,6 +100,20 @@ def test_they_fill_all_places(bin_dir):
             print(f"{crowd.close()} connections, {server.memory_mib():.0f} MiB")
 
 
+def test_they_were_nodes(bin_dir):
+    """A certificate of a node that was removed makes nobody known: its connection gets no more time than others, and no body is read."""
+    with Server(bin_dir) as server:
+        node = server.node("gone")
+        assert node.call("POST", "/api/v1/nodes", {"metadata": {"name": "gone"}})[0] == 201
+        assert server.api.call("DELETE", "/api/v1/nodes/gone")[0] == 200
+        with contextlib.closing(Stranger(server.port, context=node.context)) as s:
+            status, text = s.send(b"GET /api/v1/nodes HTTP/1.1\r\nHost: x\r\n\r\n").answer()
+            assert status == 401 and b"was removed" in text, text
+            s.ended()
+        refused(*ask(server.port, post(CONFIGMAPS, body=b"{", length=HUGE), context=node.context), CONFIGMAPS)
+        server.serves()
+
+
 # ---- bodies --------------------------------------------------------------------------------------
 
 

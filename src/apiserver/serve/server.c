@@ -315,6 +315,8 @@ static int meet(struct request *r, const struct apiserver *s)
     identify(r);
     if (token && r->who.role != AUTH_ANONYMOUS) {
         http_vouch(r->x);
+    } else if (r->denied) {
+        http_disown(r->x);
     }
     return 0;
 }
