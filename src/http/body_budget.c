@@ -76,6 +76,11 @@ bool body_budget_hold(struct body_budget *b, enum body_rank rank, size_t need, s
     return true;
 }
 
+bool body_budget_has(const struct body_budget *b, enum body_rank rank, size_t want)
+{
+    return body_budget_fits(b->total, body_budget_used(b), want, rank);
+}
+
 uint64_t body_budget_used(const struct body_budget *b)
 {
     return atomic_load_explicit(&b->used, memory_order_relaxed);

@@ -120,6 +120,11 @@ enum MHD_Result server_body_begin(struct http_exchange *x)
         return refused_early(x);
     }
     server_set_phase(x, DOORS_BODY);
+    /* Many that are read together could leave room for none of them to be worked on. */
+    if (!body_budget_has(s->budget, x->terms.rank, body_budget_working((size_t)announced(x)))) {
+        refuse_busy(x);
+        return refused_early(x);
+    }
     return MHD_YES;
 }
 

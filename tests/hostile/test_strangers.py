@@ -181,7 +181,7 @@ def test_bodies_have_a_budget(bin_dir):
             s.close()
         grown = server.memory_mib() - before
         print(f"{grown:.0f} MiB more; {codes.count(429)} of {len(codes)} were to come again")
-        assert 429 in codes and set(codes) <= {400, 422, 429, 201}, codes
+        assert 0 < codes.count(429) < len(codes) and set(codes) <= {400, 422, 429, 201}, codes
         assert grown < 600, grown  # sanitizers keep what was freed
         server.serves()
         status, text = ask(server.port, all_of_it)

@@ -155,6 +155,9 @@ static void what_is_held(void **state)
     assert_true(body_budget_hold(b, BODY_PERSON, 40 * MIB, &person));
     assert_false(body_budget_hold(b, BODY_PERSON, 40 * MIB + 1, &person));
     assert_int_equal(person, 40 * MIB);
+    assert_false(body_budget_has(b, BODY_PERSON, 1));
+    assert_true(body_budget_has(b, BODY_NODE, 20 * MIB));
+    assert_false(body_budget_has(b, BODY_NODE, 20 * MIB + 1));
     assert_true(body_budget_hold(b, BODY_OPERATOR, 40 * MIB, &admin));
     assert_true(body_budget_hold(b, BODY_PERSON, MIB, &person)); /* less always fits */
     assert_int_equal(body_budget_used(b), 41 * MIB);
