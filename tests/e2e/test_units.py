@@ -28,13 +28,25 @@ def test_confined(bin_dir):
         assert os.stat(f"/proc/{qemu}").st_uid >= 1879048192
         assert "moved from" in site.ferry("migrate", "web", "--watch").stdout
         here = site.node_of("web")
+        controllers = os.path.join(os.path.dirname(site.kubeconfig), "controller.kubeconfig")
+        before = open(controllers).read()
+        for node in ("node1", "node2"):  # a relay hands over to another one, which is as confined
+            site.wait_restarted(f"{node}-relay", site.kill(f"{node}-relay", signal.SIGUSR2))
+            status = site.status(f"{node}-relay")
+            assert status["Uid"] == ["61200"] * 4 and status["Seccomp"] == ["2"], status
         for name in (f"{here}-pods", f"{here}-handler", f"{here}-relay", "api", "controller"):
             site.wait_restarted(name, site.kill(name, signal.SIGTERM))
         assert "moved from" in site.ferry("migrate", "web", "--watch", timeout=200).stdout
         assert site.node_of("web") != here
+        st = os.stat(controllers)
+        assert open(controllers).read() != before and (st.st_uid, st.st_gid, st.st_mode & 0o777) == (61202, 61203, 0o640), st
         [qemu] = site.qemus()
         site.ferry("vm", "delete", "web", "--wait")
         wait_for("QEMU to be gone", lambda: not site.qemus())
+        for path in site.logs():
+            with open(path, errors="replace") as f:
+                refused = [line for line in f if "Operation not permitted" in line or "Read-only file system" in line]
+            assert not refused, (path, refused)
 
 
 scenario.need_root()

@@ -47,7 +47,8 @@ class Server:
         assert self.process.wait(30) == 0
 
     def files(self):
-        return [os.path.join(at, name) for at, _, names in os.walk(self.data) for name in names]
+        """But for those that are just being written, under a name of their own."""
+        return [os.path.join(at, name) for at, _, names in os.walk(self.data) for name in names if not name.startswith(".")]
 
 
 def as_user(uid, *words):
@@ -208,11 +209,12 @@ def test_what_a_taken_over_server_leaves_for_root(bin_dir):
                         os.path.join(server.data, "controller.kubeconfig")], check=True, timeout=60)
         st = os.stat(shadow)
         assert (st.st_uid, st.st_gid, st.st_mode & 0o777) == (0, 0, 0o600), st
-        for name in ("pki", "node.kubeconfig"):  # what is a node's on the same host
+        with open(os.path.join(server.data, "node.kubeconfig"), "w") as f:
+            f.write("the node's\n")
+        for name in ("pki", "records", "disks", "libvirt-cache", "node.kubeconfig"):  # a node's on the same host
             path = os.path.join(server.data, name)
-            with open(path, "w") as f:
-                f.write("the node's\n")
-            assert as_user(OWN, "rm", "-f", path).returncode != 0 and as_user(OWN, "mv", path, path + ".away").returncode != 0
+            assert os.lstat(path).st_uid == 0, name
+            assert as_user(OWN, "rm", "-rf", path).returncode != 0 and as_user(OWN, "mv", path, path + ".away").returncode != 0
     finally:
         if server.process and server.process.poll() is None:
             server.process.kill()

@@ -136,6 +136,25 @@ static int give_ca(int data, const struct ferry_user *to, struct ferry_error *er
     return rc;
 }
 
+/* What a node's programs, which are root, keep under these names on the same host is root's before
+ * somebody else can make it. */
+static int keep_for_node(int dir, struct ferry_error *err)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } places[] = {{"pki", 0711}, {"records", 0700}, {"disks", 0755}, {"libvirt-cache", 0755}};
+
+    for (size_t i = 0; i < FERRY_COUNT(places); i++) {
+        if (mkdirat(dir, places[i].name, places[i].mode) == 0
+                ? fchmodat(dir, places[i].name, places[i].mode, 0) < 0
+                : errno != EEXIST) {
+            return ferry_fail_errno(err, errno, "making directory %s", places[i].name);
+        }
+    }
+    return 0;
+}
+
 int site_give(const char *data, const struct ferry_user *to, gid_t controller,
               struct ferry_error *err)
 {
@@ -150,8 +169,11 @@ int site_give(const char *data, const struct ferry_user *to, gid_t controller,
     if (rc == 0 && (dir < 0 || fstat(dir, &st) < 0)) {
         rc = ferry_fail_errno(err, errno, "opening %s", data);
     }
-    if (rc == 0 && st.st_uid == 0 && (fchown(dir, 0, to->gid) < 0 || fchmod(dir, DATA_MODE) < 0)) {
-        rc = ferry_fail_errno(err, errno, "opening %s for uid %u", data, to->uid);
+    if (rc == 0 && st.st_uid == 0) {
+        rc = keep_for_node(dir, err);
+        if (rc == 0 && (fchown(dir, 0, to->gid) < 0 || fchmod(dir, DATA_MODE) < 0)) {
+            rc = ferry_fail_errno(err, errno, "opening %s for uid %u", data, to->uid);
+        }
     }
     for (size_t i = 0; rc == 0 && i < FERRY_COUNT(closed); i++) {
         rc = give(dir, closed[i], &file, err);
