@@ -31,7 +31,8 @@ AF = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16, "AF_PACKET":
 # Those that this tool knows how to do, or may leave to systemd. Any other one in a unit is a mistake here.
 LEFT = {"ExecStart", "ExecStartPre", "ExecReload", "EnvironmentFile", "Type", "Restart", "RestartSec", "KillMode", "SendSIGKILL",
         "Delegate", "TasksMax", "MemoryMax", "FileDescriptorStoreMax", "TimeoutStopSec", "RuntimeDirectoryPreserve",
-        "SystemCallErrorNumber", "RuntimeDirectoryMode", "Group"}
+        "SystemCallErrorNumber", "Group"}
+DIRECTORIES = {"Runtime": "/run/", "Logs": "/var/log/"}
 
 
 def need_systemd_analyze():
@@ -142,7 +143,8 @@ def closed(path):
 
 def protect_system(unit, root, private):
     mode = unit.one("ProtectSystem", "no")
-    paths = [p.lstrip("-+") for p in unit.words("ReadWritePaths")] + ["/run/" + d for d in unit.words("RuntimeDirectory")]
+    paths = [p.lstrip("-+") for p in unit.words("ReadWritePaths")]
+    paths += [place + name for kind, place in DIRECTORIES.items() for name in unit.words(kind + "Directory")]
     rw = [root + p for p in paths if os.path.isdir(root + p)]
     if mode == "strict":
         before = mounts()
@@ -165,13 +167,17 @@ def protect_system(unit, root, private):
 
 
 OWN_MOUNTS = ("ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectProc", "ProcSubset", "ProtectKernelTunables",
-              "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ReadWritePaths")
+              "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ReadWritePaths", "PrivateMounts")
 
 
 def confine_files(unit, root, keep):
-    for name in unit.words("RuntimeDirectory"):
-        os.makedirs(root + "/run/" + name, exist_ok=True)
-        os.chmod(root + "/run/" + name, int(unit.one("RuntimeDirectoryMode", "0755"), 8))
+    for kind, place in DIRECTORIES.items():
+        for name in unit.words(kind + "Directory"):
+            path = root + place + name
+            os.makedirs(path, exist_ok=True)
+            os.chmod(path, int(unit.one(kind + "DirectoryMode", "0755"), 8))
+            os.chown(path, *(id_of(unit.one("User")) if unit.one("User") else (0, 0)))
+    unit.used.add("PrivateMounts")
     if not set(OWN_MOUNTS) & set(unit.values):
         return
     done(LIBC.unshare(CLONE["mnt"]), "unshare")
