@@ -41,6 +41,13 @@ def test_confined(bin_dir):
         st = os.stat(controllers)
         assert open(controllers).read() != before and (st.st_uid, st.st_gid, st.st_mode & 0o777) == (61202, 61203, 0o640), st
         [qemu] = site.qemus()
+        # By host, boot and process: so it is known at once, and for sure, whether a controller is gone.
+        status, lease = site.api.call("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/ferry-controller")
+        boot = open("/proc/sys/kernel/random/boot_id").read()[:8]
+        assert status == 200 and f"_{boot}_" in lease["spec"]["holderIdentity"], lease
+        assert f"_{site.pid('controller')}_" in lease["spec"]["holderIdentity"], lease
+        audit = os.path.join(site.root, "api/var/log/ferry/audit.log")
+        assert (os.stat(audit).st_uid, os.stat(audit).st_mode & 0o777) == (61202, 0o600) and '"web"' in open(audit).read()
         site.ferry("vm", "delete", "web", "--wait")
         wait_for("QEMU to be gone", lambda: not site.qemus())
         for path in site.logs():

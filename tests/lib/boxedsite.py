@@ -45,7 +45,8 @@ class BoxedSite(Site):
                     f.write(f'[ "$1" = serve ] || exec {real} "$@"\n')
                 if prepare:  # ExecStartPre=+
                     f.write(f'{real} "$@" --prepare || exit 1\n')
-                f.write(f'exec {" ".join(self.box(name))} {real} "$@"\n')
+                more = f" --audit-log-path {self.root}/api/var/log/ferry/audit.log" if name == "ferry-apiserver" else ""
+                f.write(f'exec {" ".join(self.box(name))} {real} "$@"{more}\n')
             os.chmod(path, 0o755)
 
     def status(self, name):
