@@ -23,12 +23,16 @@ static int read_agreement(const char *path, struct rpc_agreement *ret, struct fe
     return rc < 0 ? rc : rpc_agreement_read(text.data ? text.data : "", text.len, ret, err);
 }
 
+/* Why, when the source was refused once: its later connections get no guest in either. */
+static const char *refused;
+
 /* A line for the launcher, who may be gone. */
 static void report(const struct ferry_error *why)
 {
     ferry_cleanup_free char *line = ferry_asprintf("%s\n", why->msg);
 
     ferry_warn("the source is refused", F_STR("reason", RPC_REFUSED), F_ERR(why));
+    refused = refused ? refused : ferry_strdup(why->msg);
     for (char *p = line; p[1]; p++) {
         *p = (char)(*p >= ' ' && *p <= '~' ? *p : '?');
     }
@@ -40,7 +44,7 @@ static void serve(int client, const char *libvirt, const struct rpc_agreement *a
     struct ferry_error err;
     ferry_cleanup_fd int server =
         ferry_unix_connect(libvirt, ferry_now_ns() + LIBVIRTD_MS * FERRY_NS_PER_MS, &err);
-    int rc = server < 0 ? server : rpc_pump(client, server, a, report, &err);
+    int rc = server < 0 ? server : rpc_pump(client, server, a, refused, report, &err);
 
     ferry_info("control channel of a move closed", F_STR("result", rc < 0 ? err.msg : "ok"));
 }
@@ -71,6 +75,8 @@ int main(int argc, char **argv)
     const struct ferry_option options[] = {
         {"agreed", 0, FERRY_OPTION_STRING, &agreed, "FILE", "what the move may bring here"},
         {"libvirt", 0, FERRY_OPTION_STRING, &libvirt, "SOCKET", "libvirtd's socket"},
+        {"refused", 0, FERRY_OPTION_STRING, &refused, "REASON",
+         "why the source was refused before, if it was: no guest comes in"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };

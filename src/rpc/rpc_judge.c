@@ -230,6 +230,9 @@ static int judge_prepare(struct call *c, struct ferry_error *err)
     if (!rpc_call_prepare(&c->arguments, &m)) {
         return refuse_arguments(err);
     }
+    if (c->session->refused) { /* who asked for more once gets no guest in at the next try */
+        return ferry_fail(err, FERRY_DENIED, "refused before: %s", c->session->refused);
+    }
     c->session->state = RPC_PREPARED;
     return check_migrate(c->agreement, &m, err);
 }

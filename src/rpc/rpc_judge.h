@@ -22,6 +22,7 @@ enum rpc_state { RPC_NEW, RPC_OPEN, RPC_PREPARED, RPC_FINISHED, RPC_CLOSED };
 
 /* One connection; zeroed at its beginning. */
 struct rpc_session {
+    const char *refused; /* why an earlier one of this move was, or NULL; borrowed */
     enum rpc_state state;
     unsigned calls;
     unsigned keepalives; /* in the second that began at */

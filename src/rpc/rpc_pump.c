@@ -278,10 +278,11 @@ static void hang_up(struct pump *p, int64_t deadline)
     }
 }
 
-int rpc_pump(int client, int server, const struct rpc_agreement *a, rpc_report *report,
-             struct ferry_error *err)
+int rpc_pump(int client, int server, const struct rpc_agreement *a, const char *refused,
+             rpc_report *report, struct ferry_error *err)
 {
-    struct pump p = {.client = client, .server = server, .agreement = a};
+    struct pump p = {
+        .client = client, .server = server, .agreement = a, .session = {.refused = refused}};
     int rc = 0;
 
     while (rc == 0 && !p.over) {

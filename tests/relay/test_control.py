@@ -109,7 +109,7 @@ class Control(unittest.TestCase):
         move = Move(self.lab, None, self.b)
         address = (ADDRESSES["b"][0], move.port_of[49152])
         s = self.lab.in_netns("a", lambda: socket.create_connection(address, timeout=5))
-        self.b.streams(1, key=move.key)
+        wait_for("it to arrive", lambda: self.b.must("GET", f"/v1/targets/{move.key}")["arriving"] == 1)
         self.b.must("DELETE", f"/v1/targets/{move.key}")
         self.assertTrue(ended(s))
         s.close()

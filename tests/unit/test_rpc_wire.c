@@ -238,6 +238,30 @@ static void order(void **state)
     rpc_agreement_done(&a);
 }
 
+/* A source that was refused: what opens a connection passes, so that libvirt can be told at the
+ * call whose error it hands on. */
+static void refused_before(void **state)
+{
+    struct rpc_agreement a = agreement();
+    struct rpc_session s = {.refused = "procedure 12"};
+    struct ferry_error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(recorded); i++) {
+        int rc = play(&s, &a, recorded[i], &err);
+
+        if (strcmp(recorded[i], "call-10-303.bin") == 0) {
+            assert_int_equal(rc, -FERRY_DENIED);
+            assert_non_null(strstr(err.msg, "refused before: procedure 12"));
+            break;
+        }
+        assert_int_equal(rc, 0);
+    }
+    assert_int_equal(s.state, RPC_OPEN);
+    assert_int_equal(play(&s, &a, "call-11-306.bin", &err), -FERRY_DENIED);
+    rpc_agreement_done(&a);
+}
+
 /* A message with this header and payload. */
 static int judge(enum rpc_state at, const struct rpc_header *h, const struct ferry_buf *payload,
                  struct ferry_error *err)
@@ -512,13 +536,21 @@ static void too_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(xdr_numbers),   cmocka_unit_test(xdr_texts),
-        cmocka_unit_test(xdr_optionals), cmocka_unit_test(lengths),
-        cmocka_unit_test(refusal),       cmocka_unit_test(recorded_move),
-        cmocka_unit_test(order),         cmocka_unit_test(headers),
-        cmocka_unit_test(opening),       cmocka_unit_test(emulator_of_a_question),
-        cmocka_unit_test(parameters),    cmocka_unit_test(flags),
-        cmocka_unit_test(truncated),     cmocka_unit_test(too_many),
+        cmocka_unit_test(xdr_numbers),
+        cmocka_unit_test(xdr_texts),
+        cmocka_unit_test(xdr_optionals),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(refusal),
+        cmocka_unit_test(recorded_move),
+        cmocka_unit_test(order),
+        cmocka_unit_test(refused_before),
+        cmocka_unit_test(headers),
+        cmocka_unit_test(opening),
+        cmocka_unit_test(emulator_of_a_question),
+        cmocka_unit_test(parameters),
+        cmocka_unit_test(flags),
+        cmocka_unit_test(truncated),
+        cmocka_unit_test(too_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

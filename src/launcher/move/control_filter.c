@@ -143,8 +143,14 @@ static int spawn_locked(struct control_filter *f, struct ferry_error *err)
         return ferry_fail_errno(err, errno, "making a pair of sockets");
     }
     ferry_cleanup_fd int theirs = pair[1];
-    const char *const argv[] = {program,     "--agreed",           f->agreed_path,
-                                "--libvirt", f->c->libvirt_socket, NULL};
+    const char *const argv[] = {program,
+                                "--agreed",
+                                f->agreed_path,
+                                "--libvirt",
+                                f->c->libvirt_socket,
+                                f->refused[0] ? "--refused" : NULL, /* by the one before */
+                                f->refused,
+                                NULL};
     int rc = ferry_spawn(&(struct ferry_spawn){.argv = argv,
                                                .out_fd = -1,
                                                .pass_fds = (int[]){f->listener, theirs},
