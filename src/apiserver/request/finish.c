@@ -1,5 +1,20 @@
 #include "apiserver/request/finish.h"
 
+#include "json/doc.h"
+
+int finish_begin(struct request *r, struct entry **ret_entry, yyjson_doc **ret_old,
+                 yyjson_mut_doc **ret_copy)
+{
+    store_begin(r->store);
+    *ret_entry = store_get(r->store, r->route.resource, r->route.ns, r->route.name);
+    if (!*ret_entry) {
+        return status_not_found(&r->st, r->route.resource, r->route.name);
+    }
+    *ret_old = entry_doc(*ret_entry);
+    *ret_copy = json_doc_copy(*ret_old);
+    return *ret_copy ? 0 : status_fail(&r->st, 500, "the stored object cannot be read");
+}
+
 int finish_failed(struct request *r, const struct ferry_error *err)
 {
     return status_fail(&r->st, err->cls == FERRY_RETRY ? 507 : 500, "storing the object: %s",

@@ -3,6 +3,10 @@
 
 #include "apiserver/request/request.h"
 
+/* Begins a transaction on the object that the call names: its entry, its document and a copy to be
+ * changed. 0, or -1 with r->st set: the caller ends the transaction either way. */
+int finish_begin(struct request *r, struct entry **ret_entry, yyjson_doc **ret_old,
+                 yyjson_mut_doc **ret_copy);
 /* Storing did not work; returns -1. */
 int finish_failed(struct request *r, const struct ferry_error *err);
 /* Ends the transaction without a change. `rc` is what was decided in it, with r->st set when it is

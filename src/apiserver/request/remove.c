@@ -166,16 +166,11 @@ int remove_serve(struct request *r)
     if (parse_delete_options(r, &o) < 0) {
         return -1;
     }
-    store_begin(r->store);
-    cleanup_entry struct entry *e =
-        store_get(r->store, r->route.resource, r->route.ns, r->route.name);
-    if (!e) {
-        status_not_found(&r->st, r->route.resource, r->route.name);
-        return finish_unchanged(r, -1, 0, NULL);
-    }
-    api_cleanup_doc yyjson_doc *old = entry_doc(e);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
-    if (check_preconditions(r, &o, yyjson_doc_get_root(old)) < 0) {
+    cleanup_entry struct entry *e = NULL;
+    api_cleanup_doc yyjson_doc *old = NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = NULL;
+    if (finish_begin(r, &e, &old, &doc) < 0 ||
+        check_preconditions(r, &o, yyjson_doc_get_root(old)) < 0) {
         return finish_unchanged(r, -1, 0, NULL);
     }
     return delete_in_transaction(r, e, yyjson_doc_get_root(old), doc, &o);

@@ -341,19 +341,11 @@ static int finish_change(struct request *r, const struct entry *e, yyjson_val *o
 static int change_object(struct request *r, bool dry_run,
                          int (*make)(struct request *r, yyjson_mut_doc *doc, void *ctx), void *ctx)
 {
-    store_begin(r->store);
-    cleanup_entry struct entry *e =
-        store_get(r->store, r->route.resource, r->route.ns, r->route.name);
-    if (!e) {
-        status_not_found(&r->st, r->route.resource, r->route.name);
-        return finish_unchanged(r, -1, 0, NULL);
-    }
-    api_cleanup_doc yyjson_doc *old = entry_doc(e);
-    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_copy(old);
-    if (!doc) {
-        status_fail(&r->st, 500, "the stored object cannot be read");
-    }
-    if (!doc || make(r, doc, ctx) < 0) {
+    cleanup_entry struct entry *e = NULL;
+    api_cleanup_doc yyjson_doc *old = NULL;
+    api_cleanup_mut_doc yyjson_mut_doc *doc = NULL;
+
+    if (finish_begin(r, &e, &old, &doc) < 0 || make(r, doc, ctx) < 0) {
         return finish_unchanged(r, -1, 0, NULL);
     }
     return finish_change(r, e, yyjson_doc_get_root(old), doc, dry_run);

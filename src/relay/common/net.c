@@ -48,6 +48,18 @@ static int resolve(const char *address, int port, struct address *ret, struct fe
     return 0;
 }
 
+/* A socket for `ret`, the address that the text means. */
+static int tcp_socket(const char *address, int port, struct address *ret, struct ferry_error *err)
+{
+    int rc = resolve(address, port, ret, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    int fd = socket(ret->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
+    return fd < 0 ? ferry_fail_errno(err, errno, "making a TCP socket") : fd;
+}
+
 static void set_int(int fd, int level, int option, int value)
 {
     (void)setsockopt(fd, level, option, &value, sizeof(value)); /* tuning: works without */
@@ -80,15 +92,10 @@ void relay_net_tune(int fd)
 int relay_net_listen(const char *address, int *port, bool bounded, struct ferry_error *err)
 {
     struct address a;
-    int rc = resolve(address, *port, &a, err);
+    ferry_cleanup_fd int fd = tcp_socket(address, *port, &a, err);
 
-    if (rc < 0) {
-        return rc;
-    }
-    ferry_cleanup_fd int fd =
-        socket(a.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
     if (fd < 0) {
-        return ferry_fail_errno(err, errno, "making a TCP socket");
+        return fd;
     }
     if (bounded) {
         bound_buffers(fd);
@@ -174,18 +181,14 @@ static int leave_by(int fd, const char *interface, struct ferry_error *err)
 int relay_net_dial_start(const struct relay_net_way *way, struct ferry_error *err)
 {
     struct address a;
-    int rc = resolve(way->address, way->port, &a, err);
+    ferry_cleanup_fd int fd = tcp_socket(way->address, way->port, &a, err);
 
-    if (rc < 0) {
-        return rc;
-    }
-    ferry_cleanup_fd int fd =
-        socket(a.sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
     if (fd < 0) {
-        return ferry_fail_errno(err, errno, "making a TCP socket");
+        return fd;
     }
     relay_net_tune(fd);
-    if ((rc = leave_by(fd, way->interface, err)) < 0) {
+    int rc = leave_by(fd, way->interface, err);
+    if (rc < 0) {
         return rc;
     }
     if (connect(fd, (struct sockaddr *)&a.sa, a.len) < 0 && errno != EINPROGRESS) {
