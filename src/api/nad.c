@@ -499,7 +499,7 @@ bool api_nad_has(const struct api_nad *nad, const struct api_ip *ip)
     return false;
 }
 
-bool api_nad_gives(const struct api_nad *nad, const struct api_ip *ip)
+const struct api_nad_pool *api_nad_giver(const struct api_nad *nad, const struct api_ip *ip)
 {
     for (size_t i = 0; i < nad->n_pools; i++) {
         for (size_t k = 0; k < nad->pools[i].n; k++) {
@@ -507,9 +507,9 @@ bool api_nad_gives(const struct api_nad *nad, const struct api_ip *ip)
             bool gateway = r->has_gateway && api_ip_compare(ip, &r->gateway) == 0;
 
             if (in_range(r, ip) && !excluded(r, ip) && !gateway) {
-                return true;
+                return &nad->pools[i];
             }
         }
     }
-    return false;
+    return NULL;
 }

@@ -64,7 +64,7 @@ struct api_nad_claim { /* an address that somebody has */
  * False when all are taken. */
 bool api_nad_pick(const struct api_nad_pool *pool, const struct api_nad_claim *claims, size_t n,
                   const char *holder, struct api_ip_net *ret, bool *ret_held);
-/* Whether api_nad_pick() could give this address away. */
-bool api_nad_gives(const struct api_nad *nad, const struct api_ip *ip);
+/* The pool from which api_nad_pick() could give this address away, or NULL. */
+const struct api_nad_pool *api_nad_giver(const struct api_nad *nad, const struct api_ip *ip);
 /* Whether any pool has this address in one of its ranges. */
 bool api_nad_has(const struct api_nad *nad, const struct api_ip *ip);

@@ -306,12 +306,16 @@ static void claims(void **state)
     };
     static const struct {
         const char *name;
-        size_t n, held;
+        size_t n, held; /* addresses, of a network of before */
         int code;
+        const char *one; /* of this network */
     } cases[] = {
         {"ferry-address-10.1.1.5", 2, 0, 0},
         {"ferry-address-10.1.1.5", 2, 7, 0},
         {"ferry-address-10.1.1.5", 2, 8, 403},
+        {"ferry-address-10.1.1.5", 2, 1, 403, "10.1.1.6"},
+        {"ferry-address-10.1.1.5", 2, 1, 0, "10.1.1.9"}, /* left out since */
+        {"ferry-address-10.1.1.5", 2, 1, 0, "10.1.2.6"},
         {"ferry-address-10.1.1.5", 1, 0, 403}, /* no network that can be read */
         {"ferry-address-10.1.1.5", 0, 0, 403}, /* none at all */
         {"ferry-address-10.1.1.1", 2, 0, 403}, /* the gateway */
@@ -325,9 +329,14 @@ static void claims(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct status st = {0};
+        struct api_ip held[8];
 
-        node_rules_claim(api_resource_of_kind(API_KIND_LEASE), cases[i].name, configs, cases[i].n,
-                         cases[i].held, &st);
+        for (size_t k = 0; k < cases[i].held; k++) {
+            assert_true(api_ip_parse(cases[i].one ? cases[i].one : "192.0.2.7", &held[k]));
+        }
+        node_rules_claim(api_resource_of_kind(API_KIND_LEASE), cases[i].name,
+                         &(struct node_rules_claims){configs, cases[i].n, held, cases[i].held},
+                         &st);
         if (st.code != cases[i].code) {
             fail_msg("case %zu: %d %s", i, st.code, st.message);
         }

@@ -313,23 +313,44 @@ static int check_event(const struct api_resource *r, const char *node, const yyj
 /* ---- claims to addresses -----------------------------------------------------------------------
  */
 
-int node_rules_claim(const struct api_resource *r, const char *name, const char *const *configs,
-                     size_t n, size_t held, struct status *st)
+/* One of the pool that `ip` is from; what is held of a network of before does not count. */
+static const struct api_ip *held_beside(const struct node_rules_claims *claims,
+                                        const struct api_nad *nad, const struct api_ip *ip)
+{
+    const struct api_nad_pool *pool = api_nad_giver(nad, ip);
+
+    for (size_t i = 0; pool && i < claims->n_held; i++) {
+        if (api_nad_giver(nad, &claims->held[i]) == pool) {
+            return &claims->held[i];
+        }
+    }
+    return NULL;
+}
+
+int node_rules_claim(const struct api_resource *r, const char *name,
+                     const struct node_rules_claims *claims, struct status *st)
 {
     struct api_ip ip;
+    char text[API_IP_TEXT];
 
     if (!api_address_of_name(name, &ip)) {
         return status_forbidden(st, r, name, "not a claim to an address");
     }
-    if (held >= CLAIMS_MAX) {
-        return status_forbidden(st, r, name, "the node has %zu addresses, and gets no more", held);
+    if (claims->n_held >= CLAIMS_MAX) {
+        return status_forbidden(st, r, name, "the node has %zu addresses, and gets no more",
+                                claims->n_held);
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < claims->n_configs; i++) {
         struct api_nad nad;
 
-        if (api_nad_parse(configs[i], &nad, NULL) == 0 && api_nad_gives(&nad, &ip)) {
-            return 0;
+        if (api_nad_parse(claims->configs[i], &nad, NULL) < 0 || !api_nad_giver(&nad, &ip)) {
+            continue;
         }
+        const struct api_ip *other = held_beside(claims, &nad, &ip);
+        return other ? status_forbidden(st, r, name,
+                                        "the node has %s of the same range, and gets no more",
+                                        api_ip_text(other, text))
+                     : 0;
     }
     return status_forbidden(st, r, name, "the address is none of the site's network for moves");
 }

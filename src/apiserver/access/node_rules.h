@@ -14,10 +14,16 @@
 int node_rules_check(const struct api_resource *r, const char *node, const yyjson_val *old,
                      const yyjson_val *object, struct status *st);
 
-/* A claim to an address: `configs` are those of the networks that the site names for moves, `held`
- * is how many addresses the node has. */
-int node_rules_claim(const struct api_resource *r, const char *name, const char *const *configs,
-                     size_t n, size_t held, struct status *st);
+/* What claims to addresses are judged by. */
+struct node_rules_claims {
+    const char *const *configs; /* of the networks that the site names for moves */
+    size_t n_configs;
+    const struct api_ip *held; /* what the node has */
+    size_t n_held;
+};
+
+int node_rules_claim(const struct api_resource *r, const char *name,
+                     const struct node_rules_claims *claims, struct status *st);
 
 /* The largest body that a node sends. */
 enum { NODE_RULES_BODY = 512 << 10 };

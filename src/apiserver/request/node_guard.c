@@ -183,21 +183,19 @@ static void find_networks(struct request *r, struct networks *ret)
     }
 }
 
-/* How many addresses the node has. */
-static size_t count_claims(struct request *r)
+/* The addresses that the node has. */
+static struct api_ip *find_held(struct request *r, size_t *ret_n)
 {
     cleanup_entry_list struct entry_list all = {0};
-    size_t held = 0;
 
     store_list(r->store, r->route.resource, API_ADDRESS_NAMESPACE, &all);
-    for (size_t i = 0; i < all.n; i++) {
-        struct api_ip ip;
-
-        if (api_address_of_name(all.items[i]->name, &ip)) {
+    struct api_ip *held = ferry_xcalloc(all.n + 1, sizeof(*held));
+    for (size_t i = *ret_n = 0; i < all.n; i++) {
+        if (api_address_of_name(all.items[i]->name, &held[*ret_n])) {
             api_cleanup_doc yyjson_doc *doc = entry_doc(all.items[i]);
 
-            held += ferry_streq(api_json_str(yyjson_doc_get_root(doc), "/spec/holderIdentity"),
-                                r->who.node);
+            *ret_n += ferry_streq(api_json_str(yyjson_doc_get_root(doc), "/spec/holderIdentity"),
+                                  r->who.node);
         }
     }
     return held;
@@ -206,10 +204,14 @@ static size_t count_claims(struct request *r)
 static int check_claim(struct request *r)
 {
     cleanup_networks struct networks networks = {0};
+    size_t n = 0;
+    ferry_cleanup_free struct api_ip *held = find_held(r, &n);
 
     find_networks(r, &networks);
-    return node_rules_claim(r->route.resource, r->route.name, (const char *const *)networks.configs,
-                            networks.n, count_claims(r), &r->st);
+    return node_rules_claim(
+        r->route.resource, r->route.name,
+        &(struct node_rules_claims){(const char *const *)networks.configs, networks.n, held, n},
+        &r->st);
 }
 
 int node_guard_new(struct request *r, const yyjson_val *object)
