@@ -314,9 +314,8 @@ class Words(Case):
             self.refused(403, "none of the site's network", self.node, *self.claim(address))
         self.refused(403, "cannot create", self.node, *self.claim("10.1.1.9", "n2"))
         self.refused(403, "cannot create", self.node, *self.claim("10.1.1.9", "vmi:default/x/eth0"))
-        for i in range(8):
-            self.node.ok(*self.claim(f"10.1.1.{20 + i}"))
-        self.refused(403, "gets no more", self.node, *self.claim("10.1.1.40"))
+        self.node.ok(*self.claim("10.1.1.20"))
+        self.refused(403, "has 10.1.1.20 of the same range", self.node, *self.claim("10.1.1.40"))
         self.other.ok(*self.claim("10.1.1.40", "n2"))  # the range is not used up
         big = self.claim("10.1.1.41", "n2")
         big[2]["metadata"]["annotations"] = {"x": "y" * 5000}
@@ -353,6 +352,90 @@ class Words(Case):
         self.node.ok("PATCH", api_lab.vmis("big"), {"status": ready("fine")}, MERGE)
         self.refused(413, "at most", self.node, "PATCH", f"{NODES}/n1", {"metadata": {"annotations": {
             "kubevirt.io/heartbeat": "x" * (600 << 10)}}}, MERGE)
+
+
+class Others(Case):
+    """A guest on another node, which nobody moves: every call that might read, stop, move or starve it."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.node, cls.other = cls.lab.node("bad"), cls.lab.node("good")
+        for name, client in (("bad", cls.node), ("good", cls.other)):
+            client.ok("POST", NODES, {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}})
+            client.ok("POST", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", {"metadata": {"name": name}})
+        vmi = cls.api.ok("POST", api_lab.vmis(), {**api_lab.vmi("guest"), "status": {"phase": "Running", "nodeName": "good"}})
+        cls.pods = "/api/v1/namespaces/default/pods"
+        cls.owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": "guest", "uid": vmi["metadata"]["uid"],
+                     "controller": True}
+        cls.api.ok("POST", cls.pods, cls.pod("launcher", "good"))
+        cls.api.ok("POST", cls.pods, cls.pod("mine", "bad"))
+        cls.api.ok("POST", LEASES, {"metadata": {"name": "ferry-controller"}, "spec": {"holderIdentity": "c1"}})
+
+    @classmethod
+    def pod(cls, name, node=None):
+        return {"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "ownerReferences": [cls.owner], "labels": {"kubevirt.io/created-by": cls.owner["uid"]}},
+                "spec": {**({"nodeName": node} if node else {}), "containers": [{"name": "compute", "image": "x"}]}}
+
+    def test_every_call(self):
+        before = [self.api.ok("GET", path) for path in (api_lab.vmis("guest"), f"{self.pods}/launcher", f"{self.pods}/mine", f"{NODES}/good")]
+        sub = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/guest"
+        migration = {"metadata": {"name": "m"}, "spec": {"vmiName": "guest"}}
+        lease = {"spec": {"holderIdentity": "bad"}}
+        for what, *call in (
+                ("its console, by the node's API", "GET", f"{NODES}/good/proxy/v1/console/default/guest"),
+                ("checks of a move, by the node's API", "POST", f"{NODES}/good/proxy/v1/plan/default/guest", {}),
+                ("pausing it, by the node's API", "PUT", f"{NODES}/good/proxy/v1/pause/default/guest", {}),
+                ("its console", "GET", f"{sub}/console"), ("pausing it", "PUT", f"{sub}/pause", {}),
+                ("letting it go on", "PUT", f"{sub}/unpause", {}), ("evacuating it", "PUT", f"{sub}/evacuate/cancel", {}),
+                ("evicting it", "POST", f"{self.pods}/launcher/eviction", {"metadata": {"name": "launcher"}}),
+                ("evicting its own", "POST", f"{self.pods}/mine/eviction", {"metadata": {"name": "mine"}}),
+                ("deleting its pod", "DELETE", f"{self.pods}/launcher"), ("deleting all pods", "DELETE", self.pods),
+                ("deleting it", "DELETE", api_lab.vmis("guest")), ("deleting all", "DELETE", api_lab.vmis()),
+                ("saying that its pod is over", "PATCH", f"{self.pods}/launcher/status", {"status": {"phase": "Failed"}}, MERGE),
+                ("saying that it is over", "PATCH", api_lab.vmis("guest"), {"status": {"phase": "Failed"}}, MERGE),
+                ("another pod of it, here", "POST", self.pods, self.pod("second", "bad")),
+                ("another pod of it, anywhere", "POST", self.pods, self.pod("third")),
+                ("binding a pod", "POST", f"{self.pods}/launcher/binding", {"target": {"name": "bad"}}),
+                ("moving it here", "POST", "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations", migration),
+                ("a pod of its own for another guest", "PATCH", f"{self.pods}/mine", {"metadata": {"labels": {"kubevirt.io/migrationJobUID": "m"}}}, MERGE),
+                ("closing the other node", "PATCH", f"{NODES}/good", {"spec": {"unschedulable": True}}, MERGE),
+                ("the other node's readiness", "PATCH", f"{NODES}/good/status", ready("no"), MERGE),
+                ("removing the other node", "DELETE", f"{NODES}/good"),
+                ("another node", "POST", NODES, {"metadata": {"name": "third"}}),
+                ("the other node's sign of life", "PATCH", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/good", lease, MERGE),
+                ("the controller's lease", "PATCH", f"{LEASES}/ferry-controller", lease, MERGE),
+                ("taking the controller's lease away", "DELETE", f"{LEASES}/ferry-controller"),
+                ("the site's settings", "POST", "/apis/kubevirt.io/v1/namespaces/default/kubevirts", {"metadata": {"name": "kubevirt"}}),
+                ("a policy", "POST", "/apis/migrations.kubevirt.io/v1alpha1/migrationpolicies", {"metadata": {"name": "p"}, "spec": {"selectors": {}}}),
+                ("a quota", "POST", "/api/v1/namespaces/default/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}}),
+                ("a volume", "POST", "/api/v1/persistentvolumes", {"metadata": {"name": "v"}, "spec": {"hostPath": {"path": "/"}}}),
+                ("a claim", "POST", "/api/v1/namespaces/default/persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": {}}),
+                ("a network", "POST", "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions", {"metadata": {"name": "n"}, "spec": {}}),
+                ("a right", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", {
+                    "metadata": {"name": "b"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}),
+                ("a backup of everything", "GET", "/ferry/v1/backup"), ("all secrets", "GET", "/api/v1/secrets")):
+            with self.subTest(what):
+                status, answer = self.node.call(*call)
+                self.assertEqual(status, 403, answer)
+        after = [self.api.ok("GET", path) for path in (api_lab.vmis("guest"), f"{self.pods}/launcher", f"{self.pods}/mine", f"{NODES}/good")]
+        self.assertEqual(before, after)
+
+    def test_papers_of_another_node(self):
+        """Its own certificate renews its own alone."""
+        api_lab.run("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", self.at("x.key"),
+                    "-out", self.at("x.csr"), "-subj", "/CN=system:node:good/O=system:nodes")
+        with open(self.at("x.csr"), encoding="utf-8") as f:
+            csr = f.read()
+        for asked in ("good", "bad"):
+            answer = self.node.ok("POST", "/ferry/v1/renew", {"node": asked, "nodeRequest": csr, "relayRequest": csr})
+            for part, name in (("node", "system:node:bad"), ("relay", "ferry-relay:bad")):
+                with open(self.at("x.crt"), "w", encoding="utf-8") as f:
+                    f.write(answer[part])
+                text = api_lab.run("openssl", "x509", "-noout", "-text", "-in", self.at("x.crt"))
+                self.assertIn(name, text)
+                self.assertNotIn("good", text)
 
 
 class Floods(Case):
@@ -571,7 +654,7 @@ class Relays(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    CLASSES = [Removal, Words, Floods, Relays]
+    CLASSES = [Removal, Words, Others, Floods, Relays]
     part = int(sys.argv[2].split("/")[0]) if len(sys.argv) > 2 else 0
     names = [c.__name__ for c in (CLASSES[part - 1:part] if part else CLASSES)]
     unittest.main(verbosity=2, argv=[sys.argv[0], *names, *sys.argv[3:]])
