@@ -4,11 +4,13 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 
 int ferry_user_find(const char *text, const char *option, const char *name, unsigned id,
@@ -73,4 +75,36 @@ int ferry_user_return(struct ferry_error *err)
     }
     return seteuid(0) < 0 || setegid(0) < 0 ? ferry_fail_errno(err, errno, "becoming root again")
                                             : 0;
+}
+
+bool ferry_user_map_may_be_root(const char *map, uid_t overflow, uid_t uid)
+{
+    if (uid == 0 || uid != overflow) {
+        return uid == 0;
+    }
+    for (const char *line = map; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        unsigned first, outside, count;
+
+        if (sscanf(line, "%u %u %u", &first, &outside, &count) != 3 || first == 0 || outside == 0) {
+            return false;
+        }
+    }
+    return *map != '\0';
+}
+
+bool ferry_user_may_be_root(uid_t uid)
+{
+    ferry_cleanup_buf struct ferry_buf map = {0}, number = {0};
+    long long overflow;
+
+    if (uid == 0) {
+        return true;
+    }
+    if (ferry_read_file("/proc/self/uid_map", 4096, &map, NULL) < 0 || !map.len ||
+        ferry_read_file("/proc/sys/kernel/overflowuid", 32, &number, NULL) < 0 || !number.len) {
+        return false;
+    }
+    number.data[strcspn(number.data, "\n")] = '\0';
+    return ferry_parse_int(number.data, 1, UINT32_MAX, &overflow, NULL) == 0 &&
+           ferry_user_map_may_be_root(map.data, (uid_t)overflow, uid);
 }

@@ -2,6 +2,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -30,3 +31,10 @@ int ferry_user_become(const struct ferry_user *u, gid_t also, struct ferry_error
  * One thread alone. */
 int ferry_user_act_as(const struct ferry_user *u, struct ferry_error *err);
 int ferry_user_return(struct ferry_error *err);
+
+/* Whether a peer with this uid may be root, for a socket that only root and this program's user can
+ * reach: where a user namespace has no root, root looks like everybody else who is not in it. */
+bool ferry_user_may_be_root(uid_t uid);
+
+/* The same of known values: `map` as /proc/self/uid_map, `overflow` is who the others are. */
+bool ferry_user_map_may_be_root(const char *map, uid_t overflow, uid_t uid);

@@ -214,8 +214,9 @@ static int write_text(const struct sandbox_host *h, const char *uid, const char 
     return ferry_write_file(path, text, strlen(text), 0644, err);
 }
 
-/* libvirtd looks up the uid of every client: each of them must be in passwd. As root it also looks
- * up who QEMU would be if its settings said nothing. */
+/* libvirtd looks up the uid of every client: each of them must be in passwd; root itself, where the
+ * sandbox has a user namespace, is nobody there. As root libvirtd also looks up who QEMU would be
+ * if its settings said nothing. */
 static int write_files(const struct sandbox_host *h, const struct sandbox_pod *pod,
                        struct ferry_error *err)
 {
@@ -224,10 +225,11 @@ static int write_files(const struct sandbox_host *h, const struct sandbox_pod *p
                        "qemu:x:%u:%u:qemu:/var/run/ferry-home:/usr/sbin/nologin\n"
                        "ferry-relay:x:%u:%u:relay:/:/usr/sbin/nologin\n%s",
                        h->vm_uid, h->vm_gid, h->relay_uid, h->relay_gid,
-                       h->vm_uid ? "" : "libvirt-qemu:x:65534:65534::/:/usr/sbin/nologin\n");
+                       h->vm_uid ? "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+                                 : "libvirt-qemu:x:65534:65534::/:/usr/sbin/nologin\n");
     ferry_cleanup_free char *group =
         ferry_asprintf("root:x:0:\nqemu:x:%u:\nferry-relay:x:%u:\n%s", h->vm_gid, h->relay_gid,
-                       h->vm_uid ? "" : "libvirt-qemu:x:65534:\nkvm:x:65534:\n");
+                       h->vm_uid ? "nogroup:x:65534:\n" : "libvirt-qemu:x:65534:\nkvm:x:65534:\n");
     ferry_cleanup_free char *hosts =
         ferry_asprintf("127.0.0.1 localhost\n::1 localhost\n127.0.1.1 %.63s\n", pod->name);
     ferry_cleanup_free char *key = ferry_asprintf("%s/%s\n", pod->ns, pod->name);

@@ -34,6 +34,7 @@
 #include "base/proc.h"
 #include "jail/allowed.h"
 #include "jail/refused.h"
+#include "jail/users.h"
 
 #define BACKOFF_MIN_NS (100 * FERRY_NS_PER_MS)
 #define BACKOFF_MAX_NS (5 * FERRY_NS_PER_S)
@@ -55,6 +56,29 @@ struct init {
 #define ROOT_KEEPS                                                                                 \
     (1U << CAP_SETUID | 1U << CAP_SETGID | 1U << CAP_SETPCAP | 1U << CAP_DAC_OVERRIDE)
 
+static int drop_bounding_set(unsigned keep, struct ferry_error *err)
+{
+    /* One past the last capability that this kernel knows is EINVAL. */
+    for (unsigned long cap = 0;
+         (cap < 32 && keep & 1U << cap) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++) {
+    }
+    return errno == EINVAL ? 0
+                           : ferry_fail_errno(err, errno, "dropping the capability bounding set");
+}
+
+/* A namespace with this user alone, where the host allows it; it begins with all capabilities. */
+static int leave_others(unsigned uid, unsigned gid, struct ferry_error *err)
+{
+    struct ferry_error why;
+
+    if (jail_users_try(uid, gid, &why) < 0) {
+        ferry_warn("no user namespace here: going on without", F_ERR(&why));
+        return 0;
+    }
+    int rc = jail_users_enter(uid, gid, err);
+    return rc < 0 ? rc : drop_bounding_set(0, err);
+}
+
 /* Becomes `user` for good: no other group, no capability, no way to get any. 0:0 is root in name,
  * and keeps just what giving more away takes. */
 static int give_up_root(const char *user, struct ferry_error *err)
@@ -69,15 +93,15 @@ static int give_up_root(const char *user, struct ferry_error *err)
     }
     unsigned keep = uid == 0 ? ROOT_KEEPS : 0;
     left[0].permitted = left[0].effective = keep;
-    /* One past the last capability that this kernel knows is EINVAL. */
-    for (unsigned long cap = 0;
-         (cap < 32 && keep & 1U << cap) || prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0; cap++) {
-    }
-    if (errno != EINVAL) {
-        return ferry_fail_errno(err, errno, "dropping the capability bounding set");
+    int rc = drop_bounding_set(keep, err);
+    if (rc < 0) {
+        return rc;
     }
     if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0) {
         return ferry_fail_errno(err, errno, "becoming user %u:%u", uid, gid);
+    }
+    if (uid && (rc = leave_others(uid, gid, err)) < 0) {
+        return rc;
     }
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, left) < 0) {
         return ferry_fail_errno(err, errno, "dropping capabilities");
@@ -222,8 +246,8 @@ int main(int argc, char **argv)
         {"exit-fd", 0, FERRY_OPTION_INT, &exit_fd, "N",
          "open file that says \"running\", and the exit code when the sandbox ends"},
         {"user", 0, FERRY_OPTION_STRING, &user, "UID:GID",
-         "become this user, without any capability and with fewer system calls, before anything "
-         "is started"},
+         "become this user, without any capability, with fewer system calls and, where the host "
+         "allows it, nobody else around, before anything is started"},
         FERRY_LOG_OPTION_ROWS(&lo),
         {0},
     };

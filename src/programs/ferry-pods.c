@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "jail/users.h"
 #include "kube/client.h"
 #include "pods/agent.h"
 #include "pods/host_path.h"
@@ -95,6 +96,21 @@ static int find_places(const struct settings *s, struct places *p, struct ferry_
     return rc < 0 ? rc : need_program(p->launcher, err);
 }
 
+/* Said once, since nobody reads the logs of all pods: ferry-init tries it for each. */
+static void say_user_namespaces(uid_t uid, gid_t gid)
+{
+    struct ferry_error why;
+
+    if (!uid) {
+        ferry_info("guests have no user namespaces of their own: they run as root");
+    } else if (jail_users_try(uid, gid, &why) < 0) {
+        ferry_warn("guests have no user namespaces of their own: this host does not allow them",
+                   F_ERR(&why));
+    } else {
+        ferry_info("guests have user namespaces of their own");
+    }
+}
+
 static int run_agent(const struct settings *s, const struct places *p, struct ferry_error *err)
 {
     kube_cleanup_client struct kube_client *client = NULL;
@@ -134,6 +150,7 @@ static int run_agent(const struct settings *s, const struct places *p, struct fe
         cgroup_detect(cfg.host.pods_dir, &cgroups);
     }
     if (rc == 0) {
+        say_user_namespaces(cfg.host.vm_uid, cfg.host.vm_gid);
         cfg.client = client;
         rc = agent_start(&cfg, ferry_daemon_stopping, &agent, err);
     }

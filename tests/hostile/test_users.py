@@ -97,6 +97,54 @@ def reaches(user, path):
     return done.returncode == 0
 
 
+# What somebody does who has every capability of the sandbox's user namespace: the worst that a hole in the kernel's checks could give.
+ALL_CAPABILITIES = """
+import ctypes, errno, fcntl, os, socket, stat, struct, sys
+pid, own, other = (int(a) for a in sys.argv[1:4])
+libc = ctypes.CDLL(None, use_errno=True)
+status = open("/proc/self/status")
+places = [os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY) for kind in ("net", "uts", "ipc", "mnt", "user")]
+for place in places:
+    assert libc.setns(place, 0) == 0, os.strerror(ctypes.get_errno())
+caps = next(line.split()[1] for line in status if line.startswith("CapEff:"))
+assert int(caps, 16) & 1 << 21, caps  # of administration, and all others
+def mount():
+    if libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) < 0:
+        raise OSError(ctypes.get_errno(), "mount")
+def tap():
+    with socket.socket() as s:
+        fcntl.ioctl(s, 0x8914, struct.pack("16sh", b"lo", 0))
+def adjust():
+    with open("/proc/1/oom_score_adj", "w") as f:
+        f.write("-1000")
+attempts = {"root": lambda: os.setresuid(0, 0, 0), "root's group": lambda: os.setresgid(0, 0, 0), "another guest": lambda: os.setresuid(other, other, other),
+            "more groups": lambda: os.setgroups([0]), "a mount": mount, "the sandbox's name": lambda: socket.sethostname("x"),
+            "its network": tap, "a device": lambda: os.mknod("/var/run/ferry-state/sda", 0o600 | stat.S_IFBLK, os.makedev(8, 0)),
+            "another owner": lambda: os.chown("/var/run/ferry-state", other, other), "the clock": lambda: __import__("time").clock_settime(0, 0),
+            "what root alone reads": lambda: open("/proc/1/mem", "rb"), "the killer's choice": adjust}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+    except OSError as e:
+        print(name, errno.errorcode[e.errno])
+    else:
+        print(name, "DONE")
+os.setresgid(own, own, own)
+os.setresuid(own, own, own)  # nobody else is there
+print("itself", "DONE")
+"""
+
+
+def alone_in_its_namespace(qemu, user, other):
+    for kind in ("uid", "gid"):
+        assert open(f"/proc/{qemu}/{kind}_map").read().split() == [str(user), str(user), "1"], kind
+    done = subprocess.run([sys.executable, "-c", ALL_CAPABILITIES, str(qemu), str(user), str(other)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    tried = dict(line.rsplit(" ", 1) for line in done.stdout.splitlines())
+    assert tried.pop("itself") == "DONE" and len(tried) == 12, tried
+    assert set(tried.values()) <= {"EPERM", "EINVAL", "EACCES"}, tried
+
+
 def running(site, name):
     wait_for(f"{name} to run", lambda: (site.api.vmi(name) or {}).get("status", {}).get("phase") == "Running", 120)
 
@@ -118,6 +166,7 @@ def test_guests_have_users_of_their_own(bin_dir):
             directory, qemu = wait_for(f"QEMU of {name}", lambda name=name: pod_of(site, name, nodes[name]))
             assert filters(qemu) >= 3, "QEMU has none of its own"
             assert ids(qemu) == ({str(user)}, {str(user)}), ids(qemu)
+            alone_in_its_namespace(qemu, user, next(u for n, u in users.items() if n != name))
             assert os.stat(images[name][nodes[name]]).st_uid == user, "the image was not taken over"
             assert reaches(user, images[name][nodes[name]])
             own = [images[name][nodes[name]], *(f"{directory}/{d}" for d in ("m", "libvirt", "console", "state", "home")),

@@ -62,8 +62,8 @@ class Host:
         self.processes.append(process)
         return process
 
-    def start_agent(self, *more):
-        self.agent = self.start(program("ferry-pods"), "--node", NODE, "--root", self.root, "--launcher", self.launcher,
+    def start_agent(self, *more, wrapper=()):
+        self.agent = self.start(*wrapper, program("ferry-pods"), "--node", NODE, "--root", self.root, "--launcher", self.launcher,
                                 "--log-level", "debug", *more)
 
     def end_agent(self, sig):

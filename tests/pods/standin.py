@@ -36,6 +36,7 @@ seen = {
     "pid": os.getpid(), "ppid": os.getppid(), "args": sys.argv[1:], "uid": os.getuid(), "gid": os.getgid(),
     "groups": os.getgroups(), "hostname": socket.gethostname(),
     "caps": [status_field(n) for n in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")],
+    "users": [open(f"/proc/self/{kind}_map").read().split() for kind in ("uid", "gid")],
     "noNewPrivs": status_field("NoNewPrivs"), "seccomp": status_field("Seccomp"),
     "interfaces": sorted(os.listdir("/sys/class/net")) if os.path.isdir("/sys/class/net") else
     sorted(name for _, name in socket.if_nameindex()),

@@ -8,6 +8,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import time
 
 from host import NODE, RELAY, VM, ferrysite, mode, program, run, wait_for
@@ -55,6 +56,7 @@ def runs_and_is_told(host):
     assert seen["args"][:3] == ["--name", "first", "word"], seen["args"]
     assert (seen["uid"], seen["gid"], seen["groups"]) in ((VM, VM, []), (VM, VM, [VM])), seen
     assert set(seen["caps"]) == {"0000000000000000"} and seen["noNewPrivs"] == "1" and seen["seccomp"] == "2", seen
+    assert seen["users"] == [[str(VM), str(VM), "1"]] * 2, "a user namespace with nobody else in it"
     assert seen["ppid"] == 1 and seen["hostname"] == "first", seen
     assert seen["interfaces"] == ["lo"], seen["interfaces"]
     assert set(seen["processes"]) == {1, seen["pid"]}, seen["processes"]
@@ -270,6 +272,28 @@ def is_deleted_with_less_grace(host):
     host.wait_gone("patient", uid, 60)
 
 
+def does_without_user_namespaces(host):
+    """The host forbids them, here as a filter does: a pod runs as before, and both logs say so once."""
+    host.end_agent(signal.SIGTERM)
+    refuse = ("import ctypes,os,sys; l=ctypes.CDLL('libseccomp.so.2'); l.seccomp_init.restype=ctypes.c_void_p; c=ctypes.c_void_p(l.seccomp_init(0x7fff0000));"
+              "sys.path.insert(0,sys.argv[1]); import unitbox as u;"
+              "u.namespaces(l,set(u.CLONE)-{'user'}).load(); os.execv(sys.argv[2],sys.argv[2:])")
+    host.start_agent(wrapper=(sys.executable, "-c", refuse, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib")))
+    uid = host.create_and_wait("mapped")
+    seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
+    assert seen["users"] == [["0", "0", "4294967295"]] * 2 and seen["uid"] == VM, seen
+    assert set(seen["caps"]) == {"0000000000000000"} and seen["noNewPrivs"] == "1" and seen["seccomp"] == "2", seen
+    assert open(os.path.join(host.dir(uid), "log")).read().count("no user namespace here") == 1
+    with open(os.path.join(host.base, "log")) as f:
+        text = f.read()
+    assert text.count("guests have no user namespaces of their own") == 1, text
+    assert text.count("guests have user namespaces of their own") > 0, text
+    host.delete("mapped", grace=0)
+    host.wait_gone("mapped", uid)
+    host.end_agent(signal.SIGTERM)
+    host.start_agent()
+
+
 def is_made_anew_meanwhile(host):
     """While nobody looks a pod is deleted and another of its name is made: the one ends, the other runs."""
     old = host.create_and_wait("twin")
@@ -389,6 +413,7 @@ def story(host):
     stops_when_deleted(host, uid)
     kills_what_does_not_stop(host)
     is_deleted_with_less_grace(host)
+    does_without_user_namespaces(host)
     is_made_anew_meanwhile(host)
     reports_how_it_ended(host)
     refuses_by_name(host)

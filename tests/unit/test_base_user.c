@@ -90,11 +90,44 @@ static void root_becomes_somebody(void **state)
     assert_int_equal(child(act), 0);
 }
 
+/* Where root is nobody, everybody else looks like root; where it is somebody, nobody does. */
+static void root_where_it_is_not(void **state)
+{
+    static const char own[] = "1879048192 1879048192          1\n";
+    static const struct {
+        const char *map;
+        uid_t uid;
+        bool may;
+    } cases[] = {
+        {"         0          0 4294967295\n", 0, true},
+        {"         0          0 4294967295\n", 65534, false},
+        {"         0     100000      65536\n", 65534, false},
+        {"1879048192          0          1\n", 65534, false},
+        {own, 0, true},
+        {own, 65534, true},
+        {own, 1879048192, false},
+        {own, 61200, false},
+        {"61201 61201 1\n0 5 1\n", 65534, false},
+        {"", 65534, false},
+        {"nonsense\n", 65534, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        if (ferry_user_map_may_be_root(cases[i].map, 65534, cases[i].uid) != cases[i].may) {
+            fail_msg("case %zu", i);
+        }
+    }
+    assert_true(ferry_user_may_be_root(0));
+    assert_false(ferry_user_may_be_root(65534)); /* tests have a root */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(users_are_names_or_numbers),
         cmocka_unit_test(root_becomes_somebody),
+        cmocka_unit_test(root_where_it_is_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

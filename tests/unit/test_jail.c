@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/netlink.h>
 #include <pthread.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -17,9 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/str.h"
 #include "jail/allowed.h"
 #include "jail/refused.h"
+#include "jail/users.h"
 
 /* Held here by name: a row that gets lost would be noticed by nobody else. */
 static void the_ones_that_matter(void **state)
@@ -253,13 +257,92 @@ static void the_filter_works(void **state)
     }
 }
 
+/* In a child: 0, or the number of what came out otherwise. */
+static int be_alone(unsigned uid, unsigned gid)
+{
+    struct ferry_error err;
+    ferry_cleanup_buf struct ferry_buf map = {0};
+    unsigned first = 0, outside = 0, count = 0;
+
+    if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0) {
+        return 1;
+    }
+    if (jail_users_try(uid, gid, &err) < 0 || getuid() != uid) {
+        return 2;
+    }
+    if (jail_users_enter(uid, gid, &err) < 0 || getuid() != uid || getgid() != gid) {
+        return 3;
+    }
+    if (prctl(PR_GET_DUMPABLE) != 0) { /* as before: nobody looks into it */
+        return 4;
+    }
+    if (ferry_read_file("/proc/self/uid_map", 4096, &map, NULL) < 0 || !map.len ||
+        sscanf(map.data, "%u %u %u", &first, &outside, &count) != 3 || first != uid ||
+        outside != uid || count != 1) {
+        return 5;
+    }
+    /* Every capability there is, and nothing to use it on. */
+    if (setresuid(0, 0, 0) == 0 || setgroups(0, NULL) == 0 || setresuid(uid + 1, uid, uid) == 0) {
+        return 6;
+    }
+    return sethostname("x", 1) < 0 && mount("none", "/tmp", "tmpfs", 0, "") < 0 ? 0 : 7;
+}
+
+static void nobody_else_is_there(void **state)
+{
+    struct ferry_error err = {0};
+    int status;
+
+    (void)state;
+    if (geteuid() != 0 || jail_users_try(61201, 61201, &err) < 0) {
+        print_message("  no user namespaces here: %s\n", err.msg);
+        skip();
+    }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(be_alone(1879048192, 1879048192));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* As in a unit with RestrictNamespaces=: the reason is told, and the caller is as it was. */
+static int refused_by_a_filter(void)
+{
+    struct ferry_error err = {0};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || jail_close(&err) < 0) {
+        return 1;
+    }
+    return jail_users_try(61201, 61201, &err) < 0 && err.sys == EPERM && getuid() == 0 ? 0 : 2;
+}
+
+static void a_host_may_forbid_it(void **state)
+{
+    int status;
+
+    (void)state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(refused_by_a_filter());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_ones_that_matter),
-        cmocka_unit_test(rows_make_sense),
-        cmocka_unit_test(what_is_allowed),
-        cmocka_unit_test(the_filter_works),
+        cmocka_unit_test(the_ones_that_matter), cmocka_unit_test(rows_make_sense),
+        cmocka_unit_test(what_is_allowed),      cmocka_unit_test(the_filter_works),
+        cmocka_unit_test(nobody_else_is_there), cmocka_unit_test(a_host_may_forbid_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/count.h"
 #include "base/str.h"
+#include "base/user.h"
 #include "launcher/control/control_priv.h"
 
 enum { CONNECTIONS_MAX = 32 };
@@ -59,7 +60,8 @@ static void handle(struct http_exchange *x, void *ctx)
     struct ferry_error err;
     bool path_known = false;
 
-    if (!peer->local || (peer->uid != 0 && peer->uid != getuid())) {
+    /* The socket is root's and nobody else can open it. */
+    if (!peer->local || (peer->uid != getuid() && !ferry_user_may_be_root(peer->uid))) {
         ferry_fail(&err, FERRY_DENIED, "only root may talk to a launcher");
         http_answer_error(x, 0, &err);
         return;
