@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "pods/pod_netns.h"
 
 #define MIB (INT64_C(1) << 20)
 #define DISKS "disks"
@@ -63,15 +64,24 @@ static bool is_mounted(const char *dir, const char *path)
     return stat(dir, &up) == 0 && stat(path, &here) == 0 && up.st_dev != here.st_dev;
 }
 
+struct access {
+    uid_t uid;
+    gid_t gid;
+    mode_t mode;
+};
+
+/* Owner and mode come with the mount: a setgid directory is no call of chmod, which the unit of
+ * ferry-pods refuses (RestrictSUIDSGID). */
 static int mount_limited(const char *dir, const char *path, int64_t bytes, int inodes,
-                         struct ferry_error *err)
+                         const struct access *a, struct ferry_error *err)
 {
-    char options[96];
+    char options[128];
 
     if (is_mounted(dir, path)) {
         return 0; /* by an earlier attempt to start */
     }
-    snprintf(options, sizeof(options), "mode=0700,size=%" PRId64 ",nr_inodes=%d", bytes, inodes);
+    snprintf(options, sizeof(options), "uid=%u,gid=%u,mode=%04o,size=%" PRId64 ",nr_inodes=%d",
+             (unsigned)a->uid, (unsigned)a->gid, (unsigned)a->mode, bytes, inodes);
     return mount("ferry-pod", path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0
                ? ferry_fail_errno(err, errno, "mounting a file system at %s", path)
                : 0;
@@ -88,17 +98,19 @@ static int make_part(const char *dir, const struct part *p, const struct pod_dir
                      struct ferry_error *err)
 {
     ferry_cleanup_free char *path = ferry_asprintf("%s/%s", dir, p->name);
-    uid_t owner = p->owner == OF_ROOT ? 0 : users->vm_uid;
-    gid_t group = p->owner == OF_ROOT ? 0 : p->owner == OF_GUEST ? users->vm_gid : users->relay_gid;
+    const struct access a = {p->owner == OF_ROOT ? 0 : users->vm_uid,
+                             p->owner == OF_ROOT    ? 0
+                             : p->owner == OF_GUEST ? users->vm_gid
+                                                    : users->relay_gid,
+                             p->mode};
     int rc = make_directory(path, err);
 
-    if (rc == 0 && p->mib) {
-        rc = mount_limited(dir, path, p->mib * MIB, p->inodes, err);
+    if (rc < 0 || p->mib) {
+        return rc < 0 ? rc : mount_limited(dir, path, p->mib * MIB, p->inodes, &a, err);
     }
-    if (rc == 0 && (chown(path, owner, group) < 0 || chmod(path, p->mode) < 0)) {
-        rc = ferry_fail_errno(err, errno, "giving directory %s its owner and mode", path);
-    }
-    return rc;
+    return chown(path, a.uid, a.gid) < 0 || chmod(path, a.mode) < 0
+               ? ferry_fail_errno(err, errno, "giving directory %s its owner and mode", path)
+               : 0;
 }
 
 /* The log is found where it always was. */
@@ -138,7 +150,7 @@ int pod_dir_make_disks(const char *dir, int64_t bytes, struct ferry_error *err)
     int rc = ferry_mkdir_p(path, 0711, err);
 
     if (rc == 0 && bytes > 0) {
-        rc = mount_limited(dir, path, bytes, INODES, err);
+        return mount_limited(dir, path, bytes, INODES, &(struct access){.mode = 0711}, err);
     }
     if (rc == 0 && chmod(path, 0711) < 0) {
         rc = ferry_fail_errno(err, errno, "opening %s", path);
@@ -165,6 +177,7 @@ static void unmount(const char *dir, const char *name)
 
 void pod_dir_remove(const char *dir)
 {
+    pod_netns_remove(dir);
     unmount(dir, DISKS);
     for (size_t i = 0; i < FERRY_COUNT(parts); i++) {
         if (parts[i].mib) {

@@ -27,5 +27,5 @@ int64_t pod_dir_disks_bytes(const char *pods_dir, int64_t asked);
  */
 int pod_dir_make_disks(const char *dir, int64_t bytes, struct ferry_error *err);
 
-/* Removes what is mounted in it, and what is in that. */
+/* Removes what is mounted in it, and what is in that; its network namespace too. */
 void pod_dir_remove(const char *dir);

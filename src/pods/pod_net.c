@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "pods/pod_net_plan.h"
+#include "pods/pod_netns.h"
 
 enum { COMMANDS_S = 20 };
 
@@ -86,12 +87,16 @@ static int attach_one(struct kube_client *client, const struct sandbox_host *h, 
                       pid_t pid, const struct wire_network *net, struct ferry_error *err)
 {
     ferry_cleanup_buf struct ferry_buf on_host = {0}, in_pod = {0};
-    ferry_cleanup_free char *netns = ferry_asprintf("/proc/%d/ns/net", (int)pid);
+    ferry_cleanup_free char *dir = file_of(h, uid, "");
+    ferry_cleanup_free char *netns = pod_netns_path(dir);
     struct api_nad nad;
     int rc = definition(client, net, &nad, err);
 
     if (rc < 0) {
         return rc;
+    }
+    if (!netns) { /* of an older version, whose agent was replaced at that moment */
+        netns = ferry_asprintf("/proc/%d/ns/net", (int)pid);
     }
     const struct pod_net_place place = {.pod_uid = uid,
                                         .pid = pid,

@@ -100,8 +100,11 @@ static int give_image(const struct sandbox_host *h, const char *dir, struct ferr
  * used. */
 static void open_to_guest(const struct sandbox_host *h, const char *path, const struct stat *st)
 {
+    bool closed = (st->st_mode & 0070) != 0070;
+
     if (st->st_uid != h->vm_uid && st->st_gid != h->vm_gid &&
-        (chown(path, (uid_t)-1, h->vm_gid) < 0 || chmod(path, (st->st_mode & 07777) | 02070) < 0)) {
+        (chown(path, (uid_t)-1, h->vm_gid) < 0 ||
+         (closed && chmod(path, (st->st_mode & 07777) | 0070) < 0))) {
         ferry_debug("a volume keeps its group", F_STR("path", path));
     }
 }

@@ -23,6 +23,7 @@
 #include "base/proc.h"
 #include "pods/cache.h"
 #include "pods/pod_dir.h"
+#include "pods/pod_netns.h"
 #include "pods/sandbox_args.h"
 
 /* Device nodes for sandboxes. They cannot live in the pod's directory, because /run is usually
@@ -70,13 +71,9 @@ static long long mtime_ms(const struct stat *st)
 /* ---- what is there ----------------------------------------------------------------------------
  */
 
-struct identity {
-    pid_t pid;       /* of PID 1, as the host sees it */
-    uint64_t pid_ns; /* inode of its pid namespace: tells a re-used pid from the real one */
-};
-
-/* 1 when the file is complete, 0 when there is nothing (yet), or an error. */
-static int read_identity(const struct sandbox_host *h, const char *uid, struct identity *ret,
+/* The pid of PID 1 as the host sees it: 1 when the file is complete, 0 when there is nothing (yet),
+ * or an error. */
+static int read_identity(const struct sandbox_host *h, const char *uid, pid_t *ret,
                          struct ferry_error *err)
 {
     ferry_cleanup_free char *path = file_of(h, uid, "sandbox.json");
@@ -90,11 +87,9 @@ static int read_identity(const struct sandbox_host *h, const char *uid, struct i
     if (!doc) {
         return 0;
     }
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    ret->pid = (pid_t)yyjson_get_sint(yyjson_obj_get(root, "child-pid"));
-    ret->pid_ns = yyjson_get_uint(yyjson_obj_get(root, "pid-namespace"));
+    *ret = (pid_t)yyjson_get_sint(yyjson_obj_get(yyjson_doc_get_root(doc), "child-pid"));
     yyjson_doc_free(doc);
-    return ret->pid > 1 && ret->pid_ns ? 1 : 0;
+    return *ret > 1 ? 1 : 0;
 }
 
 /* A sandbox that was killed could not write its exit code: that is done for it, so that the file
@@ -364,12 +359,12 @@ static int await_start(const struct sandbox_host *h, const char *uid, pid_t bwra
                        struct ferry_error *err)
 {
     int64_t deadline = ferry_now_ns() + START_DEADLINE_S * FERRY_NS_PER_S;
-    struct identity id;
     struct stat st;
+    pid_t pid;
     int status;
 
     for (;;) {
-        if (fstat(exit_fd, &st) == 0 && st.st_size > 0 && read_identity(h, uid, &id, NULL) == 1) {
+        if (fstat(exit_fd, &st) == 0 && st.st_size > 0 && read_identity(h, uid, &pid, NULL) == 1) {
             return 0;
         }
         if (waitpid(bwrap, &status, WNOHANG) == bwrap) {
@@ -391,6 +386,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
 {
     ferry_cleanup(start_fds_done) struct start_fds fds = {-1, -1, -1, -1};
     ferry_cleanup_free char *dir = ferry_asprintf("%s/%s", h->pods_dir, pod->uid);
+    ferry_cleanup_free char *netns = NULL;
     int rc = make_dirs(h, pod->uid, err);
 
     if (rc == 0) {
@@ -405,6 +401,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
     if (rc == 0) {
         rc = open_fds(h, pod->uid, &fds, err);
     }
+    rc = rc < 0 ? rc : pod_netns_make(dir, &netns, err);
     if (rc < 0) {
         return rc;
     }
@@ -439,6 +436,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
                                            .pass_fds = pass,
                                            .n_pass_fds = 3,
                                            .join_files = (const char *const *)joins.files,
+                                           .netns = netns,
                                            .new_session = true},
                      ret_pid, err);
     if (rc < 0) {
@@ -450,19 +448,23 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
 /* ---- afterwards -------------------------------------------------------------------------------
  */
 
-/* A descriptor of PID 1, or -1 when it is not there (any more). The descriptor first, the check
- * second: what is held is what was checked. */
-static int open_pid(const struct identity *id)
+/* Whether the sandbox holds its lock: PID 1 lives, or has ended and was not waited for yet. */
+static bool is_held(const struct sandbox_host *h, const char *uid)
 {
-    ferry_cleanup_fd int fd = pidfd_open(id->pid, 0);
-    char path[64];
-    struct stat st;
+    ferry_cleanup_free char *path = file_of(h, uid, "exit");
+    ferry_cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
-    snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)id->pid);
-    if (fd < 0 || stat(path, &st) < 0 || st.st_ino != id->pid_ns) {
-        return -1;
-    }
-    return ferry_take_fd(&fd);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+/* A descriptor of PID 1, or -1 when it is not there (any more). The descriptor first, the lock
+ * second: as long as that is held the pid is nobody else's, so what was opened is the sandbox. */
+static int open_pid(const struct sandbox_host *h, const char *uid, pid_t pid)
+{
+    ferry_cleanup_fd int fd = pidfd_open(pid, 0);
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+
+    return fd >= 0 && is_held(h, uid) && poll(&ended, 1, 0) == 0 ? ferry_take_fd(&fd) : -1;
 }
 
 int sandbox_wait(const struct sandbox_host *h, const char *uid, int stop_fd,
@@ -475,8 +477,9 @@ int sandbox_wait(const struct sandbox_host *h, const char *uid, int stop_fd,
      * started when an earlier agent died has no pid yet; one whose PID 1 just ended may still have
      * its lock held by bubblewrap for a moment. Both are looked at again soon. */
     while (rc == 0 && p.state == SANDBOX_RUNNING) {
-        struct identity id;
-        ferry_cleanup_fd int fd = read_identity(h, uid, &id, NULL) == 1 ? open_pid(&id) : -1;
+        pid_t pid;
+        ferry_cleanup_fd int fd =
+            read_identity(h, uid, &pid, NULL) == 1 ? open_pid(h, uid, pid) : -1;
         struct pollfd polls[] = {{.fd = stop_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
 
         if (poll(polls, 2, fd < 0 ? 20 : -1) > 0 && polls[0].revents) {
@@ -489,15 +492,12 @@ int sandbox_wait(const struct sandbox_host *h, const char *uid, int stop_fd,
 
 int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struct ferry_error *err)
 {
-    struct identity id;
-    int rc = read_identity(h, uid, &id, err);
+    pid_t pid;
+    int rc = read_identity(h, uid, &pid, err);
+    ferry_cleanup_fd int fd = rc == 1 ? open_pid(h, uid, pid) : -1;
 
-    if (rc <= 0) {
-        return rc;
-    }
-    ferry_cleanup_fd int fd = open_pid(&id);
     if (fd < 0) {
-        return 0;
+        return rc < 0 ? rc : 0;
     }
     if (pidfd_send_signal(fd, sig, NULL, 0) < 0 && errno != ESRCH) {
         return ferry_fail_errno(err, errno, "signalling the sandbox of pod %s", uid);
@@ -507,10 +507,10 @@ int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struc
 
 pid_t sandbox_pid(const struct sandbox_host *h, const char *uid)
 {
-    struct identity id;
-    ferry_cleanup_fd int fd = read_identity(h, uid, &id, NULL) == 1 ? open_pid(&id) : -1;
+    pid_t pid;
+    ferry_cleanup_fd int fd = read_identity(h, uid, &pid, NULL) == 1 ? open_pid(h, uid, pid) : -1;
 
-    return fd < 0 ? 0 : id.pid;
+    return fd < 0 ? 0 : pid;
 }
 
 int sandbox_stop(const struct sandbox_host *h, const char *uid, struct ferry_error *err)

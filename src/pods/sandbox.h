@@ -3,9 +3,9 @@
  *
  * All state is in the pod's directory (docs/contracts/paths.md) and in the kernel: nothing here is
  * remembered in memory, so adopting a running sandbox is just probing it. Whether it lives is told
- * by the flock on `exit`, which ferry-init holds; who it is, by the pid and pid namespace that
- * bubblewrap wrote to `sandbox.json`. Calls for one pod must not overlap; different pods are
- * independent. */
+ * by the flock on `exit`, which ferry-init holds; who it is, by the pid that bubblewrap
+ * wrote to `sandbox.json` before it, which is nobody else's until then. Calls for one pod must not
+ * overlap; different pods are independent. */
 #pragma once
 
 #include <stdbool.h>

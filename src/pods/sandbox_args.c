@@ -40,8 +40,8 @@ static void add_bind(struct sandbox_args *a, const char *option, const char *dir
 
 static void add_namespaces(struct sandbox_args *a, const struct sandbox_spec *s)
 {
-    ADD(a, "bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net",
-        "--hostname");
+    /* The network namespace is there already (pod_netns.h). */
+    ADD(a, "bwrap", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname");
     add(a, ferry_strndup(s->hostname, HOSTNAME_MAX));
     ADD(a, "--as-pid-1", "--new-session", "--info-fd");
     add(a, ferry_asprintf("%d", SANDBOX_FD_INFO));

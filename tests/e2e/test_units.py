@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
 """A site whose programs are confined as their units say: they do all of their work, guests start and move, and what is started again
 finds what it left."""
+import json
 import os
 import signal
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib"))
+import guestnet
 import scenario
 import unitbox
 from boxedsite import BoxedSite
 from ferrysite import wait_for
 
+GUEST = {
+    "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "web"},
+    "spec": {"domain": {"memory": {"guest": "64Mi"}, "devices": {"interfaces": [{"name": "lan", "bridge": {}}]}, "firmware": {"kernelBoot": {
+        "kernelArgs": "ws=4 rate=1", "container": {"image": "ferry.io/builtin", "kernelPath": "/heartbeat.elf"}}}},
+        "networks": [{"name": "lan", "multus": {"networkName": "guests"}}], "terminationGracePeriodSeconds": 0}}
 PROGRAMS = {"api": 61202, "controller": 61203, "node1-relay": 61200, "node1-pods": 0, "node1-handler": 0}
 
 
@@ -23,9 +30,13 @@ def test_confined(bin_dir):
             assert status["Seccomp"] == ["2"] and status["NoNewPrivs"] == ["1"], (name, status)
             own_mounts = os.stat(f"/proc/{site.pid(name)}/ns/mnt").st_ino != os.stat("/proc/self/ns/mnt").st_ino
             assert own_mounts == (name != "node1-pods"), name
-        site.ferry("vm", "create", "web", "--memory", "64Mi", "--wait")
+        guestnet.describe(site)
+        site.ferry("vm", "create", "-f", "-", "--wait", stdin=json.dumps(GUEST))
         [qemu] = site.qemus()
         assert os.stat(f"/proc/{qemu}").st_uid >= 1879048192
+        if unitbox.devices_mount():
+            assert "devices:/ferry-unitbox-" in open(f"/proc/{qemu}/cgroup").read(), "the unit's devices are the guest's, too"
+        assert any("guest network attached" in open(path, errors="replace").read() for path in site.logs()), "taps are made"
         assert "moved from" in site.ferry("migrate", "web", "--watch").stdout
         here = site.node_of("web")
         controllers = os.path.join(os.path.dirname(site.kubeconfig), "controller.kubeconfig")

@@ -23,7 +23,22 @@ BECOMES = {"ferry-relay": "os.setgroups([]); os.setgid(61200); os.setuid(61200);
 MAY = {"ferry-controller": {"see other processes"}}  # to know whether another controller lives
 
 # Each ends with code 0 when it did what it wanted.
-CALLS = "import ctypes, os, socket\nlibc = ctypes.CDLL(None, use_errno=True)\nlibc.syscall.restype = libc.mmap.restype = ctypes.c_long\n"
+CALLS = "import ctypes, os, socket, time\nlibc = ctypes.CDLL(None, use_errno=True)\nlibc.syscall.restype = libc.mmap.restype = ctypes.c_long\n"
+LOOK = """
+ready, up = os.pipe()
+other = os.fork()
+if other == 0:
+    libc.prctl(1, 9, 0, 0, 0)
+    os.setresuid(1879048192, 1879048192, 1879048192)
+    os.write(up, b"x")
+    time.sleep(60)
+os.close(up)
+os.read(ready, 1)
+try:
+    os.stat(f"/proc/{other}/ns/net")
+finally:
+    os.kill(other, 9)
+"""
 ATTACKS = {
     "read a home": "open('/home/ferry-attack/secret').read()",
     "read what others keep in /tmp": "open('/tmp/ferry-attack/secret').read()",
@@ -49,6 +64,9 @@ ATTACKS = {
     "change the personality": "assert libc.personality(8) != -1",
     "take real-time priority": "os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))",
     "see other processes": "open('/proc/1/cmdline').read()",
+    "set the clock": "now = time.clock_gettime(0); time.clock_settime(0, now)",
+    "look into another user's process": LOOK,
+    "make a device of the host's memory": "os.mknod('/dev/shm/ferry-memory', 0o20600, os.makedev(1, 1)); os.unlink('/dev/shm/ferry-memory')",
     "make a device": "os.mknod('/dev/shm/ferry-device', 0o20600, os.makedev(1, 3)); os.unlink('/dev/shm/ferry-device')",
     "see devices": "os.stat('/dev/fuse' if os.path.exists('/dev/fuse') else '/dev/ptmx')",
 }
@@ -109,6 +127,27 @@ def test_what_no_daemon_that_serves_others_can_do(bin_dir):
             assert {confined[name] for name in wanted} == {1}, (unit, {n: c for n, c in confined.items() if c != 1})
         print(f"{len(able)} attacks on each of {len(CONFINED)} daemons: {', '.join(sorted(able))}")
     finally:
+        for top in ("/home", "/tmp"):
+            shutil.rmtree(os.path.join(top, "ferry-attack"), ignore_errors=True)
+
+
+# Somebody who is ferry-pods is root with mounts and namespaces: its unit refuses what no pod needs.
+REFUSED_TO_PODS = {"make a user namespace", "trace a process", "load a filter program into the kernel", "open a packet socket",
+                   "open a raw socket", "read the kernel's log", "make a file setuid", "change the personality", "take real-time priority",
+                   "set the clock", "look into another user's process", "make a device of the host's memory", "change the root"}
+
+
+def test_what_the_pods_agent_cannot_do(bin_dir):
+    lay_out()
+    try:
+        bare, confined = attempt_all(), attempt_all(*boxed(bin_dir, "ferry-pods"))
+        able = {name for name, code in bare.items() if code == 0}
+        refused = REFUSED_TO_PODS - (set() if unitbox.devices_mount() else {"make a device of the host's memory"})
+        assert refused <= able, f"root itself cannot: {refused - able}"
+        assert {confined[name] for name in refused} == {1}, {n: c for n, c in confined.items() if n in refused and c != 1}
+        print(f"of {len(able)} attacks ferry-pods can: {', '.join(sorted(n for n in able if confined[n] == 0))}")
+    finally:
+        unitbox.forget_groups()
         for top in ("/home", "/tmp"):
             shutil.rmtree(os.path.join(top, "ferry-attack"), ignore_errors=True)
 

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 
+import unitbox
 from ferrysite import Site, wait_for
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -23,6 +24,10 @@ class BoxedSite(Site):
             os.symlink(os.path.join(os.path.dirname(self.real), shared), os.path.join(self.base, "programs", shared))
         for name in os.listdir(self.real):
             self.install(name, name in only)
+
+    def close(self, failed):
+        super().close(failed)
+        unitbox.forget_groups()
 
     def box(self, unit):
         """The words that come before a command."""

@@ -3,16 +3,20 @@
 where there is no systemd: user, capabilities, mounts, filters of system calls. What stands in `--root DIR` of the command is where the
 unit's own paths are looked for. DIRs stay where they are, also where the unit hides what is around them.
 
-What is not done: limits of control groups (MemoryMax, TasksMax, DeviceAllow beyond PrivateDevices) and how systemd itself behaves
-(Restart, Delegate, KillMode, the descriptor store)."""
+Devices (DevicePolicy, DeviceAllow) are confined where there is the controller of version 1, in a control group that everything inherits
+that is started; who uses this calls forget_groups() at the end. What is not done: limits of control groups (MemoryMax, TasksMax) and how
+systemd itself behaves (Restart, Delegate, KillMode, the descriptor store)."""
 import contextlib
 import ctypes
 import functools
+import glob
 import os
 import pwd
 import re
 import resource
+import secrets
 import shutil
+import stat
 import subprocess
 import sys
 
@@ -213,6 +217,68 @@ def confine_files(unit, root, keep):
         closed("/dev/kmsg")
 
 
+# ---- devices ---------------------------------------------------------------------------------------------------------------------
+
+# What systemd adds to a list (DevicePolicy=closed).
+CLOSED = [f"/dev/{n} rwm" for n in ("null", "zero", "full", "random", "urandom", "tty", "ptmx")] + ["char-pts rw"]
+
+
+@functools.cache
+def devices_mount():
+    """Of version 1; None where there is none."""
+    with open("/proc/self/mounts") as f:
+        return next((w[1] for w in (line.split() for line in f) if w[2] == "cgroup" and "devices" in w[3].split(",")), None)
+
+
+def numbers_of(what):
+    """A device, or a kind of them, in the words of the controller."""
+    kind, dash, name = what.partition("-")
+    if dash and kind in ("char", "block"):
+        if name == "*":
+            return [f"{kind[0]} *:*"]
+        text = open("/proc/devices").read().split("Block devices:")[kind == "block"]
+        return [f"{kind[0]} {major}:*" for major, found in re.findall(r"^ *(\d+) (\S+)$", text, re.M) if found == name]
+    if re.match("/dev/(char|block)/", what):
+        return [f"{what.split('/')[2][0]} {what.split('/')[3]}"]
+    if not os.path.exists(what):
+        return []
+    st = os.stat(what)
+    return [f"{'b' if stat.S_ISBLK(st.st_mode) else 'c'} {os.major(st.st_rdev)}:{os.minor(st.st_rdev)}"]
+
+
+def confine_devices(unit):
+    closed_list, allowed = unit.one("DevicePolicy") == "closed", unit.values.get("DeviceAllow", [])
+    unit.used.add("DeviceAllow")
+    assert closed_list or not allowed
+    if not closed_list or not devices_mount():
+        return
+    while True:
+        group = os.path.join(devices_mount(), "ferry-unitbox-" + secrets.token_hex(4))
+        os.mkdir(group)
+        try:
+            put(group, "devices.deny", "a")
+            for line in (*CLOSED, *allowed, *(["char-rtc r"] if unit.yes("ProtectClock") else [])):
+                what, access = line.split()
+                for words in numbers_of(what):
+                    put(group, "devices.allow", f"{words} {access}")
+            put(group, "cgroup.procs", str(os.getpid()))
+            return
+        except FileNotFoundError:
+            pass  # another test has just tidied up
+
+
+def put(group, name, text):
+    with open(os.path.join(group, name), "w") as f:
+        f.write(text)
+
+
+def forget_groups():
+    """Those that nobody is in any more, whosever they were."""
+    for group in glob.glob(os.path.join(devices_mount() or "/none-such", "ferry-unitbox-*")):
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
+
+
 # ---- system calls ----------------------------------------------------------------------------------------------------------------
 
 
@@ -390,6 +456,7 @@ def main():
     if unit.one("LimitNOFILE"):
         most = min(int(unit.one("LimitNOFILE")), resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    confine_devices(unit)
     confine_files(unit, root, keep)
     os.umask(int(unit.one("UMask", "0022"), 8))
     become(unit)

@@ -59,6 +59,9 @@ def runs_and_is_told(host):
     assert seen["users"] == [[str(VM), str(VM), "1"]] * 2, "a user namespace with nobody else in it"
     assert seen["ppid"] == 1 and seen["hostname"] == "first", seen
     assert seen["interfaces"] == ["lo"], seen["interfaces"]
+    assert os.stat(d + "/netns").st_ino == os.stat(f"/proc/{host.sandbox(uid)[0]}/ns/net").st_ino
+    lo = subprocess.run(["nsenter", "--net=" + d + "/netns", "ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    assert len(lo.splitlines()) == 1 and ",UP" in lo, lo
     assert set(seen["processes"]) == {1, seen["pid"]}, seen["processes"]
     assert seen["descriptors"] == [0, 1, 2, 3, 4, 5], seen["descriptors"]
     assert "kvm" not in seen["dev"], seen["dev"]
@@ -101,6 +104,8 @@ def mounts_volumes(host):
     assert mode(old + "/disk.img")[1:] == (VM, VM) and mode(old)[1:] == (0, 0)
     host.delete("disks")
     host.wait_gone("disks", uid)
+    with open("/proc/self/mounts") as f:
+        assert uid not in f.read()
     assert os.path.exists(old + "/disk.img") and os.path.exists(os.path.join(host.root, "data/made"))
 
 
