@@ -5,9 +5,12 @@
 #include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -75,6 +78,46 @@ int ferry_user_return(struct ferry_error *err)
     }
     return seteuid(0) < 0 || setegid(0) < 0 ? ferry_fail_errno(err, errno, "becoming root again")
                                             : 0;
+}
+
+/* The real user of a process by its status: who owns its directory in /proc says less, since of a
+ * process that may not be dumped it is root. -1 when it is gone. */
+static long uid_of(pid_t pid)
+{
+    char path[64];
+    ferry_cleanup_buf struct ferry_buf status = {0};
+    unsigned uid;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    const char *line =
+        ferry_read_file(path, 65536, &status, NULL) == 0 ? strstr(status.data, "\nUid:") : NULL;
+    return line && sscanf(line, "\nUid: %u", &uid) == 1 ? (long)uid : -1;
+}
+
+/* Not by seteuid(), which the C library does for all threads. */
+static int act_alone_as(long uid)
+{
+    return (int)syscall(SYS_setresuid, -1L, uid, -1L);
+}
+
+int ferry_user_signal(int pidfd, pid_t pid, int sig, struct ferry_error *err)
+{
+    long uid = uid_of(pid);
+
+    if (uid < 0) {
+        return 0;
+    }
+    if (uid != 0 && act_alone_as(uid) < 0) {
+        return ferry_fail_errno(err, errno, "signalling process %d as uid %ld", (int)pid, uid);
+    }
+    int failed = pidfd_send_signal(pidfd, sig, NULL, 0) < 0 ? errno : 0;
+    if (uid != 0 && act_alone_as(0) < 0) {
+        abort(); /* a thread that has lost its rights would fail at everything, and say other
+                    reasons */
+    }
+    return failed && failed != ESRCH
+               ? ferry_fail_errno(err, failed, "signalling process %d as uid %ld", (int)pid, uid)
+               : 0;
 }
 
 bool ferry_user_map_may_be_root(const char *map, uid_t overflow, uid_t uid)

@@ -32,6 +32,10 @@ int ferry_user_become(const struct ferry_user *u, gid_t also, struct ferry_error
 int ferry_user_act_as(const struct ferry_user *u, struct ferry_error *err);
 int ferry_user_return(struct ferry_error *err);
 
+/* Signals a process as the user that it runs as, by this thread alone and without CAP_KILL: nobody
+ * else's process can be hit. 0 as well when the process has ended. */
+int ferry_user_signal(int pidfd, pid_t pid, int sig, struct ferry_error *err);
+
 /* Whether a peer with this uid may be root, for a socket that only root and this program's user can
  * reach: where a user namespace has no root, root looks like everybody else who is not in it. */
 bool ferry_user_may_be_root(uid_t uid);

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/proc.h"
+#include "base/user.h"
 #include "pods/cache.h"
 #include "pods/pod_dir.h"
 #include "pods/pod_netns.h"
@@ -499,10 +500,8 @@ int sandbox_signal(const struct sandbox_host *h, const char *uid, int sig, struc
     if (fd < 0) {
         return rc < 0 ? rc : 0;
     }
-    if (pidfd_send_signal(fd, sig, NULL, 0) < 0 && errno != ESRCH) {
-        return ferry_fail_errno(err, errno, "signalling the sandbox of pod %s", uid);
-    }
-    return 0;
+    rc = ferry_user_signal(fd, pid, sig, err);
+    return rc < 0 ? ferry_wrap(err, "signalling the sandbox of pod %s", uid) : 0;
 }
 
 pid_t sandbox_pid(const struct sandbox_host *h, const char *uid)

@@ -1,9 +1,17 @@
 /* Tables for src/base/user.c. */
 #include "lib/unit.h"
 
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/user.h"
 
@@ -90,6 +98,90 @@ static void root_becomes_somebody(void **state)
     assert_int_equal(child(act), 0);
 }
 
+/* A process of that user, which waits for a signal. */
+static pid_t process_of(uid_t uid)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        if (syscall(SYS_setresuid, uid, uid, uid) == 0) {
+            pause();
+        }
+        _exit(1);
+    }
+    return pid;
+}
+
+static bool ended_by(pid_t pid, int sig)
+{
+    int status;
+
+    return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == sig;
+}
+
+static bool is_of(pid_t pid, uid_t uid)
+{
+    char path[64];
+    ferry_cleanup_buf struct ferry_buf b = {0};
+    unsigned found = 0;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    return ferry_read_file(path, 65536, &b, NULL) == 0 &&
+           sscanf(strstr(b.data, "\nUid:"), "\nUid: %u", &found) == 1 && found == uid;
+}
+
+/* Root that may not signal everybody: 0, or which step went wrong. */
+static int signal_as(void)
+{
+    pid_t pid = process_of(61299);
+    ferry_cleanup_fd int fd = pidfd_open(pid, 0);
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+    int64_t deadline = ferry_now_ns() + 30 * FERRY_NS_PER_S;
+    struct ferry_error err;
+
+    while (!is_of(pid, 61299) && ferry_ms_left(deadline)) {
+        ferry_sleep_ms(2);
+    }
+    if (syscall(SYS_capget, &head, caps) < 0) {
+        return 1;
+    }
+    caps[0].permitted &= ~(1U << CAP_KILL);
+    caps[0].effective &= ~(1U << CAP_KILL);
+    if (syscall(SYS_capset, &head, caps) < 0) {
+        return 2;
+    }
+    if (pidfd_send_signal(fd, SIGUSR1, NULL, 0) == 0 || errno != EPERM) {
+        return 3;
+    }
+    if (ferry_user_signal(fd, pid, SIGTERM, &err) < 0 || !ended_by(pid, SIGTERM)) {
+        return 4;
+    }
+    if (geteuid() != 0 || ferry_user_signal(fd, pid, SIGTERM, &err) < 0) {
+        return 5; /* who has ended is fine */
+    }
+    /* The pid of one, the descriptor of another: as the user of the first it may not. */
+    pid_t mine = process_of(61298), other = process_of(61297);
+    ferry_cleanup_fd int mine_fd = pidfd_open(mine, 0), other_fd = pidfd_open(other, 0);
+    while ((!is_of(mine, 61298) || !is_of(other, 61297)) && ferry_ms_left(deadline)) {
+        ferry_sleep_ms(2);
+    }
+    int rc = ferry_user_signal(other_fd, mine, SIGKILL, &err) < 0 && geteuid() == 0 ? 0 : 6;
+    return ferry_user_signal(other_fd, other, SIGKILL, &err) == 0 && ended_by(other, SIGKILL) &&
+                   ferry_user_signal(mine_fd, mine, SIGKILL, &err) == 0 && ended_by(mine, SIGKILL)
+               ? rc
+               : 7;
+}
+
+static void root_signals_as_the_user_of_a_process(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        skip();
+    }
+    assert_int_equal(child(signal_as), 0);
+}
+
 /* Where root is nobody, everybody else looks like root; where it is somebody, nobody does. */
 static void root_where_it_is_not(void **state)
 {
@@ -127,6 +219,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(users_are_names_or_numbers),
         cmocka_unit_test(root_becomes_somebody),
+        cmocka_unit_test(root_signals_as_the_user_of_a_process),
         cmocka_unit_test(root_where_it_is_not),
     };
 
