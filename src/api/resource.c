@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 
 #define KV "kubevirt.io", "v1"
+#define SIZES "instancetype.kubevirt.io", "v1beta1"
 #define RBAC "rbac.authorization.k8s.io", "v1"
 static const struct api_resource resources[] = {
     /* group, version, plural, singular, kind name, short names, kind, namespaced, status, shared,
@@ -44,6 +45,25 @@ static const struct api_resource resources[] = {
     {KV, "kubevirts", "kubevirt", "KubeVirt", "kv,kvs", API_KIND_KUBEVIRT, true, true, false},
     {"migrations.kubevirt.io", "v1alpha1", "migrationpolicies", "migrationpolicy",
      "MigrationPolicy", "", API_KIND_POLICY, false, true, false},
+    {SIZES, "virtualmachineinstancetypes", "virtualmachineinstancetype",
+     "VirtualMachineInstancetype", "vminstancetype,vminstancetypes,vmf,vmfs", API_KIND_NONE, true,
+     false, false},
+    {SIZES, "virtualmachineclusterinstancetypes", "virtualmachineclusterinstancetype",
+     "VirtualMachineClusterInstancetype", "vmclusterinstancetype,vmclusterinstancetypes,vmcf,vmcfs",
+     API_KIND_NONE, false, false, false},
+    {SIZES, "virtualmachinepreferences", "virtualmachinepreference", "VirtualMachinePreference",
+     "vmpref,vmprefs,vmp,vmps", API_KIND_NONE, true, false, false},
+    {SIZES, "virtualmachineclusterpreferences", "virtualmachineclusterpreference",
+     "VirtualMachineClusterPreference", "vmcp,vmcps", API_KIND_NONE, false, false, false},
+    {"apps", "v1", "controllerrevisions", "controllerrevision", "ControllerRevision", "",
+     API_KIND_NONE, true, false, false},
+    /* There are none of these: their definitions refuse each, and say what there is instead. */
+    {KV, "virtualmachineinstancereplicasets", "virtualmachineinstancereplicaset",
+     "VirtualMachineInstanceReplicaSet", "vmirs,vmirss", API_KIND_NONE, true, false, false},
+    {KV, "virtualmachineinstancepresets", "virtualmachineinstancepreset",
+     "VirtualMachineInstancePreset", "vmipreset,vmipresets", API_KIND_NONE, true, false, false},
+    {"pool.kubevirt.io", "v1beta1", "virtualmachinepools", "virtualmachinepool",
+     "VirtualMachinePool", "vmpool,vmpools", API_KIND_NONE, true, false, false},
     {RBAC, "roles", "role", "Role", "", API_KIND_NONE, true, false, false},
     {RBAC, "clusterroles", "clusterrole", "ClusterRole", "", API_KIND_NONE, false, false, false},
     {RBAC, "rolebindings", "rolebinding", "RoleBinding", "", API_KIND_NONE, true, false, false},

@@ -25,6 +25,12 @@
 #define LABEL_HOSTNAME "kubernetes.io/hostname"
 #define LABEL_OS "kubernetes.io/os"
 #define LABEL_ARCH "kubernetes.io/arch"
+/* Of a ControllerRevision: what it keeps a copy of. */
+#define LABEL_OBJECT_GENERATION "instancetype.kubevirt.io/object-generation"
+#define LABEL_OBJECT_KIND "instancetype.kubevirt.io/object-kind"
+#define LABEL_OBJECT_NAME "instancetype.kubevirt.io/object-name"
+#define LABEL_OBJECT_UID "instancetype.kubevirt.io/object-uid"
+#define LABEL_OBJECT_VERSION "instancetype.kubevirt.io/object-version"
 #define LABEL_NAMESPACE_NAME "kubernetes.io/metadata.name"
 #define LABEL_ADDRESS "ferry.io/address" /* of a Lease that claims an address */
 /* Of a ClusterRole; the role that it adds to follows. */
@@ -61,6 +67,10 @@
 #define ANNOTATION_PENDING_TIMEOUT "kubevirt.io/migrationPendingPodTimeoutSeconds"
 #define ANNOTATION_HEARTBEAT "kubevirt.io/heartbeat"
 #define ANNOTATION_VM_GENERATION "kubevirt.io/vm-generation"
+#define ANNOTATION_INSTANCETYPE "kubevirt.io/instancetype-name"
+#define ANNOTATION_CLUSTER_INSTANCETYPE "kubevirt.io/cluster-instancetype-name"
+#define ANNOTATION_PREFERENCE "kubevirt.io/preference-name"
+#define ANNOTATION_CLUSTER_PREFERENCE "kubevirt.io/cluster-preference-name"
 #define ANNOTATION_BIND_COMPLETED "pv.kubernetes.io/bind-completed"
 #define ANNOTATION_INITIAL_EVENTS_END "k8s.io/initial-events-end"
 #define ANNOTATION_AUTOUPDATE "rbac.authorization.kubernetes.io/autoupdate"
