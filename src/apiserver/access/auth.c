@@ -155,6 +155,7 @@ static const struct auth_rule rules[] = {
     {"pods", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"kubevirts", "status", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
     {"events", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
+    {"controllerrevisions", "*", AUTH_CONTROLLER, CREATE, AUTH_YES, false},
     {"leases", "*", AUTH_CONTROLLER, ALL_WRITES, AUTH_YES, false},
     {"nodes", "*", AUTH_CONTROLLER, CHANGE, AUTH_YES, false},
 

@@ -22,6 +22,12 @@
     "virtualmachines virtualmachineinstances virtualmachineinstancepresets "                       \
     "virtualmachineinstancereplicasets"
 
+#define SIZES "instancetype.kubevirt.io"
+#define ALL_SIZES                                                                                  \
+    "virtualmachineinstancetypes virtualmachineclusterinstancetypes virtualmachinepreferences "    \
+    "virtualmachineclusterpreferences"
+#define POOLS "pool.kubevirt.io"
+
 /* Words with spaces between them; "-" is the core group. */
 struct rule {
     const char *role;
@@ -56,6 +62,7 @@ static const struct rule rules[] = {
      "resourcequotas/status",
      NULL},
     {"system:aggregate-to-view", READ, CORE, "namespaces", NULL},
+    {"system:aggregate-to-view", READ, "apps", "controllerrevisions", NULL},
 
     {"system:auth-delegator", "create", "authentication.k8s.io", "tokenreviews", NULL},
     {"system:auth-delegator", "create", "authorization.k8s.io", "subjectaccessreviews", NULL},
@@ -81,6 +88,8 @@ static const struct rule rules[] = {
      NULL},
     {"kubevirt.io:admin", ALL, KV, GUESTS, NULL},
     {"kubevirt.io:admin", READ, KV, "virtualmachineinstancemigrations", NULL},
+    {"kubevirt.io:admin", ALL, SIZES, ALL_SIZES, NULL},
+    {"kubevirt.io:admin", ALL, POOLS, "virtualmachinepools", NULL},
     {"kubevirt.io:admin", READ, "migrations.kubevirt.io", "migrationpolicies", NULL},
     {"kubevirt.io:edit", "get", SUB,
      "virtualmachineinstances/console virtualmachineinstances/vnc "
@@ -94,6 +103,8 @@ static const struct rule rules[] = {
      NULL},
     {"kubevirt.io:edit", READ " create delete patch update", KV, GUESTS, NULL},
     {"kubevirt.io:edit", READ, KV, "virtualmachineinstancemigrations", NULL},
+    {"kubevirt.io:edit", READ " create delete patch update", SIZES, ALL_SIZES, NULL},
+    {"kubevirt.io:edit", READ " create delete patch update", POOLS, "virtualmachinepools", NULL},
     {"kubevirt.io:edit", "get list", KV, "kubevirts", NULL},
     {"kubevirt.io:edit", READ, "migrations.kubevirt.io", "migrationpolicies", NULL},
     {"kubevirt.io:view", "get", SUB,
@@ -101,7 +112,11 @@ static const struct rule rules[] = {
      "virtualmachineinstances/userlist",
      NULL},
     {"kubevirt.io:view", READ, KV, GUESTS " virtualmachineinstancemigrations", NULL},
+    {"kubevirt.io:view", READ, SIZES, ALL_SIZES, NULL},
+    {"kubevirt.io:view", READ, POOLS, "virtualmachinepools", NULL},
     {"kubevirt.io:view", READ, "migrations.kubevirt.io", "migrationpolicies", NULL},
+    {"instancetype.kubevirt.io:view", READ, SIZES,
+     "virtualmachineclusterinstancetypes virtualmachineclusterpreferences", NULL},
     {"kubevirt.io:migrate", "update", SUB, "virtualmachines/migrate", NULL},
     {"kubevirt.io:migrate", ALL, KV, "virtualmachineinstancemigrations", NULL},
 };
@@ -128,6 +143,7 @@ static const struct {
     {"kubevirt.io:edit", "edit", NULL, NULL},
     {"kubevirt.io:view", "view", NULL, NULL},
     {"kubevirt.io:migrate", NULL, NULL, NULL},
+    {"instancetype.kubevirt.io:view", NULL, NULL, "system:authenticated"},
 };
 
 static const struct rbac_policy policies[] = {
@@ -148,12 +164,14 @@ static const struct rbac_policy policies[] = {
     {"clusterroles", "kubevirt.io:edit"},
     {"clusterroles", "kubevirt.io:view"},
     {"clusterroles", "kubevirt.io:migrate"},
+    {"clusterroles", "instancetype.kubevirt.io:view"},
     {"clusterrolebindings", "cluster-admin"},
     {"clusterrolebindings", "system:basic-user"},
     {"clusterrolebindings", "system:discovery"},
     {"clusterrolebindings", "system:public-info-viewer"},
     {"clusterrolebindings", "system:monitoring"},
     {"clusterrolebindings", "kubevirt.io:default"},
+    {"clusterrolebindings", "instancetype.kubevirt.io:view"},
     {.plural = NULL},
 };
 

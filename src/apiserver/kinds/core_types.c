@@ -40,6 +40,7 @@ const struct core_type core_types[] = {
      "mountOptions:[]string parameters:{}string provisioner:string! reclaimPolicy:string "
      "volumeBindingMode:string"},
     {"Lease", "spec:LeaseSpec"},
+    {"ControllerRevision", "data:any revision:long!"},
     {"Role", "rules:[]PolicyRule"},
     {"ClusterRole", "aggregationRule:AggregationRule rules:[]PolicyRule"},
     {"RoleBinding", "roleRef:RoleRef! subjects:[]Subject"},

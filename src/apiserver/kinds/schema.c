@@ -462,10 +462,28 @@ static int check_object(const struct check *c, const yyjson_val *schema, yyjson_
     return 0;
 }
 
+/* A rule that nothing keeps is how a definition says that there are none of its kind. Others are
+ * not run (see above). */
+static int check_refused(const struct check *c, const yyjson_val *schema, const char *path)
+{
+    yyjson_val *rule;
+    size_t i, max;
+
+    yyjson_arr_foreach(at(schema, "x-kubernetes-validations"), i, max, rule)
+    {
+        const char *why = yyjson_get_str(yyjson_obj_get(rule, "message"));
+
+        if (ferry_streq(yyjson_get_str(yyjson_obj_get(rule, "rule")), "false")) {
+            return wrong(c, path, STATUS_VALUE_INVALID, "\"object\": %.400s", why ? why : "");
+        }
+    }
+    return 0;
+}
+
 static int validate(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
                     const char *path, bool top)
 {
-    if (check_type(c, schema, v, path) < 0 || check_enum(c, schema, v, path) < 0 ||
+    if (check_refused(c, schema, path) < 0 || check_type(c, schema, v, path) < 0 || check_enum(c, schema, v, path) < 0 ||
         check_number(c, schema, v, path) < 0 || check_string(c, schema, v, path) < 0) {
         return -1;
     }

@@ -1,6 +1,6 @@
 /* Structural schemas as custom resource definitions have them: what is not in the schema goes,
  * defaults come, the rest is checked, in Kubernetes' words. Rules in CEL are not run: those that
- * our kinds have are part of admission. Pure. */
+ * our kinds have are part of admission; but one that is `false` refuses, with its message. Pure. */
 #pragma once
 
 #include <yyjson.h>

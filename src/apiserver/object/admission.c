@@ -270,6 +270,7 @@ static int check_chosen(const struct api_resource *r, const yyjson_val *old,
         const char *plural, *field;
     } rows[] = {
         {"secrets", "type"},
+        {"controllerrevisions", "data"},
         {"storageclasses", "provisioner"},
         {"storageclasses", "parameters"},
         {"storageclasses", "reclaimPolicy"},
