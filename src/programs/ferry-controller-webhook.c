@@ -1,8 +1,9 @@
-/* Theory of operation. Kubernetes posts an AdmissionReview for each migration that is made and each
- * pod that is to be evicted (deploy/kubernetes/webhook). The objects around it are read from the
- * API by a client of this file's own, because the controller's may not write while another leads;
- * the rules are pure (api/admit.h), the answer is made in control/review.c. What cannot be read is
- * a denial: an eviction that is let through ends a guest. A thread looks for new certificates. */
+/* Theory of operation. Kubernetes posts an AdmissionReview for each migration that is made, each VM
+ * that is made or changed, and each pod that is to be evicted (deploy/kubernetes/webhook). The
+ * objects around it are read from the API by a client of this file's own, because the controller's
+ * may not write while another leads; the rules are pure (api/admit.h, api/instancetype), the answer
+ * is made in control/review.c. What cannot be read is a denial: an eviction that is let through
+ * ends a guest. A thread looks for new certificates. */
 #include "programs/ferry-controller-webhook.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@
 #include <sys/stat.h>
 
 #include "api/admit.h"
+#include "api/instancetype/instancetype.h"
+#include "api/instancetype/matcher.h"
 #include "api/json.h"
 #include "api/wire/wire_keys.h"
 #include "base/clock.h"
@@ -33,6 +36,7 @@ enum {
     BODY_MAX = 4 << 20, /* an object is at most 3 MiB, and it may come twice */
     LOOK_S = 5,
     BAD_REQUEST = 400,
+    UNPROCESSABLE = 422,
     NOT_NOW = 429,
 };
 
@@ -151,6 +155,77 @@ static char *review_eviction(struct webhook *w, const struct review *r)
     return review_deny(r, NOT_NOW, WIRE_ERROR_NONE, why);
 }
 
+/* ---- virtual machines --------------------------------------------------------------------------
+ */
+
+/* What the machine names, or the copy that it has; 0 with `*ret` NULL when that is not there. */
+static int read_named(struct webhook *w, const struct review *r, const struct matcher *m,
+                      struct api_object **ret, struct ferry_error *err)
+{
+    const struct api_resource *kind =
+        m->revision ? api_resource_find("apps", "v1", "controllerrevisions") : m->resource;
+    const struct kube_ref ref = {.resource = kind,
+                                 .ns = kind->namespaced ? r->ns : NULL,
+                                 .name = m->revision ? m->revision : m->name};
+    int rc = kube_client_get(w->client, ref, ret, err);
+
+    return rc == -FERRY_NOT_FOUND ? 0 : rc;
+}
+
+/* One whose spec stays is let be: what it names may have changed since. */
+static bool spec_stays(const struct review *r)
+{
+    yyjson_val *before = yyjson_obj_get((yyjson_val *)r->old, "spec");
+    yyjson_val *now = yyjson_obj_get((yyjson_val *)r->object, "spec");
+
+    return before && now && yyjson_equals(before, now);
+}
+
+static char *deny_machine(const struct review *r, const struct ferry_error *err)
+{
+    size_t len;
+    const char *about = ferry_error_about(err, &len);
+    ferry_cleanup_free char *why =
+        ferry_asprintf("%.*s: Invalid value: %s", (int)len, about, ferry_error_words(err));
+
+    return review_deny(r, UNPROCESSABLE, WIRE_ERROR_NONE, why);
+}
+
+static char *review_machine(struct webhook *w, const struct review *r)
+{
+    api_cleanup_object struct api_object *type = NULL, *preference = NULL;
+    struct api_object **const named[] = {
+        [MATCHER_INSTANCETYPE] = &type, [MATCHER_PREFERENCE] = &preference};
+    const yyjson_val *specs[MATCHER_COUNT] = {NULL};
+    struct ferry_error err = {0};
+
+    if (!r->object || spec_stays(r)) {
+        return review_allow(r);
+    }
+    if (matcher_check(r->object, r->old, &err) < 0) {
+        return deny_machine(r, &err);
+    }
+    for (enum matcher_of of = 0; of < MATCHER_COUNT; of++) {
+        struct matcher m;
+
+        if (!matcher_read(r->object, of, &m) || !m.resource) {
+            continue;
+        }
+        if (read_named(w, r, &m, named[of], &err) < 0) {
+            ferry_warn("cannot read what a VM names; the controller will", F_STR("name", m.name),
+                       F_ERR(&err));
+        }
+        specs[of] = *named[of] ? matcher_spec(&m, (*named[of])->root) : NULL;
+    }
+    if (instancetype_admit(r->object,
+                           &(struct instancetype_pair){.type = specs[MATCHER_INSTANCETYPE],
+                                                       .preference = specs[MATCHER_PREFERENCE]},
+                           &err) < 0) {
+        return deny_machine(r, &err);
+    }
+    return review_allow(r);
+}
+
 /* ---- serving -----------------------------------------------------------------------------------
  */
 
@@ -160,6 +235,7 @@ static const struct {
 } doors[] = {
     {"/v1/admit/migrations", review_migration},
     {"/v1/admit/evictions", review_eviction},
+    {"/v1/admit/machines", review_machine},
 };
 
 static int find_door(const struct webhook *w, const struct http_exchange *x, size_t *ret,
@@ -175,8 +251,8 @@ static int find_door(const struct webhook *w, const struct http_exchange *x, siz
             return 0;
         }
     }
-    return ferry_fail(err, FERRY_NOT_FOUND, "there is only POST %s and %s", doors[0].path,
-                      doors[1].path);
+    return ferry_fail(err, FERRY_NOT_FOUND, "there is only POST %s, %s and %s", doors[0].path,
+                      doors[1].path, doors[2].path);
 }
 
 static void handle(struct http_exchange *x, void *ctx)

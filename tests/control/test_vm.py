@@ -51,6 +51,62 @@ def end_guest(p, name, how):
     patch(p, "pods", pod["metadata"]["name"], {"status": {"phase": how, "containerStatuses": []}}, "/status")
 
 
+SIZES = "/apis/instancetype.kubevirt.io/v1beta1"
+REVISIONS = "/apis/apps/v1/namespaces/default/controllerrevisions"
+
+
+def put(p, path, kind, name, **spec):
+    status, answer = p.api.call("POST", path, {"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+    assert status == 201, answer
+
+
+def change(p, path, merge):
+    status, answer = p.api.call("PATCH", path, merge, MERGE)
+    assert status == 200, answer
+
+
+def test_instance_type(bin_dir):
+    """A VM waits for the instance type that it names, says so, starts when it comes; keeps what it got; another one needs a restart."""
+    types, preferences = SIZES + "/virtualmachineclusterinstancetypes", SIZES + "/namespaces/default/virtualmachinepreferences"
+
+    def failure():
+        return next((c for c in p.api.get(VMS, "web")["status"].get("conditions", []) if c["type"] == "Failure"), {})
+    with Plane(bin_dir) as p:
+        create(p, "web", "Always", instancetype={"name": "small"}, preference={"name": "linux", "kind": "VirtualMachinePreference"}, template={
+            "spec": {"terminationGracePeriodSeconds": 0, "domain": {"devices": {"disks": [{"name": "d"}]}}, "volumes": [
+                {"name": "d", "emptyDisk": {"capacity": "1Mi"}}]}})
+        wait_for("the VM to say what it misses", lambda: failure().get("reason") == "FailedFindInstancetype")
+        assert 'virtualmachineclusterinstancetypes.instancetype.kubevirt.io "small" not found' in failure()["message"], failure()
+        put(p, types, "VirtualMachineClusterInstancetype", "small", cpu={"guest": 2}, memory={"guest": "64Mi"})
+        wait_for("the VM to miss the other", lambda: failure().get("reason") == "FailedFindPreference")
+        wait_for("the event", lambda: "FailedFindPreference" in p.events("web"))
+        put(p, preferences, "VirtualMachinePreference", "linux", devices={"preferredDiskBus": "sata"}, cpu={"preferredCPUTopology": "cores"})
+        status = wait_status(p, "web", "Running")["status"]
+        vmi = p.api.vmi("web")
+        domain, notes = vmi["spec"]["domain"], vmi["metadata"]["annotations"]
+        equal((domain["cpu"]["sockets"], domain["cpu"]["cores"], domain["cpu"]["threads"], domain["memory"]["guest"]), (1, 2, 1, "64Mi"))
+        equal(domain["devices"]["disks"][0]["disk"]["bus"], "sata")
+        equal((notes["kubevirt.io/cluster-instancetype-name"], notes["kubevirt.io/preference-name"]), ("small", "linux"))
+        equal(failure(), {})
+        kept = [status[k]["controllerRevisionRef"]["name"] for k in ("instancetypeRef", "preferenceRef")]
+        equal(sorted(r["metadata"]["name"] for r in p.api.call("GET", REVISIONS)[1]["items"]), sorted(kept))
+        # a change of the type is not one of the VM, not even by a restart
+        change(p, types + "/small", {"spec": {"cpu": {"guest": 4}}})
+        power(p, "web", "restart")
+        vmi = wait_other(p, "web", vmi["metadata"]["uid"])
+        equal(vmi["spec"]["domain"]["cpu"]["cores"], 2)
+        # another type is, by a restart
+        put(p, types, "VirtualMachineClusterInstancetype", "big", cpu={"guest": 3}, memory={"guest": "128Mi"})
+        patch(p, VMS, "web", {"spec": {"instancetype": {"name": "big"}}})
+        wait_for("a restart to be due", lambda: any(c["type"] == "RestartRequired" for c in p.api.get(VMS, "web")["status"]["conditions"]))
+        power(p, "web", "restart")
+        vmi = wait_other(p, "web", vmi["metadata"]["uid"])
+        equal((vmi["spec"]["domain"]["cpu"]["cores"], vmi["spec"]["domain"]["memory"]["guest"]), (3, "128Mi"))
+        wait_for("no restart to be due", lambda: not any(c["type"] == "RestartRequired" for c in p.api.get(VMS, "web")["status"]["conditions"]))
+        p.delete(VMS, "web")
+        p.wait_gone(VMS, "web")
+
+
 def test_always(bin_dir):
     """It runs, is moved, comes back when it ends; halted it stops; deleted it goes with all that it made."""
     with Plane(bin_dir) as p:

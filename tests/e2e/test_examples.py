@@ -53,6 +53,15 @@ def goes_on(site):
     assert said in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" * (len(said) // 26 + 2), said
 
 
+def sized(site):
+    """examples/instance-type.yaml: the guest has the CPUs and the memory that the VM names, and starts by kubectl alone."""
+    site.kubectl("apply", "-f", os.path.join(ROOT, "examples/instance-type.yaml"))
+    site.kubectl("wait", "vm/sized", "--for=jsonpath={.status.printableStatus}=Running", "--timeout=60s")
+    vmi = site.api.vmi("sized")
+    assert vmi["spec"]["domain"]["cpu"] == {"sockets": 1, "cores": 2, "threads": 1} and vmi["status"]["memory"]["guestAtBoot"] == "128Mi", vmi
+    wait_for("its guest to speak", lambda: "HB " in site.ferry("vm", "console", "sized", "--once", "--tail", "500").stdout, 60)
+
+
 def test_readme(bin_dir):
     with Site(bin_dir) as site:
         disk = os.path.join(os.path.dirname(site.root), "debian.img")
@@ -66,6 +75,7 @@ def test_readme(bin_dir):
         goes_on(site)
         assert "moved from" in site.ferry("migrate", "debian", "--watch").stdout
         goes_on(site)
+        sized(site)
 
 
 scenario.need_root()

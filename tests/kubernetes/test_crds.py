@@ -13,6 +13,14 @@ SERVED = {
     "virtualmachineinstancemigrations.kubevirt.io": (["vmim", "vmims"], "Namespaced", True),
     "virtualmachineinstances.kubevirt.io": (["vmi", "vmis"], "Namespaced", False),
     "virtualmachines.kubevirt.io": (["vm", "vms"], "Namespaced", True),
+    "virtualmachineinstancetypes.instancetype.kubevirt.io": (["vminstancetype", "vminstancetypes", "vmf", "vmfs"], "Namespaced", False),
+    "virtualmachineclusterinstancetypes.instancetype.kubevirt.io": (
+        ["vmclusterinstancetype", "vmclusterinstancetypes", "vmcf", "vmcfs"], "Cluster", False),
+    "virtualmachinepreferences.instancetype.kubevirt.io": (["vmpref", "vmprefs", "vmp", "vmps"], "Namespaced", False),
+    "virtualmachineclusterpreferences.instancetype.kubevirt.io": (["vmcp", "vmcps"], "Cluster", False),
+    "virtualmachineinstancereplicasets.kubevirt.io": (["vmirs", "vmirss"], "Namespaced", False),
+    "virtualmachineinstancepresets.kubevirt.io": (["vmipreset", "vmipresets"], "Namespaced", False),
+    "virtualmachinepools.pool.kubevirt.io": (["vmpool", "vmpools"], "Namespaced", False),
 }
 
 
@@ -59,6 +67,8 @@ def test_shared_parts_are_equal(_):
     experimental = resolved.pop("experimental")
     configuration = schema("kubevirts.kubevirt.io")["spec"]["properties"]["configuration"]["properties"]
     assert configuration["migrations"]["properties"] == resolved
+    for of in ("instancetypes", "preferences"):
+        assert schema(f"virtualmachine{of}.instancetype.kubevirt.io")["spec"] == schema(f"virtualmachinecluster{of}.instancetype.kubevirt.io")["spec"]
     spec = schema("migrationpolicies.migrations.kubevirt.io")["spec"]["properties"]
     assert spec["experimental"]["properties"] == experimental["properties"]
 

@@ -249,7 +249,7 @@ static void test_render(void **state)
 {
     (void)state;
     api_cleanup_object struct api_object *vm = make_object(API_KIND_VM, VM, STRATEGY("Always"));
-    ferry_cleanup_free char *json = vm_render(vm);
+    ferry_cleanup_free char *json = vm_render(vm, &(struct instancetype_pair){0});
     struct ferry_error err = {0};
     struct api_object *o = NULL;
 
@@ -287,11 +287,11 @@ static void test_template_tag(void **state)
     (void)state;
     api_cleanup_object struct api_object *vm = make_object(API_KIND_VM, VM, NULL);
 
-    vm_template_tag(&vm->u.vm, want);
+    vm_template_tag(vm, want);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         api_cleanup_object struct api_object *o = make_object(API_KIND_VM, VM, cases[i].template_);
 
-        if ((strcmp(want, vm_template_tag(&o->u.vm, got)) == 0) != cases[i].same) {
+        if ((strcmp(want, vm_template_tag(o, got)) == 0) != cases[i].same) {
             fail_msg("%s: %s, %s", cases[i].template_, want, got);
         }
     }
@@ -340,7 +340,7 @@ static void test_networks(void **state)
         make_object(API_KIND_VM, VM, "{'spec':{'template':{'spec':{" NETWORKS("red", "x") "}}}}");
     api_cleanup_object struct api_object *after =
         make_object(API_KIND_VM, VM, "{'spec':{'template':{'spec':{" NETWORKS("blue", "x") "}}}}");
-    assert_string_equal(vm_template_tag(&before->u.vm, red), vm_template_tag(&after->u.vm, blue));
+    assert_string_equal(vm_template_tag(before, red), vm_template_tag(after, blue));
 }
 
 static void test_refused(void **state)

@@ -39,6 +39,10 @@ static void test_complete(void **state)
         "migrationpolicies",
         "resourcequotas",
         "kubevirts",
+        "virtualmachineinstancetypes",
+        "virtualmachineclusterinstancetypes",
+        "virtualmachinepreferences",
+        "virtualmachineclusterpreferences",
         "network-attachment-definitions",
         "namespaces",
     };

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "api/instancetype/instancetype_edit.h"
+#include "base/count.h"
 #include "json/doc.h"
 
-enum { THREADS_PER_CORE = 2 };
+enum { THREADS_PER_CORE = 2, LIST_MAX = 1024 };
 
 #define ARCHITECTURE "amd64" /* of a machine that names none */
 #define CPU "spec.template.spec.domain.cpu"
@@ -228,6 +229,33 @@ static int check_conflicts(const struct instancetype_edit *e, const struct insta
                  conflicts.data);
 }
 
+/* Lists are looked through by each other's names, so their lengths have an end. */
+static int check_lengths(const struct instancetype_edit *e, const struct instancetype_pair *given,
+                         struct ferry_error *err)
+{
+    static const char *const lists[][2] = {
+        {"volumes", "volumes"},
+        {"networks", "networks"},
+        {"domain/cpu/features", "domain.cpu.features"},
+        {"domain/devices/disks", "domain.devices.disks"},
+        {"domain/devices/filesystems", "domain.devices.filesystems"},
+        {"domain/devices/interfaces", "domain.devices.interfaces"}};
+    yyjson_val *features =
+        (yyjson_val *)instancetype_from(given->preference, "cpu/preferredCPUFeatures");
+
+    for (size_t i = 0; i < FERRY_COUNT(lists); i++) {
+        if (yyjson_mut_arr_size(instancetype_get(e, lists[i][0])) > LIST_MAX) {
+            ferry_cleanup_free char *field = ferry_asprintf("spec.template.spec.%s", lists[i][1]);
+
+            return wrong(err, field, "must have at most %d items", LIST_MAX);
+        }
+    }
+    return yyjson_arr_size(features) <= LIST_MAX
+               ? 0
+               : wrong(err, "spec.preference",
+                       "its cpu.preferredCPUFeatures must have at most %d items", LIST_MAX);
+}
+
 /* A storage class is for data volumes that are made with the machine. */
 static int check_storage_class(const yyjson_val *vm, const struct instancetype_pair *given,
                                struct ferry_error *err)
@@ -264,7 +292,8 @@ int instancetype_admit(const yyjson_val *vm, const struct instancetype_pair *giv
     const struct instancetype_edit e = {.doc = doc,
                                         .spec = instancetype_object(doc, copy, "spec"),
                                         .metadata = instancetype_object(doc, copy, "metadata")};
-    int rc = check_spread(given, err);
+    int rc = check_lengths(&e, given, err);
+    rc = rc < 0 ? rc : check_spread(given, err);
     rc = rc < 0 ? rc : check_conflicts(&e, given, err);
     rc = rc < 0 ? rc : require_cpus(&e, given, err);
     rc = rc < 0 ? rc : require_memory(&e, given, err);

@@ -8,6 +8,7 @@
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "apiserver/object/rbac_object.h"
+#include "apiserver/object/sizing_check.h"
 #include "apiserver/object/spec_check.h"
 #include "base/count.h"
 #include "base/str.h"
@@ -437,7 +438,8 @@ void admission_warn(const struct api_resource *r, const yyjson_val *object,
 int admission_create(const struct api_resource *r, const yyjson_val *object,
                      const struct admission_view *view, struct status *st)
 {
-    if (spec_check(r, name_of(object), object, st) < 0) {
+    if (spec_check(r, name_of(object), object, st) < 0 ||
+        sizing_check(r, name_of(object), NULL, object, view->named, st) < 0) {
         return -1;
     }
     switch (r->kind) {
@@ -464,7 +466,9 @@ int admission_create(const struct api_resource *r, const yyjson_val *object,
 int admission_update(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
                      const struct admission_view *view, struct status *st)
 {
-    if ((spec_changed(old, object) && spec_check(r, name_of(object), object, st) < 0) ||
+    if ((spec_changed(old, object) &&
+         (spec_check(r, name_of(object), object, st) < 0 ||
+          sizing_check(r, name_of(object), old, object, view->named, st) < 0)) ||
         check_chosen(r, old, object, st) < 0) {
         return -1;
     }

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <yyjson.h>
 
+#include "api/instancetype/matcher.h"
 #include "apiserver/access/auth.h"
 #include "apiserver/message/status.h"
 
@@ -12,6 +13,7 @@ struct admission_view {
     const struct api_object *vmi;         /* the VMI that a migration names, or NULL */
     struct api_object *const *migrations; /* all migrations of the namespace */
     size_t n_migrations;
+    const yyjson_val *named[MATCHER_COUNT]; /* by a VirtualMachine: sizing_check.h */
     const yyjson_val *gates; /* featureGates of the site's KubeVirt object; NULL = it names none,
                                 and everything that Ferry can do is on */
 };

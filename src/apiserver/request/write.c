@@ -33,7 +33,7 @@ struct view {
     struct api_object *vmi;
     struct api_object **migrations;
     size_t n;
-    yyjson_doc *kubevirt;
+    yyjson_doc *kubevirt, *named[MATCHER_COUNT];
 };
 
 static void view_done(struct view *view)
@@ -44,6 +44,9 @@ static void view_done(struct view *view)
     }
     free(view->migrations);
     yyjson_doc_free(view->kubevirt);
+    for (size_t i = 0; i < MATCHER_COUNT; i++) {
+        yyjson_doc_free(view->named[i]);
+    }
 }
 #define cleanup_view ferry_cleanup(view_done)
 
@@ -84,10 +87,32 @@ static void view_gates(const struct request *r, const yyjson_val *object, struct
     }
 }
 
+/* The instance type and the preference of a VirtualMachine, as it has or would get them. */
+static void view_named(const struct request *r, const yyjson_val *object, struct view *view)
+{
+    const struct api_resource *revisions = api_resource_find("apps", "v1", "controllerrevisions");
+
+    for (enum matcher_of of = 0; r->route.resource->kind == API_KIND_VM && of < MATCHER_COUNT;
+         of++) {
+        struct matcher m;
+
+        if (!matcher_read(object, of, &m) || !m.resource || ferry_str_empty(m.name)) {
+            continue;
+        }
+        const struct api_resource *kind = m.revision ? revisions : m.resource;
+        cleanup_entry struct entry *e = store_get(
+            r->store, kind, kind->namespaced ? r->route.ns : "", m.revision ? m.revision : m.name);
+
+        view->named[of] = entry_doc(e);
+        view->v.named[of] = yyjson_doc_get_root(view->named[of]);
+    }
+}
+
 static void view_fill(const struct request *r, const yyjson_val *object, struct view *view)
 {
     view->v.role = r->who.role;
     view_gates(r, object, view);
+    view_named(r, object, view);
     if (r->route.resource->kind == API_KIND_MIGRATION) {
         const char *vmi = api_json_str(object, "/spec/vmiName");
         cleanup_entry struct entry *e =
@@ -293,6 +318,7 @@ static int admit_change(struct request *r, const yyjson_val *old, const yyjson_v
         return 0;
     }
     view_gates(r, object, &view);
+    view_named(r, object, &view);
     if (rights_check_person(r, old, object) < 0 ||
         admission_update(r->route.resource, old, object, &view.v, &r->st) < 0 ||
         rights_check_given(r, old, object) < 0 || quota_admit(r, old, object) < 0) {

@@ -16,6 +16,7 @@ struct cluster {
     struct kube_informer *vms, *vmis, *pods, *migrations, *nodes;
     struct kube_informer *policies, *namespaces, *kubevirts, *quotas;
     struct kube_informer *claims, *volumes, *classes, *profiles, *attachments;
+    struct kube_informer *types, *cluster_types, *preferences, *cluster_preferences;
     struct migration_settings settings;
     bool embedded;                     /* there is no kubelet and no Multus */
     struct cluster_config *config;     /* what the KubeVirt object says; cluster_config.c */

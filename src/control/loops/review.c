@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "json/doc.h"
 
-enum { TOO_MANY_REQUESTS = 429 };
+enum { UNPROCESSABLE = 422, TOO_MANY_REQUESTS = 429 };
 
 int review_parse(const char *body, size_t len, struct review *ret, struct ferry_error *err)
 {
@@ -25,6 +25,8 @@ int review_parse(const char *body, size_t len, struct review *ret, struct ferry_
     ret->ns = api_json_str(request, "/namespace");
     ret->name = api_json_str(request, "/name");
     ret->object = yyjson_obj_get((yyjson_val *)request, "object");
+    ret->old = yyjson_obj_get((yyjson_val *)request, "oldObject");
+    ret->old = yyjson_is_obj((yyjson_val *)ret->old) ? ret->old : NULL;
     ret->dry_run = api_json_bool(request, "/dryRun", false);
     if (!ferry_streq(api_json_str(root, "/apiVersion"), "admission.k8s.io/v1") ||
         !ferry_streq(api_json_str(root, "/kind"), "AdmissionReview") || !ret->uid) {
@@ -112,7 +114,9 @@ char *review_deny(const struct review *r, int code, enum wire_error reason, cons
     yyjson_mut_obj_add_int(doc, status, "code", code);
     yyjson_mut_obj_add_strcpy(doc, status, "message", why);
     yyjson_mut_obj_add_str(doc, status, "reason",
-                           code == TOO_MANY_REQUESTS ? "TooManyRequests" : "BadRequest");
+                           code == TOO_MANY_REQUESTS ? "TooManyRequests"
+                           : code == UNPROCESSABLE   ? "Invalid"
+                                                     : "BadRequest");
     if (reason != WIRE_ERROR_NONE) {
         add_cause(doc, status, reason);
     }

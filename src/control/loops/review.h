@@ -14,6 +14,7 @@ struct review {
     yyjson_doc *doc;
     const char *uid, *ns, *name;
     const yyjson_val *object; /* as it would be stored */
+    const yyjson_val *old;    /* as it is stored, of a change; else NULL */
     bool dry_run;             /* nothing may be changed */
 };
 int review_parse(const char *body, size_t len, struct review *ret, struct ferry_error *err);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/instancetype/matcher.h"
 #include "api/json.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
@@ -351,10 +352,42 @@ static void on_attachment(void *ctx, struct api_object *old, struct api_object *
     }
 }
 
+/* ---- instance types and preferences ------------------------------------------------------------
+ */
+
+/* VMs that wait for it. Those that have a copy keep that. */
+static void on_sizing(void *ctx, struct api_object *old, struct api_object *now)
+{
+    struct controller *c = ctx;
+    const struct api_meta *named = (now ? now : old)->meta;
+    bool namespaced = !ferry_str_empty(named->namespace_);
+
+    if (!c->works || !now) {
+        return;
+    }
+    kube_cleanup_snapshot struct kube_snapshot all = kube_informer_list(c->cluster.vms);
+    for (size_t i = 0; i < all.n; i++) {
+        const struct api_meta *vm = all.items[i]->meta;
+
+        for (enum matcher_of of = 0; of < MATCHER_COUNT; of++) {
+            struct matcher m;
+
+            if (matcher_read(all.items[i]->root, of, &m) && !m.recorded && m.resource &&
+                m.resource->namespaced == namespaced && ferry_streq(m.name, named->name) &&
+                (!namespaced || ferry_streq(vm->namespace_, named->namespace_))) {
+                wake(c->queues[QUEUE_VM], vm->namespace_, vm->name, 0);
+            }
+        }
+    }
+}
+
 /* ---- the table --------------------------------------------------------------------------------
  */
 
 #define IN(field) offsetof(struct cluster, field)
+
+#define SIZES "instancetype.kubevirt.io", "v1beta1"
+#define WAITERS "the VMs that name it and have no copy yet"
 
 const struct watch watches_table[] = {
     {"kubevirt.io", "v1", "virtualmachines", IN(vms), on_vm, NULL, false, "itself"},
@@ -387,6 +420,12 @@ const struct watch watches_table[] = {
      "migrations that wait; the updater"},
     {"k8s.cni.cncf.io", "v1", "network-attachment-definitions", IN(attachments), on_attachment,
      NULL, true, "VMIs with a network of that name"},
+    {SIZES, "virtualmachineinstancetypes", IN(types), on_sizing, NULL, true, WAITERS},
+    {SIZES, "virtualmachineclusterinstancetypes", IN(cluster_types), on_sizing, NULL, true,
+     WAITERS},
+    {SIZES, "virtualmachinepreferences", IN(preferences), on_sizing, NULL, true, WAITERS},
+    {SIZES, "virtualmachineclusterpreferences", IN(cluster_preferences), on_sizing, NULL, true,
+     WAITERS},
     {"", "v1", "namespaces", IN(namespaces), on_settings, NULL, false, "migrations that wait"},
 };
 const size_t watches_count = FERRY_COUNT(watches_table);

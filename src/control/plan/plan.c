@@ -71,6 +71,13 @@ void plan_create(struct plan *p, enum api_kind kind, const char *ns, const char 
     a->body = manifest_take;
 }
 
+void plan_create_of(struct plan *p, const struct api_resource *resource, const char *ns,
+                    const char *name, char *manifest_take)
+{
+    plan_create(p, API_KIND_NONE, ns, name, manifest_take);
+    p->actions[p->n - 1].resource = resource;
+}
+
 void plan_delete(struct plan *p, const struct api_object *o)
 {
     add(p, PLAN_DELETE, o);

@@ -51,7 +51,9 @@ void plan_patch(struct plan *p, const struct api_object *o, struct api_patch *pa
 void plan_patch_status(struct plan *p, const struct api_object *o, struct api_patch *patch_take);
 void plan_create(struct plan *p, enum api_kind kind, const char *ns, const char *name,
                  char *manifest_take);
-/* The same for an object of a kind that is not decoded. */
+/* The same for objects of kinds that are not decoded. */
+void plan_create_of(struct plan *p, const struct api_resource *resource, const char *ns,
+                    const char *name, char *manifest_take);
 void plan_patch_status_of(struct plan *p, const struct api_resource *resource,
                           const struct api_object *o, struct api_patch *patch_take);
 void plan_delete(struct plan *p, const struct api_object *o);

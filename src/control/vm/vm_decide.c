@@ -138,9 +138,14 @@ static void start(struct vm_case *d)
         plan_again(d->plan, retry_at - d->now_ms);
         return;
     }
+    struct instancetype_pair sizing;
+    if (!vm_sizing(d, &sizing)) {
+        return;
+    }
     /* Rests on there being no instance, and on requests that may have been met meanwhile. */
     d->plan->confirm = true;
-    plan_create(d->plan, API_KIND_VMI, vm->meta->namespace_, vm->meta->name, vm_render(vm));
+    plan_create(d->plan, API_KIND_VMI, vm->meta->namespace_, vm->meta->name,
+                vm_render(vm, &sizing));
     plan_event(d->plan, vm, KUBE_EVENT_NORMAL, "SuccessfulCreate",
                "Started the virtual machine by creating the new virtual machine instance %s",
                vm->meta->name);
@@ -278,6 +283,21 @@ static bool rule_foreign(struct vm_case *d)
     return true;
 }
 
+static bool rule_sizing(struct vm_case *d)
+{
+    return vm_keep_copies(d);
+}
+
+/* What keeps it from starting is an event when it is news. */
+static void tell_refusal(struct vm_case *d)
+{
+    if (d->refusal && d->plan->n > 0) {
+        plan_event(d->plan, d->view->vm, KUBE_EVENT_WARNING,
+                   d->refusal_reason ? d->refusal_reason : "FailedCreate",
+                   "Error creating virtual machine instance: %s", d->refusal);
+    }
+}
+
 /* The status is written before anything is done: what it holds decides what comes next. */
 static bool rule_strategy(struct vm_case *d)
 {
@@ -305,6 +325,7 @@ static bool rule_strategy(struct vm_case *d)
     act(d);
     d->plan = whole;
     vm_write_status(d);
+    tell_refusal(d);
     plan_append(whole, &actions);
     return true;
 }
@@ -313,10 +334,8 @@ static const struct {
     const char *name;
     bool (*decide)(struct vm_case *d);
 } rules[] = {
-    {"deleted", rule_deleted},
-    {"new", rule_new},
-    {"foreign", rule_foreign},
-    {"strategy", rule_strategy},
+    {"deleted", rule_deleted}, {"new", rule_new},           {"foreign", rule_foreign},
+    {"sizing", rule_sizing},   {"strategy", rule_strategy},
 };
 
 static struct vm_case make_case(const struct vm_view *view, int64_t now_ms, struct plan *plan)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/instancetype/matcher.h"
 #include "api/wire/wire_keys.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -43,11 +44,21 @@ static uint64_t hash_val(yyjson_val *v, bool top)
     return text ? ferry_hash(h, text, strlen(text)) : h;
 }
 
-const char *vm_template_tag(const struct api_vm *vm, char ret[VM_TEMPLATE_TAG])
+const char *vm_template_tag(const struct api_object *vm, char ret[VM_TEMPLATE_TAG])
 {
-    yyjson_val *spec = yyjson_obj_get((yyjson_val *)vm->template_, "spec");
+    yyjson_val *spec = yyjson_obj_get((yyjson_val *)vm->u.vm.template_, "spec");
+    uint64_t h = spec ? hash_val(spec, true) : 0;
 
-    snprintf(ret, VM_TEMPLATE_TAG, "%016" PRIx64, spec ? hash_val(spec, true) : 0);
+    for (enum matcher_of of = 0; of < MATCHER_COUNT; of++) {
+        struct matcher m;
+
+        if (matcher_read(vm->root, of, &m)) {
+            const char *what = m.revision ? m.revision : "";
+
+            h = ferry_hash(ferry_hash(h, &of, sizeof(of)), what, strlen(what));
+        }
+    }
+    snprintf(ret, VM_TEMPLATE_TAG, "%016" PRIx64, h);
     return ret;
 }
 
@@ -57,30 +68,42 @@ static void put(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key, const 
 }
 
 /* The template's map, or an empty one, as a member of `meta`. */
-static yyjson_mut_val *take_map(yyjson_mut_doc *doc, yyjson_mut_val *meta, yyjson_val *from,
-                                const char *name)
+static void take_map(yyjson_mut_doc *doc, yyjson_mut_val *meta, yyjson_val *from, const char *name)
 {
     yyjson_val *own = yyjson_obj_get(from, name);
     yyjson_mut_val *map = yyjson_is_obj(own) ? yyjson_val_mut_copy(doc, own) : yyjson_mut_obj(doc);
 
     yyjson_mut_obj_add_val(doc, meta, name, map);
-    return map;
 }
 
-static void render_metadata(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct api_object *vm)
+/* By which the instance says what it was made of. */
+static void put_names(yyjson_mut_doc *doc, yyjson_mut_val *annotations, const yyjson_val *vm)
 {
-    yyjson_val *template_meta = yyjson_obj_get((yyjson_val *)vm->u.vm.template_, "metadata");
-    yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
+    static const char *const keys[][2] = {
+        [MATCHER_INSTANCETYPE] = {ANNOTATION_CLUSTER_INSTANCETYPE, ANNOTATION_INSTANCETYPE},
+        [MATCHER_PREFERENCE] = {ANNOTATION_CLUSTER_PREFERENCE, ANNOTATION_PREFERENCE}};
+
+    for (enum matcher_of of = 0; of < MATCHER_COUNT; of++) {
+        struct matcher m;
+
+        if (matcher_read(vm, of, &m) && m.resource && m.name) {
+            put(doc, annotations, keys[of][m.resource->namespaced], m.name);
+        }
+    }
+}
+
+static void render_metadata(yyjson_mut_doc *doc, yyjson_mut_val *meta, const struct api_object *vm)
+{
+    yyjson_mut_val *annotations = yyjson_mut_obj_get(meta, "annotations");
     char generation[32], tag[VM_TEMPLATE_TAG];
 
     put(doc, meta, "name", vm->meta->name);
     put(doc, meta, "namespace", vm->meta->namespace_);
-    take_map(doc, meta, template_meta, "labels");
-    yyjson_mut_val *annotations = take_map(doc, meta, template_meta, "annotations");
     snprintf(generation, sizeof(generation), "%" PRId64,
              api_json_int(vm->root, "/metadata/generation", 0));
     put(doc, annotations, ANNOTATION_VM_GENERATION, generation);
-    put(doc, annotations, ANNOTATION_VM_TEMPLATE, vm_template_tag(&vm->u.vm, tag));
+    put(doc, annotations, ANNOTATION_VM_TEMPLATE, vm_template_tag(vm, tag));
+    put_names(doc, annotations, vm->root);
     yyjson_mut_val *owner =
         yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, meta, "ownerReferences"));
     put(doc, owner, "apiVersion", "kubevirt.io/v1");
@@ -91,16 +114,22 @@ static void render_metadata(yyjson_mut_doc *doc, yyjson_mut_val *root, const str
     yyjson_mut_obj_add_bool(doc, owner, "blockOwnerDeletion", true);
 }
 
-char *vm_render(const struct api_object *vm)
+char *vm_render(const struct api_object *vm, const struct instancetype_pair *sizing)
 {
     yyjson_mut_doc *doc = json_doc_new();
     yyjson_mut_val *root = json_doc_object(doc);
-    yyjson_val *spec = yyjson_obj_get((yyjson_val *)vm->u.vm.template_, "spec");
+    yyjson_val *template = (yyjson_val *)vm->u.vm.template_;
+    yyjson_val *own = yyjson_obj_get(template, "spec");
+    yyjson_mut_val *spec = own ? yyjson_val_mut_copy(doc, own) : yyjson_mut_obj(doc);
+    ferry_cleanup_buf struct ferry_buf conflicts = {0}; /* none: whoever plans this has asked */
 
     put(doc, root, "apiVersion", "kubevirt.io/v1");
     put(doc, root, "kind", "VirtualMachineInstance");
-    render_metadata(doc, root, vm);
-    yyjson_mut_obj_add_val(doc, root, "spec",
-                           spec ? yyjson_val_mut_copy(doc, spec) : yyjson_mut_obj(doc));
+    yyjson_mut_val *meta = yyjson_mut_obj_add_obj(doc, root, "metadata");
+    take_map(doc, meta, yyjson_obj_get(template, "metadata"), "labels");
+    take_map(doc, meta, yyjson_obj_get(template, "metadata"), "annotations");
+    (void)instancetype_apply(doc, spec, meta, sizing, "spec", &conflicts);
+    render_metadata(doc, meta, vm);
+    yyjson_mut_obj_add_val(doc, root, "spec", spec);
     return json_doc_take(doc);
 }

@@ -210,7 +210,7 @@ static struct plan_condition restart_condition(const struct vm_case *d)
         return (struct plan_condition){CONDITION_RESTART_REQUIRED, "True", "RestartRequired",
                                        d->volumes.message};
     }
-    if (!made_from || ferry_streq(made_from, vm_template_tag(d->vm, tag))) {
+    if (!made_from || ferry_streq(made_from, vm_template_tag(d->view->vm, tag))) {
         return (struct plan_condition){.type = CONDITION_RESTART_REQUIRED};
     }
     return (struct plan_condition){CONDITION_RESTART_REQUIRED, "True", "RestartRequired",
@@ -273,7 +273,8 @@ static void set_conditions(struct vm_case *d, struct api_patch *p)
         mirrored(d, CONDITION_LIVE_MIGRATABLE),
         restart_condition(d),
         recovery_condition(d),
-        {CONDITION_FAILURE, d->refusal ? "True" : NULL, "FailedCreate", d->refusal},
+        {CONDITION_FAILURE, d->refusal ? "True" : NULL,
+         d->refusal_reason ? d->refusal_reason : "FailedCreate", d->refusal},
     };
     /* What kept it from starting stands until it starts. */
     bool stands = !d->refusal && !d->vmi && d->action == VM_START;
@@ -292,6 +293,18 @@ static void set_text(struct vm_case *d, struct api_patch *p, const char *path, c
     ferry_cleanup_free char *json = ferry_asprintf("\"%s\"", value); /* ours: nothing to escape */
 
     plan_set_value(p, d->view->vm, path, json);
+}
+
+/* What the VM no longer names it no longer has; vm_sizing.c writes the others. */
+static void forget_copies(struct vm_case *d, struct api_patch *p)
+{
+    for (enum matcher_of of = 0; of < MATCHER_COUNT; of++) {
+        struct matcher m;
+
+        if (!matcher_read(root(d), of, &m)) {
+            plan_set_value(p, d->view->vm, matcher_status_path(of), NULL);
+        }
+    }
 }
 
 void vm_write_status(struct vm_case *d)
@@ -314,6 +327,7 @@ void vm_write_status(struct vm_case *d)
     set_requests(d, p);
     set_start_failure(d, p);
     set_volume_update(d, p);
+    forget_copies(d, p);
     set_conditions(d, p);
     if (!api_patch_empty(p)) {
         plan_guard(p, d->view->vm);
