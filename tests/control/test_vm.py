@@ -92,14 +92,14 @@ def test_instance_type(bin_dir):
         equal(sorted(r["metadata"]["name"] for r in p.api.call("GET", REVISIONS)[1]["items"]), sorted(kept))
         # a change of the type is not one of the VM, not even by a restart
         change(p, types + "/small", {"spec": {"cpu": {"guest": 4}}})
-        power(p, "web", "restart")
+        p.delete(VMIS, "web")
         vmi = wait_other(p, "web", vmi["metadata"]["uid"])
         equal(vmi["spec"]["domain"]["cpu"]["cores"], 2)
         # another type is, by a restart
         put(p, types, "VirtualMachineClusterInstancetype", "big", cpu={"guest": 3}, memory={"guest": "128Mi"})
         patch(p, VMS, "web", {"spec": {"instancetype": {"name": "big"}}})
         wait_for("a restart to be due", lambda: any(c["type"] == "RestartRequired" for c in p.api.get(VMS, "web")["status"]["conditions"]))
-        power(p, "web", "restart")
+        p.delete(VMIS, "web")
         vmi = wait_other(p, "web", vmi["metadata"]["uid"])
         equal((vmi["spec"]["domain"]["cpu"]["cores"], vmi["spec"]["domain"]["memory"]["guest"]), (3, "128Mi"))
         wait_for("no restart to be due", lambda: not any(c["type"] == "RestartRequired" for c in p.api.get(VMS, "web")["status"]["conditions"]))

@@ -14,7 +14,7 @@ SHARED = {"test_control.py": ["test_vm_is_placed", "test_pod_of_a_running_vm_goe
           "test_finished_moves_are_collected", "test_cancel_before_hand_off", "test_cancel_while_limits_hold", "test_cancel_after_hand_off",
           "test_target_pod_lost", "test_controller_killed_in_each_phase", "test_controller_killed_at_any_instant",
           "test_limits", "test_standby_takes_over"],
-          "test_evacuation.py": ["test_drain_taint", "test_policy"],
+          "test_evacuation.py": ["test_drain_taint", "test_policy"], "test_vm.py": ["test_instance_type"],
           "test_site.py": ["test_fifty_vms_drained", "test_quota_hit_and_released", "test_figures",
                            "test_outdated_launchers"]}
 # Those that need the webhook.
