@@ -1,4 +1,5 @@
-"""Instance types and preferences as kubectl sees them; which VMs are refused for what they name; kinds that there are none of."""
+"""Instance types and preferences as kubectl sees them; which VMs are refused for what they name; kinds that there are none of. Numbers of
+cases are items of docs/conformance.md."""
 import functools
 import json
 import os
@@ -74,7 +75,7 @@ class InstanceTypes(unittest.TestCase):
         self.assertIn("How many there are", self.kubectl("explain", "vmcf.spec.cpu.guest"))
 
     def test_schema(self):
-        """Required fields, ranges, typing errors."""
+        """701: required fields, ranges, typing errors"""
         for spec, words in (({"cpu": {"guest": 1}}, "spec.memory: Required value"), ({"memory": {"guest": "1Gi"}}, "spec.cpu: Required value"),
                             ({"cpu": {}, "memory": {"guest": "1Gi"}}, "spec.cpu.guest: Required value"),
                             ({"cpu": {"guest": 1}, "memory": {}}, "spec.memory.guest: Required value"),
@@ -93,7 +94,7 @@ class InstanceTypes(unittest.TestCase):
         self.assertIn('unknown field "spec.memmory"', answer["message"])
 
     def test_conflicts(self):
-        """What a VM says that its instance type says is named, all of it, at apply."""
+        """702, 703, 704: what a VM says that its instance type says is named, all of it, at apply"""
         small = {"instancetype": {"name": "small"}}
         self.refused("POST", VMS, vm("c", {"memory": {"guest": "1Gi"}, "cpu": {"cores": 2}}, **small),
                      "VM field(s) spec.template.spec.domain.cpu.cores, spec.template.spec.domain.memory.guest conflicts with selected "
@@ -110,6 +111,7 @@ class InstanceTypes(unittest.TestCase):
         self.api.ok("DELETE", path)
 
     def test_matchers(self):
+        """705: what a VM may say of what it names"""
         for spec, words in (({"instancetype": {}}, "Either Name or InferFromVolume should be provided within the InstancetypeMatcher"),
                             ({"preference": {"name": "x", "kind": "Pod"}}, "got unexpected kind in PreferenceMatcher: Pod"),
                             ({"instancetype": {"inferFromVolume": "root"}}, "spec.instancetype.inferFromVolume")):
@@ -119,7 +121,7 @@ class InstanceTypes(unittest.TestCase):
         self.api.ok("DELETE", VMS + "/m")
 
     def test_revision(self):
-        """The copy that a VM asks for counts, not what the instance type is now."""
+        """710: the copy that a VM asks for counts, not what the instance type is now"""
         self.api.ok("POST", REVISIONS, {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"name": "older"}, "revision": 0, "data": {
             **sized("VirtualMachineClusterInstancetype", "small", cpu={"guest": 1, "model": "m"}, memory={"guest": "1Gi"})}}, code=201)
         self.refused("POST", VMS, vm("r", {"cpu": {"model": "n"}}, instancetype={"name": "small", "revisionName": "older"}),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""VirtualMachines: run strategies, start, stop and restart, on a real ferry-apiserver and ferry-controller."""
+"""VirtualMachines: run strategies, start, stop and restart, on a real ferry-apiserver and ferry-controller. Numbers of cases are
+items of docs/conformance.md."""
 import os
 import sys
 import time
@@ -66,7 +67,7 @@ def change(p, path, merge):
 
 
 def test_instance_type(bin_dir):
-    """A VM waits for the instance type that it names, says so, starts when it comes; keeps what it got; another one needs a restart."""
+    """706, 707, 708, 709, 712: a VM waits for the instance type that it names, says so, starts when it comes; keeps what it got; another one needs a restart."""
     types, preferences = SIZES + "/virtualmachineclusterinstancetypes", SIZES + "/namespaces/default/virtualmachinepreferences"
 
     def failure():

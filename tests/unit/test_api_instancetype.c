@@ -354,6 +354,14 @@ static void admitted(void **state)
          "amd64 is being requested"},
         {DOMAIN(""), NULL,
          "{'preferredArchitecture':'arm64','requirements':{'architecture':'arm64'}}", NULL},
+        /* what only programs write */
+        {DOMAIN(""), TYPE(",'annotations':{'ferry.io/target-state':'x'}"), NULL,
+         "spec.instancetype: annotations of Ferry's programs may not be set: "
+         "ferry.io/target-state"},
+        {DOMAIN(""), NULL, "{'annotations':{'kubevirt.io/evacuationMigration':'x'}}",
+         "spec.preference: annotations of Ferry's programs may not be set: "
+         "kubevirt.io/evacuationMigration"},
+        {DOMAIN(""), NULL, "{'annotations':{'ferry.io/qcow2':'d'}}", NULL},
         /* data volumes */
         {"{'spec':{'dataVolumeTemplates':[{'spec':{'storage':{'storageClassName':'x'}}}]}}", NULL,
          "{'volumes':{'preferredStorageClassName':'fast'}}", NULL},
@@ -391,6 +399,8 @@ static void objects(void **state)
         {"virtualmachineclusterinstancetypes", "{'memory':{'overcommitPercent':5,'hugepages':{}}}",
          "spec.memory: spec.memory.overcommitPercent and spec.memory.hugepages should not be "
          "requested together."},
+        {"virtualmachineinstancetypes", "{'annotations':{'ferry.io/progress':'x'}}",
+         "spec.annotations: annotations of Ferry's programs may not be set: ferry.io/progress"},
         {"virtualmachinepreferences",
          "{'cpu':{'preferredCPUTopology':'spread','spreadOptions':{'across':'CoresThreads',"
          "'ratio':2}}}",

@@ -1,4 +1,5 @@
-/* VMs that name an instance type and a preference: what is kept of them, what they are made by. */
+/* VMs that name an instance type and a preference: what is kept of them, what they are made by.
+ * Numbers of cases are items of docs/conformance.md. */
 #include "lib/objects.h"
 
 #include "api/wire/wire_keys.h"
@@ -53,7 +54,7 @@ static const struct row {
     int64_t again_s;
 } rows[] = {
     {"unseen: the API is asked first", "{}", .rule = "sizing", .confirm = true},
-    {"both are kept before anything starts",
+    {"707: both are kept before anything starts",
      "{}",
      true,
      {TYPE, PREFERENCE},
@@ -88,7 +89,7 @@ static const struct row {
      .event = "FailedCreate",
      .again_s = 1,
      .printable = "Starting"},
-    {"a copy of something else",
+    {"711: a copy of something else",
      "{}",
      true,
      {TYPE, PREFERENCE},
@@ -99,13 +100,13 @@ static const struct row {
      .again_s = 30},
     {"kept: it starts once what was kept is read", "{" RECORDED "}", .rule = "strategy",
      .confirm = true},
-    {"kept: it starts by the copies", "{" RECORDED "}", true,
+    {"708: kept: it starts by the copies", "{" RECORDED "}", true,
      .revisions = {TYPE_COPY, PREFERENCE_COPY}, .rule = "strategy", .confirm = true,
      .creates = true, .printable = "Starting", .never_patch = "Failure"},
     {"kept, halted: nothing is read", "{'spec':{'runStrategy':'Halted'}," RECORDED "}",
      .rule = "strategy", .printable = "Stopped"},
 
-    {"no instance type of that name",
+    {"706: no instance type of that name",
      "{}",
      true,
      {NULL, PREFERENCE},
@@ -114,7 +115,7 @@ static const struct row {
      .event = "FailedFindInstancetype",
      .printable = "Starting",
      .again_s = 30},
-    {"no preference of that name",
+    {"706: no preference of that name",
      "{}",
      true,
      {TYPE},
@@ -143,7 +144,7 @@ static const struct row {
      .patch = "controllerrevisions.apps \\\"mine\\\" not found",
      .event = "FailedFindInstancetype",
      .again_s = 30},
-    {"a revision that is asked for is recorded",
+    {"710: a revision that is asked for is recorded",
      "{'spec':{'instancetype':{'revisionName':'mine'}}," RECORDED "}", true,
      .revisions = {TYPE_COPY, PREFERENCE_COPY}, .rule = "sizing",
      .patch = "\"controllerRevisionRef\":{\"name\":\"mine\"}", .never_patch = "preferenceRef"},
@@ -167,14 +168,14 @@ static const struct row {
      .rule = "sizing",
      .copies = 1,
      .patch = "web-big-v1beta1-t-1"},
-    {"a VM that runs says that it needs a restart", "{" RECORDED "}",
+    {"709: a VM that runs says that it needs a restart", "{" RECORDED "}",
      .vmi = "{'metadata':{'annotations':{'ferry.io/vm-template':'another'}}}", .rule = "strategy",
      .patch = "RestartRequired", .printable = "Running"},
     {"a VM that runs can be stopped though what it names is gone",
      "{'spec':{'runStrategy':'Halted'}}", true, .vmi = "{}", .rule = "strategy", .deletes = true,
      .patch = "FailedFindInstancetype", .event = "FailedFindInstancetype", .again_s = 30},
 
-    {"the machine says what the type says",
+    {"702: the machine says what the type says",
      "{'spec':{'template':{'spec':{'domain':{'memory':{'guest':'1Gi'}}}}}}",
      true,
      {TYPE, PREFERENCE},
@@ -189,7 +190,7 @@ static const struct row {
      .revisions = {TYPE_COPY, PREFERENCE_COPY}, .rule = "strategy",
      .patch = "spec.template.spec.domain.cpu.cores conflicts", .event = "FailedCreate",
      .again_s = 30},
-    {"the preference requires more",
+    {"703: the preference requires more",
      "{}",
      true,
      {TYPE, "{'metadata':{'name':'linux','uid':'p'},'spec':{'requirements':{'cpu':{'guest':4}}}}"},

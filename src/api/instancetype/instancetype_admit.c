@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/instancetype/instancetype_edit.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "json/doc.h"
 
@@ -256,6 +257,35 @@ static int check_lengths(const struct instancetype_edit *e, const struct instanc
                        "its cpu.preferredCPUFeatures must have at most %d items", LIST_MAX);
 }
 
+/* The controller makes instances, and what it writes there is believed: nobody gets there by this
+ * way. NULL: none. */
+static const char *programs_annotation(const yyjson_val *spec)
+{
+    yyjson_val *key, *value;
+    size_t i, max;
+
+    yyjson_obj_foreach((yyjson_val *)instancetype_from(spec, "annotations"), i, max, key, value)
+    {
+        if (wire_annotation_is_programs(yyjson_get_str(key))) {
+            return yyjson_get_str(key);
+        }
+    }
+    return NULL;
+}
+
+#define OF_PROGRAMS "annotations of Ferry's programs may not be set: %.100s"
+
+static int check_annotations(const struct instancetype_pair *given, struct ferry_error *err)
+{
+    const char *of_type = programs_annotation(given->type);
+    const char *of_preference = programs_annotation(given->preference);
+
+    if (of_type) {
+        return wrong(err, "spec.instancetype", OF_PROGRAMS, of_type);
+    }
+    return of_preference ? wrong(err, "spec.preference", OF_PROGRAMS, of_preference) : 0;
+}
+
 /* A storage class is for data volumes that are made with the machine. */
 static int check_storage_class(const yyjson_val *vm, const struct instancetype_pair *given,
                                struct ferry_error *err)
@@ -293,6 +323,7 @@ int instancetype_admit(const yyjson_val *vm, const struct instancetype_pair *giv
                                         .spec = instancetype_object(doc, copy, "spec"),
                                         .metadata = instancetype_object(doc, copy, "metadata")};
     int rc = check_lengths(&e, given, err);
+    rc = rc < 0 ? rc : check_annotations(given, err);
     rc = rc < 0 ? rc : check_spread(given, err);
     rc = rc < 0 ? rc : check_conflicts(&e, given, err);
     rc = rc < 0 ? rc : require_cpus(&e, given, err);
@@ -335,6 +366,9 @@ int instancetype_check(const struct api_resource *r, const yyjson_val *object,
 
     if (!ferry_streq(r->group, "instancetype.kubevirt.io")) {
         return 0;
+    }
+    if (programs_annotation(spec)) {
+        return wrong(err, "spec.annotations", OF_PROGRAMS, programs_annotation(spec));
     }
     return ferry_str_ends(r->plural, "preferences") ? check_preference(spec, err)
                                                     : check_type(spec, err);

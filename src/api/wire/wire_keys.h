@@ -163,3 +163,6 @@
 /* The value of a label, of an annotation; NULL when there is none. */
 const char *wire_label(const yyjson_val *object, const char *key);
 const char *wire_annotation(const yyjson_val *object, const char *key);
+/* Ferry's own are its programs', but for those that people set; so are those by which the queue of
+ * moves knows a drain. */
+bool wire_annotation_is_programs(const char *key);

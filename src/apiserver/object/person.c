@@ -55,24 +55,6 @@ static bool is_reserved_label(const char *key)
     return false;
 }
 
-/* Ferry's own are its programs', but for those that people set; so are those by which the queue of
- * moves knows a drain. */
-static bool is_reserved_annotation(const char *key)
-{
-    static const char *const peoples[] = {ANNOTATION_QCOW2, ANNOTATION_PARALLEL};
-
-    if (ferry_streq(key, ANNOTATION_EVACUATION) || ferry_streq(key, ANNOTATION_WORKLOAD_UPDATE)) {
-        return true;
-    }
-
-    for (size_t i = 0; i < FERRY_COUNT(peoples); i++) {
-        if (ferry_streq(key, peoples[i])) {
-            return false;
-        }
-    }
-    return ferry_str_starts(key, PREFIX_FERRY);
-}
-
 /* A key that is in one of both with another value, or missing, in the other; or NULL. */
 static const char *changed(const yyjson_val *one, const yyjson_val *other,
                            bool (*is_reserved)(const char *key))
@@ -98,7 +80,7 @@ static int check_marks(const struct api_resource *r, const char *place, const yy
     static const struct {
         const char *key;
         bool (*is_reserved)(const char *key);
-    } marks[] = {{"labels", is_reserved_label}, {"annotations", is_reserved_annotation}};
+    } marks[] = {{"labels", is_reserved_label}, {"annotations", wire_annotation_is_programs}};
 
     for (size_t i = 0; i < FERRY_COUNT(marks); i++) {
         const yyjson_val *before = yyjson_obj_get(at(old, place), marks[i].key);
