@@ -64,6 +64,8 @@ static const struct api_resource resources[] = {
      "VirtualMachineInstancePreset", "vmipreset,vmipresets", API_KIND_NONE, true, false, false},
     {"pool.kubevirt.io", "v1beta1", "virtualmachinepools", "virtualmachinepool",
      "VirtualMachinePool", "vmpool,vmpools", API_KIND_NONE, true, false, false},
+    {"pool.kubevirt.io", "v1alpha1", "virtualmachinepools", "virtualmachinepool",
+     "VirtualMachinePool", "vmpool,vmpools", API_KIND_NONE, true, false, false},
     {RBAC, "roles", "role", "Role", "", API_KIND_NONE, true, false, false},
     {RBAC, "clusterroles", "clusterrole", "ClusterRole", "", API_KIND_NONE, false, false, false},
     {RBAC, "rolebindings", "rolebinding", "RoleBinding", "", API_KIND_NONE, true, false, false},

@@ -26,11 +26,12 @@ kind: {prefix}Preference
 metadata: {{name: shown}}
 spec: {{devices: {{preferredDiskBus: virtio}}, requirements: {{cpu: {{guest: 2}}}}}}
 """
-NONE_OF_THESE = {
-    "VirtualMachinePool": ("pool.kubevirt.io/v1beta1", "vmpool", "apply one VirtualMachine for each replica"),
-    "VirtualMachineInstanceReplicaSet": ("kubevirt.io/v1", "vmirs", "apply one VirtualMachine for each replica"),
-    "VirtualMachineInstancePreset": ("kubevirt.io/v1", "vmipreset", "make a VirtualMachineInstancetype or a VirtualMachinePreference"),
-}
+NONE_OF_THESE = (
+    ("VirtualMachinePool", "pool.kubevirt.io/v1beta1", "vmpool", "apply one VirtualMachine for each replica"),
+    ("VirtualMachinePool", "pool.kubevirt.io/v1alpha1", "vmpool", "apply one VirtualMachine for each replica"),
+    ("VirtualMachineInstanceReplicaSet", "kubevirt.io/v1", "vmirs", "apply one VirtualMachine for each replica"),
+    ("VirtualMachineInstancePreset", "kubevirt.io/v1", "vmipreset", "make a VirtualMachineInstancetype or a VirtualMachinePreference"),
+)
 
 
 def sized(kind, name, **spec):
@@ -132,7 +133,7 @@ class InstanceTypes(unittest.TestCase):
 
     def test_none_of_these(self):
         """Pools, replica sets, presets: kubectl is told what to do instead, and finds none."""
-        for kind, (version, short, words) in NONE_OF_THESE.items():
+        for kind, version, short, words in NONE_OF_THESE:
             manifest = json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": "p"},
                                    "spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}, "template": {"spec": {"domain": {}}}}})
             said = self.kubectl("apply", "-f", "-", stdin=manifest, code=1)

@@ -2,6 +2,8 @@
 #include "fuzz.h"
 
 #include "api/admit.h"
+#include "api/instancetype/instancetype.h"
+#include "api/instancetype/matcher.h"
 #include "api/json.h"
 #include "api/object.h"
 #include "base/str.h"
@@ -20,6 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                   : review_deny(&r, 429, WIRE_ERROR_MOVE_IN_FLIGHT, r.uid);
         api_cleanup_doc yyjson_doc *again = NULL;
 
+        const yyjson_val *spec = r.old ? yyjson_obj_get((yyjson_val *)r.old, "spec") : NULL;
+
+        (void)matcher_check(r.object, r.old, &err);
+        (void)instancetype_admit(
+            r.object, &(struct instancetype_pair){.type = spec, .preference = spec}, &err);
         (void)api_admit_by_descheduler(r.object);
         (void)api_admit_eviction(r.object, r.object, NULL, why, sizeof(why));
         must(answer && api_json_parse(answer, strlen(answer), &again, &err) == 0);

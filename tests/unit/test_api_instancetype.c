@@ -346,6 +346,11 @@ static void admitted(void **state)
          "{'cpu':{'preferredCPUTopology':'spread'},'requirements':{'cpu':{'guest':5}}}",
          T "domain.cpu.sockets, " T "domain.cpu.cores: " REQUIRES "insufficient CPU resources of 4 "
            "vCPU provided by VirtualMachine, preference requires 5 vCPU provided as SocketsCores"},
+        {DOMAIN("'cpu':{'sockets':9223372036854775807,'cores':4294967295,'threads':-1}"), NULL,
+         "{'cpu':{'preferredCPUTopology':'any'},'requirements':{'cpu':{'guest':1}}}",
+         T "domain.cpu.cores, " T "domain.cpu.sockets, " T "domain.cpu.threads: " REQUIRES
+           "insufficient CPU resources of 0 vCPU provided by VirtualMachine, preference requires 1 "
+           "vCPU provided as cores, sockets and threads"},
         {DOMAIN("'resources':{'requests':{'cpu':'2'}}"), NULL,
          "{'requirements':{'cpu':{'guest':2}}}", NULL},
         {DOMAIN(""), NULL, "{'requirements':{'architecture':'amd64'}}", NULL},

@@ -12,7 +12,7 @@
 #include "base/count.h"
 #include "json/doc.h"
 
-enum { THREADS_PER_CORE = 2, LIST_MAX = 1024 };
+enum { THREADS_PER_CORE = 2, LIST_MAX = 1024, CPUS_MAX = 1 << 20 };
 
 #define ARCHITECTURE "amd64" /* of a machine that names none */
 #define CPU "spec.template.spec.domain.cpu"
@@ -71,11 +71,17 @@ static int check_spread(const struct instancetype_pair *given, struct ferry_erro
 
 #define REQUIRES "failure checking preference requirements: "
 
+/* More than any machine has, and three of them multiplied are still a number. */
+static int64_t bounded(int64_t n)
+{
+    return n < 0 ? 0 : n < CPUS_MAX ? n : CPUS_MAX;
+}
+
 static int64_t count_at(const struct instancetype_edit *e, const char *path)
 {
     yyjson_mut_val *v = instancetype_get(e, path);
 
-    return yyjson_mut_is_int(v) ? yyjson_mut_get_sint(v) : 0;
+    return yyjson_mut_is_int(v) ? bounded(yyjson_mut_get_sint(v)) : 0;
 }
 
 static int64_t whole_cpus(const struct instancetype_edit *e, const char *path)
@@ -84,7 +90,7 @@ static int64_t whole_cpus(const struct instancetype_edit *e, const char *path)
     json_cleanup_doc yyjson_doc *doc = text ? yyjson_read(text, strlen(text), 0) : NULL;
     int64_t n = 0;
 
-    return doc && api_quantity_val(yyjson_doc_get_root(doc), 1, &n, NULL) == 0 ? n : 0;
+    return doc && api_quantity_val(yyjson_doc_get_root(doc), 1, &n, NULL) == 0 ? bounded(n) : 0;
 }
 
 /* A machine that lays nothing out has a socket for each CPU that it asks for, at least one. */

@@ -15,29 +15,16 @@ enum { MAX_CRDS = 32, FILE_MAX = 4 << 20 };
 /* Written by crds_load() before any other thread runs. */
 static struct {
     const struct api_resource *resource;
-    yyjson_doc *doc;
+    yyjson_doc *doc; /* of the first of its versions; NULL of the others */
     const yyjson_val *version;
 } crds[MAX_CRDS];
 static size_t n_crds;
 
-static int add(void *ctx, const char *json, size_t len, struct ferry_error *err)
+static int add_version(yyjson_doc **doc, const char *group, const char *plural,
+                       const yyjson_val *version, struct ferry_error *err)
 {
-    api_cleanup_doc yyjson_doc *doc = NULL;
-    int rc = api_json_parse(json, len, &doc, err);
+    const struct api_resource *r = api_resource_find(group, api_json_str(version, "/name"), plural);
 
-    (void)ctx;
-    if (rc < 0) {
-        return rc;
-    }
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    yyjson_val *version = yyjson_ptr_get(root, "/spec/versions/0");
-    const char *group = api_json_str(root, "/spec/group"), *name = api_json_str(version, "/name");
-    const char *plural = api_json_str(root, "/spec/names/plural");
-    if (!ferry_streq(api_json_str(root, "/kind"), "CustomResourceDefinition") || !group || !name ||
-        !plural) {
-        return ferry_fail(err, FERRY_INVALID, "not a CustomResourceDefinition");
-    }
-    const struct api_resource *r = api_resource_find(group, name, plural);
     if (!r) {
         ferry_warn("definition of a kind that is not served", F_STR("plural", plural));
         return 0;
@@ -47,8 +34,34 @@ static int add(void *ctx, const char *json, size_t len, struct ferry_error *err)
     }
     crds[n_crds].resource = r;
     crds[n_crds].version = version;
-    crds[n_crds++].doc = ferry_take_ptr(doc);
+    crds[n_crds++].doc = ferry_take_ptr(*doc);
     return 0;
+}
+
+static int add(void *ctx, const char *json, size_t len, struct ferry_error *err)
+{
+    api_cleanup_doc yyjson_doc *doc = NULL;
+    int rc = api_json_parse(json, len, &doc, err);
+    yyjson_val *version;
+    size_t i, max;
+
+    (void)ctx;
+    if (rc < 0) {
+        return rc;
+    }
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    yyjson_val *versions = yyjson_ptr_get(root, "/spec/versions");
+    const char *group = api_json_str(root, "/spec/group");
+    const char *plural = api_json_str(root, "/spec/names/plural");
+    if (!ferry_streq(api_json_str(root, "/kind"), "CustomResourceDefinition") || !group ||
+        !plural || yyjson_arr_size(versions) == 0) {
+        return ferry_fail(err, FERRY_INVALID, "not a CustomResourceDefinition");
+    }
+    yyjson_arr_foreach(versions, i, max, version)
+    {
+        rc = rc < 0 ? rc : add_version(&doc, group, plural, version, err);
+    }
+    return rc;
 }
 
 int crds_load(const char *dir, struct ferry_error *err)

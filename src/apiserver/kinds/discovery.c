@@ -77,15 +77,38 @@ static const struct api_resource bare_groups[] = {
 };
 enum { BARE_GROUPS = FERRY_COUNT(bare_groups) };
 
+/* The first of all versions of its group, which is the one that is preferred. */
+static bool opens_group(const struct api_resource *r)
+{
+    for (const struct api_resource *o = api_resources(); o < r; o++) {
+        if (ferry_streq(o->group, r->group)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void put_version(struct ferry_buf *b, const struct api_resource *r)
+{
+    ferry_buf_printf(b, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", r->group, r->version,
+                     r->version);
+}
+
 static void put_group(struct ferry_buf *b, const struct api_resource *r, bool typed)
 {
-    ferry_buf_printf(b, "{%s\"name\":\"%s\",\"versions\":[{\"groupVersion\":\"%s/%s\",",
-                     typed ? "\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"," : "", r->group,
-                     r->group, r->version);
-    ferry_buf_printf(b,
-                     "\"version\":\"%s\"}],\"preferredVersion\":{\"groupVersion\":\"%s/%s\","
-                     "\"version\":\"%s\"}}",
-                     r->version, r->group, r->version, r->version);
+    ferry_buf_printf(b, "{%s\"name\":\"%s\",\"versions\":[",
+                     typed ? "\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"," : "", r->group);
+    put_version(b, r);
+    for (const struct api_resource *o = api_resources(); o->plural; o++) {
+        if (ferry_streq(o->group, r->group) && !ferry_streq(o->version, r->version) &&
+            first_of_group(o)) {
+            ferry_buf_puts(b, ",");
+            put_version(b, o);
+        }
+    }
+    ferry_buf_puts(b, "],\"preferredVersion\":");
+    put_version(b, r);
+    ferry_buf_puts(b, "}");
 }
 
 static void groups(struct ferry_buf *b)
@@ -94,7 +117,7 @@ static void groups(struct ferry_buf *b)
 
     ferry_buf_puts(b, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
     for (const struct api_resource *r = api_resources(); r->plural; r++) {
-        if (*r->group && first_of_group(r)) {
+        if (*r->group && opens_group(r)) {
             ferry_buf_puts(b, first ? "" : ",");
             put_group(b, r, false);
             first = false;

@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "control/vm/vm_case.h"
 
-enum { LOOK_AGAIN_MS = 30000, COLLECT_MS = 1000 };
+enum { LOOK_AGAIN_MS = 300000, COLLECT_MS = 1000 };
 
 static void refuse(struct vm_case *d, const char *reason)
 {
