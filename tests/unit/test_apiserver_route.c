@@ -511,6 +511,11 @@ static void discovery_is_json(void **state)
         "/apis/kubevirt.io/v1/",
         "/apis/migrations.kubevirt.io/v1alpha1",
         "/apis/coordination.k8s.io/v1",
+        "/apis/apps/v1",
+        "/apis/instancetype.kubevirt.io/v1beta1",
+        "/apis/pool.kubevirt.io",
+        "/apis/pool.kubevirt.io/v1alpha1",
+        "/openapi/v3/apis/pool.kubevirt.io/v1beta1",
         "/openapi/v3",
         "/openapi/v3/api/v1",
         "/openapi/v3/apis/kubevirt.io/v1",
@@ -519,10 +524,10 @@ static void discovery_is_json(void **state)
     static const char *const unknown[] = {"/",
                                           "",
                                           "/api/v2",
-                                          "/apis/apps/v1",
+                                          "/apis/batch/v1",
                                           "/apis/kubevirt.io/v2",
                                           "/openapi/v2",
-                                          "/openapi/v3/apis/apps/v1",
+                                          "/openapi/v3/apis/batch/v1",
                                           "/metrics"};
 
     (void)state;
@@ -540,6 +545,33 @@ static void discovery_is_json(void **state)
     }
 }
 
+/* Each group once, with all its versions. */
+static void groups(void **state)
+{
+    ferry_cleanup_free char *text = discovery_answer("/apis");
+    api_cleanup_doc yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+    yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(doc), "groups"), *g, *other;
+    size_t i, k, max, n, pools = 0;
+
+    (void)state;
+    yyjson_arr_foreach(list, i, max, g)
+    {
+        const char *name = api_json_str(g, "/name");
+
+        yyjson_arr_foreach(list, k, n, other)
+        {
+            assert_true(i == k || !ferry_streq(name, api_json_str(other, "/name")));
+        }
+        if (ferry_streq(name, "pool.kubevirt.io")) {
+            pools = yyjson_arr_size(yyjson_obj_get(g, "versions"));
+            assert_string_equal(api_json_str(g, "/preferredVersion/version"), "v1beta1");
+            assert_string_equal(api_json_str(g, "/versions/1/groupVersion"),
+                                "pool.kubevirt.io/v1alpha1");
+        }
+    }
+    assert_int_equal(pools, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -551,6 +583,7 @@ int main(void)
         cmocka_unit_test(what_pods_need),
         cmocka_unit_test(what_nodes_may_not_touch),
         cmocka_unit_test(discovery_is_json),
+        cmocka_unit_test(groups),
         cmocka_unit_test(proxy_paths),
         cmocka_unit_test(proxy_rights),
         cmocka_unit_test(proxy_places),
