@@ -6,11 +6,11 @@
 
 #include "base/str.h"
 
-void api_guest_mac(const char *vmi_uid, const char *interface, char ret[API_MAC_TEXT])
+void api_guest_mac(const char *owner_uid, const char *interface, char ret[API_MAC_TEXT])
 {
     uint64_t h = 14695981039346656037u;
 
-    for (const char *p = vmi_uid; p && *p; p++) {
+    for (const char *p = owner_uid; p && *p; p++) {
         h = (h ^ (unsigned char)*p) * 1099511628211u;
     }
     for (const char *p = interface; *p; p++) {

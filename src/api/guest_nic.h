@@ -19,8 +19,9 @@ struct api_guest_nic {
 
 /* How many there are; at most API_GUEST_NICS are written. */
 size_t api_guest_nics(const struct api_vmi *vmi, struct api_guest_nic ret[API_GUEST_NICS]);
-/* One of its own, the same on every node: locally administered, made from the VMI and the name. */
-void api_guest_mac(const char *vmi_uid, const char *interface, char ret[API_MAC_TEXT]);
+/* One of its own, the same on every node: locally administered, made from the name and
+ * the uid of the VM, which outlives its instances, or of a VMI that is nobody's. */
+void api_guest_mac(const char *owner_uid, const char *interface, char ret[API_MAC_TEXT]);
 
 /* The namespace and name of a definition that `network` names from within `ns`; owned by the
  * caller. */

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/guest_nic.h"
 #include "api/instancetype/matcher.h"
+#include "api/json.h"
 #include "api/wire/wire_keys.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -114,6 +116,27 @@ static void render_metadata(yyjson_mut_doc *doc, yyjson_mut_val *meta, const str
     yyjson_mut_obj_add_bool(doc, owner, "blockOwnerDeletion", true);
 }
 
+/* Instances come and go; the guest's network cards are the VM's. One made of the VM stays, and is
+ * in the instance's spec, so that whoever reads it, of whatever version, has the same. */
+static void give_macs(yyjson_mut_doc *doc, yyjson_mut_val *spec, const struct api_object *vm)
+{
+    yyjson_mut_val *list = yyjson_mut_ptr_get(spec, "/domain/devices/interfaces"), *nic;
+    size_t i, max;
+
+    yyjson_mut_arr_foreach(list, i, max, nic)
+    {
+        const char *name = yyjson_mut_get_str(yyjson_mut_obj_get(nic, "name"));
+        char mac[API_MAC_TEXT];
+
+        /* A card that is the host's has an address of its own. */
+        if (name && !yyjson_mut_obj_get(nic, "sriov") &&
+            ferry_str_empty(yyjson_mut_get_str(yyjson_mut_obj_get(nic, "macAddress")))) {
+            api_guest_mac(vm->meta->uid, name, mac);
+            put(doc, nic, "macAddress", mac);
+        }
+    }
+}
+
 char *vm_render(const struct api_object *vm, const struct instancetype_pair *sizing)
 {
     yyjson_mut_doc *doc = json_doc_new();
@@ -130,6 +153,7 @@ char *vm_render(const struct api_object *vm, const struct instancetype_pair *siz
     take_map(doc, meta, yyjson_obj_get(template, "metadata"), "annotations");
     (void)instancetype_apply(doc, spec, meta, sizing, "spec", &conflicts);
     render_metadata(doc, meta, vm);
+    give_macs(doc, spec, vm);
     yyjson_mut_obj_add_val(doc, root, "spec", spec);
     return json_doc_take(doc);
 }
