@@ -178,6 +178,23 @@ static int add_requests(struct api_pod *pod, yyjson_val *container, size_t i,
     return 0;
 }
 
+static void read_waiting(struct api_pod *pod, yyjson_val *statuses)
+{
+    yyjson_val *c;
+    size_t i, max;
+
+    yyjson_arr_foreach(statuses, i, max, c)
+    {
+        const char *reason = api_json_str(c, "/state/waiting/reason");
+
+        if (!pod->waiting_reason && !ferry_str_empty(reason) &&
+            !ferry_streq(reason, "ContainerCreating") && !ferry_streq(reason, "PodInitializing")) {
+            pod->waiting_reason = reason;
+            pod->waiting_message = api_json_str(c, "/state/waiting/message");
+        }
+    }
+}
+
 static int finish_pod(const yyjson_val *root, void *out, struct ferry_error *err)
 {
     struct api_pod *pod = out;
@@ -201,7 +218,10 @@ static int finish_pod(const yyjson_val *root, void *out, struct ferry_error *err
         pod->container_running = yyjson_is_obj(yyjson_ptr_get(c, "/state/running"));
         pod->container_ready = api_json_bool(c, "/ready", false);
         pod->has_exit_code = api_json_get_int(code, &pod->exit_code);
+        pod->end_reason = api_json_str(c, "/state/terminated/reason");
     }
+    read_waiting(pod, yyjson_ptr_get((yyjson_val *)root, "/status/initContainerStatuses"));
+    read_waiting(pod, list);
     return 0;
 }
 

@@ -102,6 +102,9 @@ struct api_pod {
     bool container_running, container_ready; /* of container "compute" */
     int64_t exit_code;
     bool has_exit_code;
+    const char *end_reason; /* why it ended; NULL = it did not, or nobody says */
+    /* Of the first container, also one that comes before, that waits for more than its turn. */
+    const char *waiting_reason, *waiting_message;
 };
 
 struct api_quota { /* ResourceQuota */

@@ -31,6 +31,7 @@
 #include "launcher/move/gate.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/unplug.h"
+#include "launcher/report/guest_note.h"
 #include "json/doc.h"
 
 enum {
@@ -75,6 +76,47 @@ static void publish_domain(struct launcher *l, const struct view *now)
                F_STR("reason", wire_launcher_reason_text(now->reason)));
 }
 
+/* The state first: whoever is woken by the line reads it. */
+static void note_guest(struct launcher *l, const struct guest_event *e)
+{
+    static const char *const words[] = {
+        [GUEST_RESET] = "reset",
+        [GUEST_WATCHDOG] = "watchdog",
+        [GUEST_DISK_ERROR] = "disk-error",
+        [GUEST_PANICKED] = "panicked",
+    };
+    struct state_values *v = state_lock(l->context.state);
+    struct ferry_error err;
+
+    if (!guest_note(v, e, ferry_now_unix_ms())) {
+        state_unlock(l->context.state);
+        return;
+    }
+    if (state_commit(l->context.state, &err) < 0) {
+        ferry_warn("what happened to the guest cannot be written down", F_ERR(&err));
+    }
+    yyjson_mut_doc *doc = json_doc_new();
+    yyjson_mut_obj_add_str(doc, json_doc_object(doc), "what", words[e->what]);
+    events_publish(l->context.events, "guest", doc);
+    ferry_info("guest", F_STR("what", words[e->what]), F_STR("volume", e->volume));
+}
+
+/* What the kernel killed before is no reason for what becomes of a guest that runs now. */
+static void note_kills(struct launcher *l, const struct view *now)
+{
+    int64_t kills = now->state == LAUNCHER_DOMAIN_RUNNING ? context_oom_kills(&l->context) : 0;
+    struct state_values *v = state_lock(l->context.state);
+
+    if (kills <= v->oom_kills) {
+        state_unlock(l->context.state);
+        return;
+    }
+    v->oom_kills = kills;
+    if (state_commit(l->context.state, NULL) < 0) {
+        ferry_warn("the state cannot be written");
+    }
+}
+
 static void *observe(void *ctx)
 {
     struct launcher *l = ctx;
@@ -89,9 +131,13 @@ static void *observe(void *ctx)
             continue;
         }
         seen = e.seq;
+        if (e.type == VIRT_EVENT_GUEST) {
+            note_guest(l, &e.guest);
+        }
         bool opened = e.type == VIRT_EVENT_OPENED; /* readers could not be answered before */
         if ((e.type == VIRT_EVENT_LIFECYCLE || opened) &&
-            virt_view(l->context.virt, &now, NULL) == 0 && (opened || !view_equal(&now, &last))) {
+            context_view(&l->context, &now, NULL) == 0 && (opened || !view_equal(&now, &last))) {
+            note_kills(l, &now);
             publish_domain(l, &now);
             last = now;
         }
@@ -241,6 +287,7 @@ static int set_up(struct launcher *l, const struct launcher_config *cfg, struct 
     c->namespace_ = cfg->namespace_;
     c->name = cfg->name;
     c->uid = cfg->uid;
+    c->kills_fd = cfg->kills_fd;
     c->migration_dir = cfg->migration_dir;
     c->record_dir = l->record_dir;
     c->devices_path = l->devices_path;
@@ -295,6 +342,7 @@ static void tear_down(struct launcher *l)
     libvirtd_free(l->daemon);
     events_free(l->context.events);
     state_close(l->context.state);
+    ferry_closep(&l->context.kills_fd);
     free(l->libvirt_socket);
     free(l->record_dir);
     free(l->devices_path);
@@ -401,7 +449,7 @@ static void loop(struct launcher *l)
 
 int launcher_run(const struct launcher_config *cfg, struct ferry_error *err)
 {
-    struct launcher l = {0};
+    struct launcher l = {.context.kills_fd = -1};
     ferry_cleanup_fd int control_fd = cfg->control_fd;
     int rc = set_up(&l, cfg, err);
 

@@ -13,6 +13,7 @@ struct launcher_config {
     const char *libvirt_uri; /* NULL = a libvirtd of our own */
     bool kvm;
     int control_fd;   /* listening unix socket; taken */
+    int kills_fd;     /* counts what the kernel kills in this pod for memory, or -1; taken */
     int store_fds[2]; /* a socket pair that outlives us (qmp_session.h), or -1; taken */
 };
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/oom_kills.h"
 #include "base/str.h"
 
 #define PARENT "ferry-pods"
@@ -319,16 +320,21 @@ int cgroup_remove(const struct cgroup_layout *l, const char *uid, struct ferry_e
     return 0;
 }
 
-long long cgroup_kills(const struct cgroup_layout *l, const char *uid)
+char *cgroup_kills_path(const struct cgroup_layout *l, const char *uid)
 {
-    ferry_cleanup_buf struct ferry_buf text = {0};
-
     if (!l->of[CGROUP_MEMORY].mount) {
-        return 0;
+        return NULL;
     }
     ferry_cleanup_free char *group = group_of(l, CGROUP_MEMORY, uid);
-    ferry_cleanup_free char *path = ferry_asprintf("%s/%s", group, cgroup_kills_file(l));
-    return ferry_read_file(path, TEXT_MAX, &text, NULL) == 0 && text.data
-               ? cgroup_kills_read(text.data)
+    return ferry_asprintf("%s/%s", group, cgroup_kills_file(l));
+}
+
+int64_t cgroup_kills(const struct cgroup_layout *l, const char *uid)
+{
+    ferry_cleanup_free char *path = cgroup_kills_path(l, uid);
+    ferry_cleanup_buf struct ferry_buf text = {0};
+
+    return path && ferry_read_file(path, TEXT_MAX, &text, NULL) == 0 && text.data
+               ? ferry_oom_kills(text.data)
                : 0;
 }

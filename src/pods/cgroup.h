@@ -25,4 +25,6 @@ int cgroup_make(const struct cgroup_layout *l, const char *uid, const struct cgr
 /* Missing is fine; -FERRY_RETRY while a process is still ending in one. */
 int cgroup_remove(const struct cgroup_layout *l, const char *uid, struct ferry_error *err);
 /* Processes of the pod that the kernel killed because its memory was used up. */
-long long cgroup_kills(const struct cgroup_layout *l, const char *uid);
+int64_t cgroup_kills(const struct cgroup_layout *l, const char *uid);
+/* The file that counts them, the caller's; NULL where nobody counts. */
+char *cgroup_kills_path(const struct cgroup_layout *l, const char *uid);

@@ -323,15 +323,3 @@ const char *cgroup_kills_file(const struct cgroup_layout *layout)
 {
     return layout->of[CGROUP_MEMORY].unified ? "memory.events" : "memory.oom_control";
 }
-
-int64_t cgroup_kills_read(const char *text)
-{
-    for (const char *line = text; *line;) {
-        if (ferry_str_starts(line, "oom_kill ")) {
-            return strtoll(line + strlen("oom_kill "), NULL, 10);
-        }
-        line += strcspn(line, "\n");
-        line += *line ? 1 : 0;
-    }
-    return 0;
-}

@@ -58,4 +58,3 @@ const char *cgroup_unkept(const struct cgroup_limits *limits, const struct cgrou
 
 /* The file of the memory controller that counts what the kernel killed for want of memory. */
 const char *cgroup_kills_file(const struct cgroup_layout *layout);
-int64_t cgroup_kills_read(const char *text);

@@ -293,6 +293,7 @@ static const char *open_device(const char *path, const char *copy)
 
 struct start_fds {
     int control, exit, info, log;
+    int kills; /* -1 where nobody counts them */
 };
 
 static void start_fds_done(struct start_fds *f)
@@ -301,6 +302,7 @@ static void start_fds_done(struct start_fds *f)
     ferry_closep(&f->exit);
     ferry_closep(&f->info);
     ferry_closep(&f->log);
+    ferry_closep(&f->kills);
 }
 
 static int open_output(const struct sandbox_host *h, const char *uid, const char *name, int flags,
@@ -337,6 +339,15 @@ static int open_fds(const struct sandbox_host *h, const char *uid, struct start_
     }
     f->control = ferry_unix_listen(socket_path, 0600, 64, err);
     return f->control < 0 ? f->control : 0;
+}
+
+/* The launcher cannot see control groups, and libvirtd is not to: it gets this one file of theirs,
+ * by which it knows why a QEMU died. */
+static int open_kills(const struct sandbox_host *h, const char *uid)
+{
+    ferry_cleanup_free char *path = h->cgroups ? cgroup_kills_path(h->cgroups, uid) : NULL;
+
+    return path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 }
 
 /* What bubblewrap said, when it gave up. */
@@ -385,7 +396,7 @@ static int await_start(const struct sandbox_host *h, const char *uid, pid_t bwra
 int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, pid_t *ret_pid,
                   struct ferry_error *err)
 {
-    ferry_cleanup(start_fds_done) struct start_fds fds = {-1, -1, -1, -1};
+    ferry_cleanup(start_fds_done) struct start_fds fds = {-1, -1, -1, -1, -1};
     ferry_cleanup_free char *dir = ferry_asprintf("%s/%s", h->pods_dir, pod->uid);
     ferry_cleanup_free char *netns = NULL;
     int rc = make_dirs(h, pod->uid, err);
@@ -406,6 +417,12 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
     if (rc < 0) {
         return rc;
     }
+    ferry_cleanup(cgroup_joins_done) struct cgroup_joins joins = {0};
+    rc = h->cgroups ? cgroup_make(h->cgroups, pod->uid, pod->limits, &joins, err) : 0;
+    if (rc < 0) {
+        return rc;
+    }
+    fds.kills = open_kills(h, pod->uid);
     const struct sandbox_spec spec = {
         .dir = dir,
         .hostname = pod->name,
@@ -418,6 +435,7 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .vhost_net_path =
             pod->vhost_net ? open_device("/dev/vhost-net", DEVICE_DIR "/vhost-net") : NULL,
         .kvm_path = pod->kvm ? open_device("/dev/kvm", DEVICE_DIR "/kvm") : NULL,
+        .kills = fds.kills >= 0,
         .uid = h->vm_uid,
         .gid = h->vm_gid,
         .args = pod->args,
@@ -425,17 +443,12 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .disks = pod->disks,
     };
     sandbox_args_cleanup struct sandbox_args args;
-    ferry_cleanup(cgroup_joins_done) struct cgroup_joins joins = {0};
     sandbox_args(&spec, &args);
-    rc = h->cgroups ? cgroup_make(h->cgroups, pod->uid, pod->limits, &joins, err) : 0;
-    if (rc < 0) {
-        return rc;
-    }
-    const int pass[] = {fds.control, fds.exit, fds.info};
+    const int pass[] = {fds.control, fds.exit, fds.info, fds.kills};
     rc = ferry_spawn(&(struct ferry_spawn){.argv = (const char *const *)args.argv,
                                            .out_fd = fds.log,
                                            .pass_fds = pass,
-                                           .n_pass_fds = 3,
+                                           .n_pass_fds = spec.kills ? 4 : 3,
                                            .join_files = (const char *const *)joins.files,
                                            .netns = netns,
                                            .new_session = true},

@@ -179,6 +179,10 @@ static void add_command(struct sandbox_args *a, const struct sandbox_spec *s)
     }
     ADD(a, "--", "/run/ferry/bin/ferry-init", "--exit-fd");
     add(a, ferry_asprintf("%d", SANDBOX_FD_EXIT));
+    if (s->kills) {
+        ADD(a, "--kills-fd");
+        add(a, ferry_asprintf("%d", SANDBOX_FD_KILLS));
+    }
     ADD(a, "--user");
     add(a, ferry_asprintf("%ju:%ju", (uintmax_t)s->uid, (uintmax_t)s->gid));
     ADD(a, "--", "/run/ferry/bin/ferry-launcher");

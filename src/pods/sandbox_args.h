@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 
 /* Descriptors as bubblewrap gets them. */
-enum { SANDBOX_FD_CONTROL = 3, SANDBOX_FD_EXIT = 4, SANDBOX_FD_INFO = 5 };
+enum { SANDBOX_FD_CONTROL = 3, SANDBOX_FD_EXIT = 4, SANDBOX_FD_INFO = 5, SANDBOX_FD_KILLS = 6 };
 
 /* A volume of the pod, at /var/run/kubevirt-private/PLACE/NAME. */
 enum sandbox_place {
@@ -43,6 +43,7 @@ struct sandbox_spec {
     const char *tun_path;       /* device node for taps, or NULL: none in the sandbox */
     const char *vhost_net_path; /* device node for vhost-net, or NULL: none in the sandbox */
     const char *kvm_path;       /* device node for KVM, or NULL: none in the sandbox */
+    bool kills;                 /* there is a descriptor of what the kernel kills for memory */
     uid_t uid;                  /* who runs in the sandbox */
     gid_t gid;
     const char *const *args; /* the launcher's arguments */

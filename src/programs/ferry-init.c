@@ -47,7 +47,8 @@ struct init {
     const char *const *argv;
     int exit_fd;
     int store[2];
-    pid_t child; /* 0 = none */
+    int kills_fd; /* or -1 */
+    pid_t child;  /* 0 = none */
     int64_t started_ns, restart_ns, term_ns, backoff_ns;
     bool stopping, term_due, ever_ran;
 };
@@ -136,12 +137,13 @@ static int finish(const struct init *in, int code)
 
 static int start(struct init *in, struct ferry_error *err)
 {
-    const int pass[] = {FERRY_LISTEN_FDS_START, in->store[0], in->store[1]};
+    const int pass[] = {FERRY_LISTEN_FDS_START, in->store[0], in->store[1], in->kills_fd};
+    size_t n = in->kills_fd >= 0 ? 4 : 3;
     bool has_control = fcntl(pass[0], F_GETFD) >= 0;
     int rc = ferry_spawn(&(struct ferry_spawn){.argv = in->argv,
                                                .out_fd = -1,
                                                .pass_fds = pass,
-                                               .n_pass_fds = has_control ? 3 : 0,
+                                               .n_pass_fds = has_control ? n : 0,
                                                .new_session = true},
                          &in->child, err);
 
@@ -239,12 +241,14 @@ static int supervise(struct init *in, const sigset_t *set)
 int main(int argc, char **argv)
 {
     struct ferry_log_options lo = {0};
-    int exit_fd = 0;
+    int exit_fd = 0, kills_fd = 0;
     const char *user = NULL;
     struct ferry_error err;
     const struct ferry_option options[] = {
         {"exit-fd", 0, FERRY_OPTION_INT, &exit_fd, "N",
          "open file that says \"running\", and the exit code when the sandbox ends"},
+        {"kills-fd", 0, FERRY_OPTION_INT, &kills_fd, "N",
+         "open file that counts what the kernel killed here for memory; COMMAND gets it"},
         {"user", 0, FERRY_OPTION_STRING, &user, "UID:GID",
          "become this user, without any capability, with fewer system calls and, where the host "
          "allows it, nobody else around, before anything is started"},
@@ -271,6 +275,10 @@ int main(int argc, char **argv)
         ferry_fail_errno(&err, errno, "--exit-fd %d", exit_fd);
         return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
     }
+    if (kills_fd && fcntl(kills_fd, F_SETFD, FD_CLOEXEC) < 0) {
+        ferry_fail_errno(&err, errno, "--kills-fd %d", kills_fd);
+        return ferry_die("ferry-init", FERRY_EXIT_USAGE, &err);
+    }
     if (user && (give_up_root(user, &err) < 0 || jail_allow(&err) < 0 || jail_close(&err) < 0)) {
         return ferry_die("ferry-init", FERRY_EXIT_FAILED, &err);
     }
@@ -287,6 +295,7 @@ int main(int argc, char **argv)
         .store = {-1, -1},
         .argv = (const char *const *)argv + first,
         .exit_fd = exit_fd ? exit_fd : -1,
+        .kills_fd = kills_fd ? kills_fd : -1,
         .backoff_ns = BACKOFF_MIN_NS,
     };
     if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, in.store) < 0) {

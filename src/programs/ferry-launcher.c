@@ -10,20 +10,22 @@
 #include "launcher/launcher.h"
 #include "programs/ferry-launcher-cpu.h"
 
-/* The control socket, and ferry-init's store where there is one. */
+/* The control socket, ferry-init's store where there is one, and the counter of what the kernel
+ * kills. */
 static int descriptors(const char *path, struct launcher_config *cfg, struct ferry_error *err)
 {
     int n = ferry_listen_fds();
 
     cfg->control_fd = FERRY_LISTEN_FDS_START;
     for (int i = 0; i < 2; i++) {
-        cfg->store_fds[i] = n == 3 ? FERRY_LISTEN_FDS_START + 1 + i : -1;
+        cfg->store_fds[i] = n >= 3 ? FERRY_LISTEN_FDS_START + 1 + i : -1;
     }
+    cfg->kills_fd = n == 4 ? FERRY_LISTEN_FDS_START + 3 : -1;
     if (path) {
         cfg->control_fd = ferry_unix_listen(path, 0600, 16, err);
         return cfg->control_fd < 0 ? -(int)err->cls : 0;
     }
-    return n == 1 || n == 3
+    return n == 1 || n == 3 || n == 4
                ? 0
                : ferry_fail(err, FERRY_INVALID,
                             "no control socket: descriptor 3 must be a listening socket "

@@ -28,8 +28,8 @@ static inline struct api_object *case_vmi(const char *meta, const char *spec, co
     return o;
 }
 
-/* "{domain...}" as a launcher answers it; or one of "no-pod", "ended", "ended-0", "starting",
- * "silent". `status` must outlive the view. */
+/* "{domain...}" as a launcher answers it; or one of "no-pod", "ended", "ended-0",
+ * "ended-OOMKilled", "starting", "silent". `status` must outlive the view. */
 static inline struct launcher_view case_launcher(const char *text, struct launcher_status *status)
 {
     struct launcher_view v = {.pod_uid = "pod-uid"};
@@ -42,6 +42,7 @@ static inline struct launcher_view case_launcher(const char *text, struct launch
     if (ferry_str_starts(text, "ended")) {
         v.reach = LAUNCHER_ENDED;
         v.pod_succeeded = ferry_streq(text, "ended-0");
+        v.pod_reason = ferry_streq(text, "ended-OOMKilled") ? "OOMKilled" : NULL;
     } else if (ferry_streq(text, "starting")) {
         v.reach = LAUNCHER_STARTING;
     } else if (ferry_streq(text, "silent")) {

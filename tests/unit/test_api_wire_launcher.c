@@ -30,6 +30,8 @@ static void words(void **state)
         &wire_aborts,
         &wire_launcher_paths,
         &wire_launcher_targets,
+        &wire_launcher_watchdogs,
+        &wire_launcher_disk_errors,
     };
 
     (void)state;
@@ -81,6 +83,13 @@ static void statuses_come_back(void **state)
         RUN(.uid = "m-2", .role = LAUNCHER_ROLE_TARGET, .phase = LAUNCHER_FAILED,
             .end_ms = 1700000001000, .failure_reason = "it \"broke\"\n", .downtime_ms = -1,
             .reason_code = "LibvirtError", .never_ran = true),
+        {.domain = LAUNCHER_DOMAIN_PAUSED,
+         .domain_reason = LAUNCHER_REASON_IO_ERROR,
+         .guest = {.volume = "root", .disk_error = LAUNCHER_DISK_FULL}},
+        {.domain = LAUNCHER_DOMAIN_RUNNING,
+         .guest = {.reset_ms = 1700000000000,
+                   .watchdog_ms = 1700000001000,
+                   .watchdog = LAUNCHER_WATCHDOG_INJECT_NMI}},
         RUN(.uid = "m-3", .role = LAUNCHER_ROLE_SOURCE, .phase = LAUNCHER_SUCCEEDED,
             .mode = MODE_PAUSED, .downtime_ms = 0),
     };
@@ -123,6 +132,11 @@ static void hostile_statuses(void **state)
         {"7", "domain.state"},
         {"{\"domain\":7}", "domain: must be an object"},
         {"{\"domain\":{\"state\":\"running\",\"reason\":7}}", "domain.reason"},
+        {STATUS(",\"guest\":{\"diskError\":\"of another kind\",\"watchdogAction\":\"bark\"}"),
+         NULL},
+        {STATUS(",\"guest\":[]"), "guest: must be an object"},
+        {STATUS(",\"guest\":{\"resetTimestamp\":7}"), "guest.resetTimestamp"},
+        {STATUS(",\"guest\":{\"volume\":7}"), "guest.volume"},
         {STATUS(",\"machine\":[]"), "machine: must be a string"},
         {STATUS(",\"migration\":[]"), "migration: must be an object"},
         {STATUS(",\"migration\":{}"), "migration.uid: is missing"},

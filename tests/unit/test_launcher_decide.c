@@ -15,6 +15,7 @@
 #include "launcher/move/incoming.h"
 #include "launcher/move/migrate_call.h"
 #include "launcher/move/result.h"
+#include "launcher/report/guest_note.h"
 #include "launcher/report/state.h"
 #include "launcher/report/status.h"
 #include "launcher/strategy/sample.h"
@@ -1023,28 +1024,29 @@ static void old_migrations_are_forgotten_in_order(void **state)
 
 static void statuses(void **state)
 {
-    struct state_migration m = {.downtime_ms = -1};
+    struct state_values values = {.migration = {.downtime_ms = -1}};
+    struct state_migration *m = &values.migration;
     struct launcher_sample s = {0};
     struct view v = RUNNING;
-    ferry_cleanup_free char *none = status_json(&v, "", &m, &s);
+    ferry_cleanup_free char *none = status_json(&v, "", &values, &s);
 
     (void)state;
     assert_string_equal(none, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"}}");
-    ferry_cleanup_free char *typed = status_json(&v, "pc-q35-9.2", &m, &s);
+    ferry_cleanup_free char *typed = status_json(&v, "pc-q35-9.2", &values, &s);
     assert_string_equal(typed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"},"
                                "\"machine\":\"pc-q35-9.2\"}");
-    m = (struct state_migration){.role = LAUNCHER_ROLE_SOURCE,
-                                 .phase = LAUNCHER_FAILED,
-                                 .uid = "m-1",
-                                 .mode = MODE_PRE_COPY,
-                                 .start_ms = 1700000000000,
-                                 .end_ms = 1700000001000,
-                                 .abort = STATE_ABORT_ASKED,
-                                 .abort_status = ABORT_SUCCEEDED,
-                                 .failure_reason = "Live migration has been aborted",
-                                 .reason_code = "Aborted",
-                                 .downtime_ms = -1};
-    ferry_cleanup_free char *failed = status_json(&v, "", &m, &s);
+    *m = (struct state_migration){.role = LAUNCHER_ROLE_SOURCE,
+                                  .phase = LAUNCHER_FAILED,
+                                  .uid = "m-1",
+                                  .mode = MODE_PRE_COPY,
+                                  .start_ms = 1700000000000,
+                                  .end_ms = 1700000001000,
+                                  .abort = STATE_ABORT_ASKED,
+                                  .abort_status = ABORT_SUCCEEDED,
+                                  .failure_reason = "Live migration has been aborted",
+                                  .reason_code = "Aborted",
+                                  .downtime_ms = -1};
+    ferry_cleanup_free char *failed = status_json(&v, "", &values, &s);
     assert_string_equal(
         failed, "{\"domain\":{\"state\":\"running\",\"reason\":\"booted\"},\"migration\":{"
                 "\"uid\":\"m-1\",\"role\":\"source\",\"phase\":\"failed\",\"mode\":\"PreCopy\","
@@ -1053,25 +1055,149 @@ static void statuses(void **state)
                 "\"abortStatus\":\"Succeeded\","
                 "\"failureReason\":\"Live migration has been aborted\","
                 "\"reasonCode\":\"Aborted\"}}");
-    m.phase = LAUNCHER_RUNNING; /* 172: being aborted is not an end */
-    m.end_ms = 0;
-    m.abort_status = ABORT_UNDER_WAY;
-    ferry_cleanup_free char *aborting = status_json(&v, "", &m, &s);
+    m->phase = LAUNCHER_RUNNING; /* 172: being aborted is not an end */
+    m->end_ms = 0;
+    m->abort_status = ABORT_UNDER_WAY;
+    ferry_cleanup_free char *aborting = status_json(&v, "", &values, &s);
     assert_non_null(strstr(aborting, "\"abortStatus\":\"Aborting\""));
     assert_null(strstr(aborting, "endTimestamp"));
     v = MOVED;
-    m = (struct state_migration){.downtime_ms = -1};
-    ferry_cleanup_free char *left = status_json(&v, "pc-q35-9.2", &m, &s);
+    *m = (struct state_migration){.downtime_ms = -1};
+    ferry_cleanup_free char *left = status_json(&v, "pc-q35-9.2", &values, &s);
     assert_string_equal(left, "{\"domain\":{\"state\":\"shutoff\",\"reason\":\"migrated\"}}");
     v = view_none();
-    m = (struct state_migration){
+    *m = (struct state_migration){
         .role = LAUNCHER_ROLE_SOURCE, .phase = LAUNCHER_SUCCEEDED, .uid = "m-1", .downtime_ms = 25};
     s = (struct launcher_sample){.present = true, .remaining_bytes = 5, .downtime_ms = -1};
-    ferry_cleanup_free char *done = status_json(&v, "", &m, &s);
+    ferry_cleanup_free char *done = status_json(&v, "", &values, &s);
     assert_non_null(strstr(done, "{\"domain\":{\"state\":\"none\",\"reason\":\"\"}"));
     assert_non_null(strstr(done, "\"downtimeMs\":25"));
     assert_non_null(strstr(done, "\"remainingBytes\":5"));
     assert_null(strstr(done, "expectedDowntimeMs"));
+}
+
+/* What libvirt tells of a guest, one event after the other, and what the launcher says then. */
+static void guests_are_told_of(void **state)
+{
+    static const struct {
+        const char *name;
+        struct guest_event events[3];
+        int libvirt_state, libvirt_reason;
+        int64_t kills;
+        const char *words; /* that the status has; one with a ! it has not */
+    } cases[] = {
+        {"nothing", {{0}}, VIR_DOMAIN_RUNNING, VIR_DOMAIN_RUNNING_BOOTED, 9, "!guest"},
+        {"reset",
+         {{.what = GUEST_RESET}},
+         VIR_DOMAIN_RUNNING,
+         VIR_DOMAIN_RUNNING_BOOTED,
+         0,
+         "\"guest\":{\"resetTimestamp\":\"2023-11-14T22:13:20Z\"}"},
+        {"reset by its watchdog",
+         {{.what = GUEST_WATCHDOG, .watchdog = LAUNCHER_WATCHDOG_RESET}, {.what = GUEST_RESET}},
+         VIR_DOMAIN_RUNNING,
+         VIR_DOMAIN_RUNNING_BOOTED,
+         0,
+         "resetTimestamp|watchdogTimestamp|\"watchdogAction\":\"reset\""},
+        {"paused by its watchdog",
+         {{.what = GUEST_WATCHDOG, .watchdog = LAUNCHER_WATCHDOG_PAUSE}},
+         VIR_DOMAIN_PAUSED,
+         VIR_DOMAIN_PAUSED_WATCHDOG,
+         0,
+         "\"reason\":\"watchdog\"|\"watchdogAction\":\"pause\""},
+        {"disk full",
+         {{.what = GUEST_DISK_ERROR, .disk_error = LAUNCHER_DISK_FULL, .volume = "data"}},
+         VIR_DOMAIN_PAUSED,
+         VIR_DOMAIN_PAUSED_IOERROR,
+         0,
+         "\"reason\":\"io-error\"|\"volume\":\"data\"|\"diskError\":\"no-space\""},
+        {"disk full, and then there was room",
+         {{.what = GUEST_DISK_ERROR, .disk_error = LAUNCHER_DISK_FULL, .volume = "data"}},
+         VIR_DOMAIN_RUNNING,
+         VIR_DOMAIN_RUNNING_UNPAUSED,
+         0,
+         "!guest"},
+        {"QEMU died",
+         {{0}},
+         VIR_DOMAIN_SHUTOFF,
+         VIR_DOMAIN_SHUTOFF_CRASHED,
+         2,
+         "\"state\":\"crashed\",\"reason\":\"crashed\""},
+        {"QEMU was killed for memory",
+         {{0}},
+         VIR_DOMAIN_SHUTOFF,
+         VIR_DOMAIN_SHUTOFF_CRASHED,
+         3,
+         "\"state\":\"crashed\",\"reason\":\"out-of-memory\""},
+        {"something else was killed for memory",
+         {{0}},
+         VIR_DOMAIN_SHUTOFF,
+         VIR_DOMAIN_SHUTOFF_SHUTDOWN,
+         3,
+         "\"reason\":\"shutdown\""},
+        {"its kernel panicked",
+         {{.what = GUEST_PANICKED}},
+         VIR_DOMAIN_SHUTOFF,
+         VIR_DOMAIN_SHUTOFF_CRASHED,
+         2,
+         "\"state\":\"crashed\",\"reason\":\"guest-panicked\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct state_values before, v;
+        struct launcher_sample none = {0};
+        struct ferry_error err;
+
+        state_values_init(&before);
+        before.oom_kills = 2; /* when it was started */
+        for (size_t k = 0; k < COUNT_OF(cases[i].events); k++) {
+            const struct guest_event *e = &cases[i].events[k];
+
+            assert_int_equal(guest_note(&before, e, 1700000000000), e->what != GUEST_NOTHING);
+        }
+        /* A launcher that was started again knows as much. */
+        ferry_cleanup_free char *kept = state_encode(&before);
+        assert_int_equal(state_decode(kept, strlen(kept), &v, &err), 0);
+        struct view domain = view_of(cases[i].libvirt_state, cases[i].libvirt_reason);
+        struct view seen = guest_view(&domain, &v, cases[i].kills);
+        ferry_cleanup_free char *text = status_json(&seen, "", &v, &none);
+        ferry_cleanup_free char *list = ferry_strdup(cases[i].words);
+        char *save = NULL;
+        for (char *w = strtok_r(list, "|", &save); w; w = strtok_r(NULL, "|", &save)) {
+            if ((strstr(text, w + (*w == '!')) != NULL) == (*w == '!')) {
+                fail_msg("%s: '%s' in %s", cases[i].name, w, text);
+            }
+        }
+    }
+}
+
+static void guest_events(void **state)
+{
+    struct guest_event e =
+        guest_event_of_disk(VIR_DOMAIN_EVENT_IO_ERROR_PAUSE, "ua-root", "enospc");
+
+    (void)state;
+    assert_int_equal(e.what, GUEST_DISK_ERROR);
+    assert_int_equal(e.disk_error, LAUNCHER_DISK_FULL);
+    assert_string_equal(e.volume, "root");
+    e = guest_event_of_disk(VIR_DOMAIN_EVENT_IO_ERROR_PAUSE, "virtio-disk0", "");
+    assert_int_equal(e.disk_error, LAUNCHER_DISK_BROKEN);
+    assert_string_equal(e.volume, "");
+    e = guest_event_of_disk(VIR_DOMAIN_EVENT_IO_ERROR_PAUSE, NULL, NULL);
+    assert_int_equal(e.disk_error, LAUNCHER_DISK_BROKEN);
+    assert_int_equal(guest_event_of_disk(VIR_DOMAIN_EVENT_IO_ERROR_REPORT, "ua-a", "").what,
+                     GUEST_NOTHING);
+    assert_int_equal(
+        guest_event_of_lifecycle(VIR_DOMAIN_EVENT_CRASHED, VIR_DOMAIN_EVENT_CRASHED_PANICKED).what,
+        GUEST_PANICKED);
+    assert_int_equal(
+        guest_event_of_lifecycle(VIR_DOMAIN_EVENT_STOPPED, VIR_DOMAIN_EVENT_STOPPED_CRASHED).what,
+        GUEST_NOTHING);
+    assert_int_equal(guest_event_of_watchdog(VIR_DOMAIN_EVENT_WATCHDOG_POWEROFF).watchdog,
+                     LAUNCHER_WATCHDOG_POWEROFF);
+    assert_int_equal(guest_event_of_watchdog(4711).watchdog, LAUNCHER_WATCHDOG_OTHER);
+    assert_int_equal(guest_event_of_watchdog(-1).watchdog, LAUNCHER_WATCHDOG_OTHER);
 }
 
 static void classes_of_machines(void **state)
@@ -1129,6 +1255,8 @@ int main(void)
         cmocka_unit_test(classes_of_machines),
         cmocka_unit_test(words_of_qemu),
         cmocka_unit_test(statuses),
+        cmocka_unit_test(guests_are_told_of),
+        cmocka_unit_test(guest_events),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

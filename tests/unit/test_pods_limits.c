@@ -1,6 +1,7 @@
 /* Tables: where control groups are, and what is written into them for a pod. */
 #include "lib/unit.h"
 
+#include "base/oom_kills.h"
 #include "base/str.h"
 #include "pods/cgroup_plan.h"
 
@@ -144,11 +145,11 @@ static void kills(void **state)
     (void)state;
     assert_string_equal(cgroup_kills_file(&one), "memory.oom_control");
     assert_string_equal(cgroup_kills_file(&two), "memory.events");
-    assert_int_equal(cgroup_kills_read("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3);
-    assert_int_equal(
-        cgroup_kills_read("low 0\nhigh 0\nmax 9\noom 4\noom_kill 0\noom_group_kill 1\n"), 0);
-    assert_int_equal(cgroup_kills_read("oom 4\noom_kill 12"), 12);
-    assert_int_equal(cgroup_kills_read(""), 0);
+    assert_int_equal(ferry_oom_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"), 3);
+    assert_int_equal(ferry_oom_kills("low 0\nhigh 0\nmax 9\noom 4\noom_kill 0\noom_group_kill 1\n"),
+                     0);
+    assert_int_equal(ferry_oom_kills("oom 4\noom_kill 12"), 12);
+    assert_int_equal(ferry_oom_kills(""), 0);
 }
 
 /* What a pod has beyond its request. */

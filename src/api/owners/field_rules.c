@@ -188,6 +188,7 @@ bool field_rules_concern(const char *node, const yyjson_val *vmi)
 static const struct field_rule rules[] = {
     STATUS("phase", FIELD_LIVES),
     STATUS("phaseTransitionTimestamps", FIELD_LIVES),
+    STATUS("reason", FIELD_LIVES),
     STATUS("interfaces", FIELD_RUNS),
     STATUS("machine", FIELD_RUNS),
     STATUS("migrationMethod", FIELD_RUNS),
@@ -211,6 +212,8 @@ static const struct field_rule rules[] = {
     SAYS(CONDITION_LIVE_MIGRATABLE, FIELD_RUNS),
     SAYS(CONDITION_STORAGE_LIVE_MIGRATABLE, FIELD_RUNS),
     SAYS(CONDITION_SYNCHRONIZED, FIELD_RUNS),
+    SAYS(CONDITION_GUEST_RESET, FIELD_RUNS),
+    SAYS(CONDITION_WATCHDOG_FIRED, FIELD_RUNS),
     SAYS(CONDITION_PAUSED, FIELD_RUNS | FIELD_TAKES),
 
     LABEL(LABEL_NODE_NAME, FIELD_TAKES, FIELD_OWN_NAME),

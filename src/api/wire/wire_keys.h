@@ -146,6 +146,8 @@
 #define CONDITION_RESTART_REQUIRED "RestartRequired"
 #define CONDITION_MANUAL_RECOVERY "ManualRecoveryRequired"
 #define CONDITION_FAILURE "Failure"
+#define CONDITION_GUEST_RESET "GuestReset"       /* ours */
+#define CONDITION_WATCHDOG_FIRED "WatchdogFired" /* ours */
 /* Of a migration. */
 #define CONDITION_QUOTA "migrationRejectedByResourceQuota"
 #define CONDITION_ABORT_REQUESTED "migrationAbortRequested"

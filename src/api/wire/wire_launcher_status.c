@@ -11,6 +11,8 @@
              .absent = -1)
 #define RUN(kind, name, member, ...)                                                               \
     WIRE_ROW(kind, launcher_migration, name, member, WIRE_ANY, __VA_ARGS__)
+#define GUEST(kind, name, member, ...)                                                             \
+    WIRE_ROW(kind, launcher_guest, name, member, WIRE_ANY, .sparse = true, __VA_ARGS__)
 #define STATUS(kind, name, member, ...) WIRE_ROW(kind, launcher_status, name, member, __VA_ARGS__)
 
 static const struct wire_field sample_fields[] = {
@@ -58,6 +60,17 @@ static const struct wire_field domain_fields[] = {
     {0},
 };
 
+static const struct wire_field guest_fields[] = {
+    GUEST(WIRE_TIME, "resetTimestamp", reset_ms),
+    GUEST(WIRE_TIME, "watchdogTimestamp", watchdog_ms),
+    GUEST(WIRE_WORD, "watchdogAction", watchdog, .words = &wire_launcher_watchdogs, .open = true,
+          .other = LAUNCHER_WATCHDOG_OTHER),
+    GUEST(WIRE_TEXT, "volume", volume),
+    GUEST(WIRE_WORD, "diskError", disk_error, .words = &wire_launcher_disk_errors, .open = true,
+          .other = LAUNCHER_DISK_BROKEN),
+    {0},
+};
+
 static const struct wire_field status_fields[] = {
     STATUS(WIRE_TEXT, "machine", machine, .sparse = true),
     {0},
@@ -87,6 +100,11 @@ yyjson_mut_val *wire_launcher_migration_write(yyjson_mut_doc *doc,
     return o;
 }
 
+yyjson_mut_val *wire_launcher_guest_write(yyjson_mut_doc *doc, const struct launcher_guest *g)
+{
+    return wire_fields_write(doc, guest_fields, g);
+}
+
 char *wire_launcher_status_write(const struct launcher_status *s)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
@@ -95,6 +113,10 @@ char *wire_launcher_status_write(const struct launcher_status *s)
     yyjson_mut_doc_set_root(doc, o);
     yyjson_mut_obj_add_val(doc, o, "domain", wire_fields_write(doc, domain_fields, s));
     wire_fields_add(doc, o, status_fields, s);
+    yyjson_mut_val *guest = wire_launcher_guest_write(doc, &s->guest);
+    if (yyjson_mut_obj_size(guest) > 0) {
+        yyjson_mut_obj_add_val(doc, o, "guest", guest);
+    }
     if (s->migration.role != LAUNCHER_ROLE_NONE) {
         yyjson_mut_obj_add_val(doc, o, "migration",
                                wire_launcher_migration_write(doc, &s->migration));
@@ -131,6 +153,12 @@ static int read_migration(const yyjson_val *v, struct launcher_migration *m,
     return rc < 0 ? rc : read_sample(member(v, "sample"), &m->sample, err);
 }
 
+int wire_launcher_guest_read(const yyjson_val *o, struct launcher_guest *ret,
+                             struct ferry_error *err)
+{
+    return wire_fields_read(o, guest_fields, "guest", FERRY_PEER, ret, err);
+}
+
 static int read_status(const yyjson_val *root, struct launcher_status *s, struct ferry_error *err)
 {
     const yyjson_val *migration = member(root, "migration");
@@ -138,6 +166,9 @@ static int read_status(const yyjson_val *root, struct launcher_status *s, struct
 
     if (rc == 0) {
         rc = wire_fields_read(root, status_fields, "status", FERRY_PEER, s, err);
+    }
+    if (rc == 0) {
+        rc = wire_launcher_guest_read(member(root, "guest"), &s->guest, err);
     }
     return rc == 0 && migration ? read_migration(migration, &s->migration, err) : rc;
 }

@@ -18,6 +18,7 @@ enum {
     LAUNCHER_FAILURE_SIZE = 512,
     LAUNCHER_CODE_SIZE = 40,
     LAUNCHER_MACHINE_SIZE = 64,
+    LAUNCHER_VOLUME_SIZE = 64,
 };
 
 /* One look at a running migration. A figure that was not told is -1, of disks 0. */
@@ -51,10 +52,20 @@ struct launcher_migration {
     struct launcher_sample sample;
 };
 
+/* What happened to the guest since it came to this launcher, and does not show in its state. */
+struct launcher_guest {
+    int64_t reset_ms;    /* the latest reset; 0 = none. By its watchdog, too */
+    int64_t watchdog_ms; /* when its watchdog fired last; 0 = never */
+    enum launcher_watchdog watchdog;
+    char volume[LAUNCHER_VOLUME_SIZE]; /* that it stands still for, "" = not known, or for none */
+    enum launcher_disk_error disk_error;
+};
+
 struct launcher_status {
     enum launcher_domain domain;
     enum launcher_reason domain_reason;
     char machine[LAUNCHER_MACHINE_SIZE]; /* type of a domain that has a QEMU; "" = not said */
+    struct launcher_guest guest;
     struct launcher_migration migration; /* the latest */
 };
 
@@ -63,7 +74,11 @@ char *wire_launcher_status_write(const struct launcher_status *s);
 int wire_launcher_status_read(const char *json, size_t len, struct launcher_status *ret,
                               struct ferry_error *err);
 
-/* Parts of it, which events and records carry, too. */
+/* Parts of it, which events, records and the launcher's state carry, too. */
 yyjson_mut_val *wire_launcher_migration_write(yyjson_mut_doc *doc,
                                               const struct launcher_migration *m);
 yyjson_mut_val *wire_launcher_sample_write(yyjson_mut_doc *doc, const struct launcher_sample *s);
+yyjson_mut_val *wire_launcher_guest_write(yyjson_mut_doc *doc, const struct launcher_guest *g);
+/* `o` may be NULL: nothing happened. */
+int wire_launcher_guest_read(const yyjson_val *o, struct launcher_guest *ret,
+                             struct ferry_error *err);

@@ -21,11 +21,13 @@ static const char *const reasons[] = {
     [LAUNCHER_REASON_SHUTTING_DOWN] = "shutting-down",
     [LAUNCHER_REASON_HELD] = "held",
     [LAUNCHER_REASON_IO_ERROR] = "io-error",
+    [LAUNCHER_REASON_WATCHDOG] = "watchdog",
     [LAUNCHER_REASON_SHUTDOWN] = "shutdown",
     [LAUNCHER_REASON_DESTROYED] = "destroyed",
     [LAUNCHER_REASON_FAILED] = "failed",
     [LAUNCHER_REASON_CRASHED] = "crashed",
     [LAUNCHER_REASON_PANICKED] = "guest-panicked",
+    [LAUNCHER_REASON_OUT_OF_MEMORY] = "out-of-memory",
     [LAUNCHER_REASON_UNKNOWN] = "unknown",
 };
 static const char *const roles[] = {"", "source", "target"};
@@ -37,6 +39,17 @@ static const char *const targets[] = {
     [OUTCOME_TARGET_POSTCOPY] = "postcopy",   [OUTCOME_TARGET_POSTCOPY_PAUSED] = "postcopy-paused",
     [OUTCOME_TARGET_NEVER_RAN] = "never-ran",
 };
+static const char *const watchdogs[] = {
+    [LAUNCHER_WATCHDOG_NONE] = "none",         [LAUNCHER_WATCHDOG_PAUSE] = "pause",
+    [LAUNCHER_WATCHDOG_RESET] = "reset",       [LAUNCHER_WATCHDOG_POWEROFF] = "poweroff",
+    [LAUNCHER_WATCHDOG_SHUTDOWN] = "shutdown", [LAUNCHER_WATCHDOG_INJECT_NMI] = "inject-nmi",
+    [LAUNCHER_WATCHDOG_OTHER] = "other",
+};
+static const char *const disk_errors[] = {
+    [LAUNCHER_DISK_FINE] = "",
+    [LAUNCHER_DISK_BROKEN] = "io-error",
+    [LAUNCHER_DISK_FULL] = "no-space",
+};
 
 WORDS(domains, LAUNCHER_DOMAIN_COUNT);
 WORDS(reasons, LAUNCHER_REASON_COUNT);
@@ -44,6 +57,8 @@ WORDS(roles, LAUNCHER_ROLE_COUNT);
 WORDS(phases, LAUNCHER_PHASE_COUNT);
 WORDS(paths, LAUNCHER_PATH_COUNT);
 WORDS(targets, OUTCOME_TARGET_COUNT);
+WORDS(watchdogs, LAUNCHER_WATCHDOG_COUNT);
+WORDS(disk_errors, LAUNCHER_DISK_COUNT);
 
 const char *wire_launcher_domain_text(enum launcher_domain v)
 {
@@ -73,4 +88,9 @@ const char *wire_launcher_path_text(enum launcher_path v)
 const char *wire_launcher_target_text(enum outcome_target v)
 {
     return wire_words_text(&wire_launcher_targets, v);
+}
+
+const char *wire_launcher_watchdog_text(enum launcher_watchdog v)
+{
+    return wire_words_text(&wire_launcher_watchdogs, v);
 }

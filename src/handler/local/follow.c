@@ -40,7 +40,8 @@ bool follow_line_matters(const char *line, size_t len)
 {
     yyjson_doc *doc = yyjson_read(line, len, 0);
     const char *type = yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(doc), "type"));
-    bool matters = ferry_streq(type, "domain") || ferry_streq(type, "migration");
+    bool matters =
+        ferry_streq(type, "domain") || ferry_streq(type, "migration") || ferry_streq(type, "guest");
 
     yyjson_doc_free(doc);
     return matters;

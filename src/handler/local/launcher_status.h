@@ -35,6 +35,7 @@ enum launcher_reach {
 struct launcher_view {
     enum launcher_reach reach;
     bool pod_succeeded;                   /* ENDED: with exit 0 */
+    const char *pod_reason;               /* ENDED: why, as its node says; may be NULL */
     const struct launcher_status *status; /* UP: what it says */
     const char *pod_uid;                  /* or NULL */
 };

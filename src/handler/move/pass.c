@@ -101,6 +101,8 @@ void pass_begin(struct pass *pass)
     if (wire_pod_is_over(&pod->u.pod)) {
         pass->view.reach = LAUNCHER_ENDED;
         pass->view.pod_succeeded = wire_phase_is(pod->u.pod.phase, PHASE_SUCCEEDED);
+        pass->pod_reason = ferry_strdup(pod->u.pod.end_reason);
+        pass->view.pod_reason = pass->pod_reason;
     } else if (!wire_phase_is(pod->u.pod.phase, PHASE_RUNNING)) {
         pass->view.reach = LAUNCHER_STARTING;
     } else {
@@ -118,6 +120,7 @@ void pass_done(struct pass *pass)
     free(pass->pod_dir);
     free(pass->socket);
     free(pass->pod_uid);
+    free(pass->pod_reason);
 }
 
 int pass_patch(struct pass *pass, struct api_patch *patch_take, struct ferry_error *err)

@@ -59,7 +59,7 @@ struct pass {
     struct launcher_at launcher;   /* at that socket */
     struct launcher_status status; /* when view.reach is UP */
     struct launcher_view view;
-    char *pod_uid;
+    char *pod_uid, *pod_reason;
     int64_t now_ms;
     int64_t again_ms; /* 0 = no need to look again by itself */
 };

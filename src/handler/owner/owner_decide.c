@@ -23,14 +23,26 @@ static bool launcher_over(const struct launcher_view *l)
     return l->reach == LAUNCHER_NO_POD || l->reach == LAUNCHER_ENDED;
 }
 
-static struct api_patch *final_patch(const struct owner_input *in, enum wire_phase phase,
-                                     const char *why)
+/* The end of a VMI; the rest of the decision is the caller's. */
+static struct owner_decision decide_end(const struct owner_input *in, struct guest_end end)
 {
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
+    struct owner_decision d = {0};
 
-    vmi_edit_phase(&e, phase);
-    vmi_edit_condition(&e, CONDITION_READY, false, "GuestNotRunning", why);
-    return vmi_edit_end(&e);
+    vmi_edit_phase(&e, end.phase);
+    if (end.reason) {
+        vmi_edit_str(&e, "/status/reason", NULL, end.reason);
+    }
+    vmi_edit_condition(&e, CONDITION_READY, false, "GuestNotRunning", end.why);
+    news_add_end(&d.news, &end);
+    d.patch = vmi_edit_end(&e);
+    return d;
+}
+
+static struct owner_decision decide_failed(const struct owner_input *in, const char *reason,
+                                           const char *why)
+{
+    return decide_end(in, (struct guest_end){PHASE_FAILED, reason, why});
 }
 
 /* True when it is news that a VM which is to be moved on eviction cannot be. */
@@ -75,28 +87,20 @@ static void set_machine(struct vmi_edit *e, const struct owner_input *in)
 /* The guest is there: say so. */
 static struct owner_decision decide_running(const struct owner_input *in)
 {
-    const struct launcher_status *s = in->launcher.status;
     struct vmi_edit e = vmi_edit_begin(in->vmi, in->now_ms);
-    bool by_user = s->domain == LAUNCHER_DOMAIN_PAUSED && s->domain_reason == LAUNCHER_REASON_USER;
-    bool io_error =
-        s->domain == LAUNCHER_DOMAIN_PAUSED && s->domain_reason == LAUNCHER_REASON_IO_ERROR;
+    struct owner_decision d = {.again_ms = RECHECK_MS};
 
     vmi_edit_phase(&e, PHASE_RUNNING);
     vmi_edit_condition(&e, CONDITION_READY, true, NULL, NULL);
-    bool stuck = set_migratable(&e, in);
+    d.not_evictable = set_migratable(&e, in);
     set_interfaces(&e, in->vmi);
     set_machine(&e, in);
     if (api_condition_find(&in->vmi->conditions, CONDITION_SYNCHRONIZED)) {
         vmi_edit_condition(&e, CONDITION_SYNCHRONIZED, true, NULL, NULL);
     }
-    if (by_user || io_error) {
-        vmi_edit_condition(&e, CONDITION_PAUSED, true, by_user ? "PausedByUser" : "PausedIOError",
-                           by_user ? "VMI was paused by user" : "VMI was paused, IO error");
-    } else {
-        vmi_edit_drop_condition(&e, CONDITION_PAUSED);
-    }
-    return (struct owner_decision){
-        .patch = vmi_edit_end(&e), .not_evictable = stuck, .again_ms = RECHECK_MS};
+    news_of_guest(&e, in->launcher.status, &d.news);
+    d.patch = vmi_edit_end(&e);
+    return d;
 }
 
 static struct api_patch *sync_failed_patch(const struct owner_input *in)
@@ -113,10 +117,10 @@ static struct api_patch *sync_failed_patch(const struct owner_input *in)
 static struct owner_decision decide_deleting(const struct owner_input *in)
 {
     if (launcher_over(&in->launcher)) {
-        return (struct owner_decision){
-            .patch = wire_vmi_is_over(in->vmi)
-                         ? NULL
-                         : final_patch(in, PHASE_SUCCEEDED, "the VMI was deleted")};
+        return wire_vmi_is_over(in->vmi)
+                   ? (struct owner_decision){0}
+                   : decide_end(in,
+                                (struct guest_end){PHASE_SUCCEEDED, NULL, "the VMI was deleted"});
     }
     if (in->launcher.reach != LAUNCHER_UP) {
         return (struct owner_decision){.again_ms = RECHECK_SOON_MS};
@@ -150,23 +154,18 @@ static struct owner_decision decide_guest_gone(const struct owner_input *in)
         return (struct owner_decision){.guest_missing = true, .again_ms = RECHECK_SOON_MS};
     }
     if (left) {
-        return (struct owner_decision){
-            .patch = final_patch(in, PHASE_FAILED, "the guest left, and did not arrive")};
+        return decide_failed(in, "GuestLost", "the guest left, and did not arrive");
     }
-
-    if (domain == LAUNCHER_DOMAIN_CRASHED) {
-        return (struct owner_decision){.patch = final_patch(in, PHASE_FAILED, "the guest crashed")};
-    }
-    if (domain == LAUNCHER_DOMAIN_SHUTOFF) {
-        return (struct owner_decision){
-            .patch = final_patch(in, PHASE_SUCCEEDED, "the guest shut itself down")};
+    if (domain == LAUNCHER_DOMAIN_CRASHED || domain == LAUNCHER_DOMAIN_SHUTOFF) {
+        return decide_end(in, news_of_end(in->launcher.status));
     }
     if (!in->gone_since_ms || in->now_ms - in->gone_since_ms < GONE_AFTER_MS) {
         return (struct owner_decision){.guest_missing = true, .again_ms = RECHECK_SOON_MS};
     }
-    return (struct owner_decision){
-        .guest_missing = true,
-        .patch = final_patch(in, PHASE_FAILED, "the launcher no longer has the guest")};
+    struct owner_decision d =
+        decide_failed(in, "GuestLost", "the launcher no longer has the guest");
+    d.guest_missing = true;
+    return d;
 }
 
 /* In post-copy both hosts have a part of the guest. What is left here when the other part is gone
@@ -201,9 +200,8 @@ static struct owner_decision decide_up(const struct owner_input *in)
             .action = OWNER_CANCEL, .cancel_uid = m->uid, .again_ms = RECHECK_SOON_MS};
     }
     if (lost_in_post_copy(s)) {
-        return (struct owner_decision){
-            .patch = final_patch(in, PHASE_FAILED,
-                                 "the guest is lost: its target ended while it held part of it")};
+        return decide_failed(in, "GuestLost",
+                             "the guest is lost: its target ended while it held part of it");
     }
     if (s->domain == LAUNCHER_DOMAIN_RUNNING || s->domain == LAUNCHER_DOMAIN_PAUSED) {
         return decide_running(in);
@@ -235,9 +233,7 @@ struct owner_decision owner_decide(const struct owner_input *in)
     case LAUNCHER_UP:
         return decide_up(in);
     case LAUNCHER_ENDED:
-        return (struct owner_decision){
-            .patch = final_patch(in, in->launcher.pod_succeeded ? PHASE_SUCCEEDED : PHASE_FAILED,
-                                 "the launcher pod is over")};
+        return decide_end(in, news_of_pod_end(&in->launcher));
     case LAUNCHER_NO_POD:
     case LAUNCHER_STARTING:
     case LAUNCHER_SILENT:

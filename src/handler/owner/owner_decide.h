@@ -5,6 +5,7 @@
 
 #include "api/object.h"
 #include "handler/local/launcher_status.h"
+#include "handler/owner/owner_news.h"
 
 struct owner_input {
     const struct api_vmi *vmi;
@@ -29,6 +30,7 @@ struct owner_decision {
     struct api_patch *patch; /* to be written before the action; or NULL; the caller's */
     bool not_evictable;      /* news: eviction shall move it, and it cannot be moved */
     bool guest_missing;      /* gone_since_ms is to be kept or set */
+    struct owner_news news;  /* events, once the patch is written */
     int64_t again_ms;        /* look again after that long */
 };
 

@@ -107,6 +107,12 @@ int pass_as_owner(struct pass *pass, struct ferry_error *err)
     m->gone_since_ms = !d.guest_missing ? 0 : m->gone_since_ms ? m->gone_since_ms : pass->now_ms;
     pass->again_ms = d.again_ms;
     int rc = pass_patch(pass, d.patch, err);
+    for (size_t i = 0; rc == 0 && i < d.news.n; i++) {
+        const struct owner_event *e = &d.news.list[i];
+
+        kube_record(pass->node->recorder, pass->vmi,
+                    e->warning ? KUBE_EVENT_WARNING : KUBE_EVENT_NORMAL, e->reason, "%s", e->text);
+    }
     if (rc == 0 && d.not_evictable) {
         kube_record(pass->node->recorder, pass->vmi, KUBE_EVENT_WARNING, "Migrated",
                     "EvictionStrategy is set but vmi is not migratable");

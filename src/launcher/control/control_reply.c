@@ -55,7 +55,7 @@ static int status_text(struct control *c, char **ret, struct ferry_error *err)
     struct launcher_sample sample;
     struct view domain;
     char machine[MACHINE_SIZE];
-    int rc = virt_view(ctx->virt, &domain, err);
+    int rc = context_view(ctx, &domain, err);
 
     /* Not knowing is said as such: an invented "none" would look like a lost guest. */
     if (rc < 0) {
@@ -68,7 +68,7 @@ static int status_text(struct control *c, char **ret, struct ferry_error *err)
                 view_active(&domain) && !domain.between && !domain.postcopy &&
                     state_migration_over(&v.migration),
                 machine);
-    *ret = status_json(&domain, machine, &v.migration, &sample);
+    *ret = status_json(&domain, machine, &v, &sample);
     return 0;
 }
 

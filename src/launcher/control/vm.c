@@ -132,7 +132,9 @@ int vm_set_paused(struct vm *vm, bool paused, struct ferry_error *err)
         return rc;
     }
     bool by_user = now.state == LAUNCHER_DOMAIN_PAUSED && now.reason == LAUNCHER_REASON_USER;
-    bool by_error = now.state == LAUNCHER_DOMAIN_PAUSED && now.reason == LAUNCHER_REASON_IO_ERROR;
+    bool by_error =
+        now.state == LAUNCHER_DOMAIN_PAUSED &&
+        (now.reason == LAUNCHER_REASON_IO_ERROR || now.reason == LAUNCHER_REASON_WATCHDOG);
     if (paused ? by_user : now.state == LAUNCHER_DOMAIN_RUNNING) {
         return 0;
     }

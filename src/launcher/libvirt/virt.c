@@ -22,7 +22,7 @@ enum {
     KEPT = 64,
     KEEPALIVE_INTERVAL_S = 5,
     KEEPALIVE_COUNT = 5,
-    CALLBACKS = 5,
+    CALLBACKS = 8,
     OPEN_WAIT_MS = 1000
 };
 
@@ -58,6 +58,13 @@ static bool ours(const struct virt *v, virDomainPtr d)
     return ferry_streq(virDomainGetName(d), v->domain_name);
 }
 
+static void push_guest(struct virt *v, virDomainPtr d, struct guest_event e)
+{
+    if (ours(v, d) && e.what != GUEST_NOTHING) {
+        push(v, (struct virt_event){.type = VIRT_EVENT_GUEST, .guest = e});
+    }
+}
+
 static int on_lifecycle(virConnectPtr c, virDomainPtr d, int event, int detail, void *ctx)
 {
     struct virt *v = ctx;
@@ -65,6 +72,7 @@ static int on_lifecycle(virConnectPtr c, virDomainPtr d, int event, int detail, 
     (void)c;
     if (ours(v, d)) {
         ferry_debug("lifecycle event", F_INT("event", event), F_INT("detail", detail));
+        push_guest(v, d, guest_event_of_lifecycle(event, detail)); /* first: it is the reason */
         push(v, (struct virt_event){.type = VIRT_EVENT_LIFECYCLE});
     }
     return 0;
@@ -91,6 +99,26 @@ static void on_job_completed(virConnectPtr c, virDomainPtr d, virTypedParameterP
         sample_decode(VIR_DOMAIN_JOB_COMPLETED, params, n, &e.completed);
         push(v, e);
     }
+}
+
+static void on_reboot(virConnectPtr c, virDomainPtr d, void *ctx)
+{
+    (void)c;
+    push_guest(ctx, d, (struct guest_event){.what = GUEST_RESET});
+}
+
+static void on_watchdog(virConnectPtr c, virDomainPtr d, int action, void *ctx)
+{
+    (void)c;
+    push_guest(ctx, d, guest_event_of_watchdog(action));
+}
+
+static void on_io_error(virConnectPtr c, virDomainPtr d, const char *path, const char *alias,
+                        int action, const char *reason, void *ctx)
+{
+    (void)c;
+    (void)path;
+    push_guest(ctx, d, guest_event_of_disk(action, alias, reason));
 }
 
 static void on_device(virConnectPtr c, virDomainPtr d, const char *alias, void *ctx)
@@ -246,6 +274,9 @@ static int subscribe(struct virt *v, virConnectPtr c, struct ferry_error *err)
         virConnectDomainEventGenericCallback callback;
     } wanted[CALLBACKS] = {
         {VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle)},
+        {VIR_DOMAIN_EVENT_ID_REBOOT, VIR_DOMAIN_EVENT_CALLBACK(on_reboot)},
+        {VIR_DOMAIN_EVENT_ID_WATCHDOG, VIR_DOMAIN_EVENT_CALLBACK(on_watchdog)},
+        {VIR_DOMAIN_EVENT_ID_IO_ERROR_REASON, VIR_DOMAIN_EVENT_CALLBACK(on_io_error)},
         {VIR_DOMAIN_EVENT_ID_MIGRATION_ITERATION, VIR_DOMAIN_EVENT_CALLBACK(on_iteration)},
         {VIR_DOMAIN_EVENT_ID_JOB_COMPLETED, VIR_DOMAIN_EVENT_CALLBACK(on_job_completed)},
         {VIR_DOMAIN_EVENT_ID_DEVICE_REMOVED, VIR_DOMAIN_EVENT_CALLBACK(on_device)},

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "launcher/libvirt/guest_event.h"
 #include "launcher/libvirt/view.h"
 #include "launcher/strategy/sample.h"
 
@@ -22,6 +23,7 @@ enum virt_event_type {
     VIRT_EVENT_ITERATION,     /* a new round of memory copying */
     VIRT_EVENT_JOB_COMPLETED, /* a migration is through; `completed` has its final figures */
     VIRT_EVENT_DEVICE,        /* the guest let go of a device, or refused to */
+    VIRT_EVENT_GUEST,         /* `guest` happened to it */
     VIRT_EVENT_WAKE,          /* virt_wake() */
 };
 
@@ -30,6 +32,7 @@ struct virt_event {
     enum virt_event_type type;
     int iteration;
     struct launcher_sample completed;
+    struct guest_event guest;
 };
 
 /* Starts libvirt's event loop on a thread that lives as long as the process: call once. */

@@ -4,11 +4,17 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include "base/count.h"
+#include "base/fd.h"
+#include "base/oom_kills.h"
 #include "base/str.h"
 #include "launcher/domain/disk_image.h"
 #include "launcher/domain/domain_devices.h"
+#include "launcher/report/guest_note.h"
 #include "launcher/report/status.h"
 #include "json/doc.h"
+
+enum { KILLS_MAX = 4096 };
 
 void context_publish_migration(const struct context *c, const struct launcher_sample *sample)
 {
@@ -34,6 +40,44 @@ int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct
                           c->name, c->uid, vmi->meta.namespace_ ? vmi->meta.namespace_ : "",
                           vmi->meta.name ? vmi->meta.name : "", vmi->meta.uid ? vmi->meta.uid : "");
     }
+    return 0;
+}
+
+int64_t context_oom_kills(const struct context *c)
+{
+    /* In a container of Kubernetes: of its own group. A sandbox of ferry-pods sees none. */
+    static const char *const paths[] = {"/sys/fs/cgroup/memory.events",
+                                        "/sys/fs/cgroup/memory/memory.oom_control"};
+
+    if (c->kills_fd >= 0) {
+        char text[KILLS_MAX];
+        ssize_t n = pread(c->kills_fd, text, sizeof(text) - 1, 0);
+
+        text[n > 0 ? n : 0] = '\0';
+        return ferry_oom_kills(text);
+    }
+    for (size_t i = 0; i < FERRY_COUNT(paths); i++) {
+        ferry_cleanup_buf struct ferry_buf text = {0};
+
+        if (ferry_read_file(paths[i], KILLS_MAX, &text, NULL) == 0 && text.len > 0) {
+            return ferry_oom_kills(text.data);
+        }
+    }
+    return 0;
+}
+
+int context_view(const struct context *c, struct view *ret, struct ferry_error *err)
+{
+    struct state_values v;
+    struct view domain;
+    int rc = virt_view(c->virt, &domain, err);
+
+    if (rc < 0) {
+        return rc;
+    }
+    state_get(c->state, &v);
+    *ret =
+        guest_view(&domain, &v, domain.state == LAUNCHER_DOMAIN_CRASHED ? context_oom_kills(c) : 0);
     return 0;
 }
 

@@ -25,6 +25,7 @@ struct context {
     struct qmp_session *qmp;
     struct gate *gate;
     atomic_bool *libvirtd_hangs; /* set it to have our libvirtd killed and started again */
+    int kills_fd;                /* counts what the kernel kills in this pod for memory, or -1 */
     bool gated;                  /* libvirtd asks the gate; else nothing is known by it */
     struct state *state;
     struct events *events;
@@ -34,6 +35,11 @@ struct context {
 void context_publish_migration(const struct context *c, const struct launcher_sample *sample);
 /* Class INVALID unless `vmi` is the one that this launcher is for. */
 int context_check_vmi(const struct context *c, const struct api_vmi *vmi, struct ferry_error *err);
+/* The guest's domain as it is told (guest_note.h). */
+int context_view(const struct context *c, struct view *ret, struct ferry_error *err);
+/* How often the kernel has killed something in this pod for its memory; 0 where that is not known.
+ */
+int64_t context_oom_kills(const struct context *c);
 /* Its domain XML, and that the files it names are here: what fails now would fail when the guest
  * starts, in words that say less. `*ret_xml` is owned by the caller. */
 int context_domain(const struct context *c, const struct api_vmi *vmi, char **ret_xml,

@@ -58,6 +58,8 @@ static const struct wire_field value_fields[] = {
     VALUE(WIRE_WORD, "vm", vm, .words = &vm_words),
     VALUE(WIRE_NUMBER, "graceS", grace_s),
     VALUE(WIRE_NUMBER, "memoryBytes", memory_bytes),
+    VALUE(WIRE_FLAG, "panicked", panicked),
+    VALUE(WIRE_NUMBER, "oomKills", oom_kills),
     VALUE(WIRE_FLAG, "stop", stop),
     VALUE(WIRE_FLAG, "rescued", rescued),
     VALUE(WIRE_NUMBER, "stopDeadlineMs", stop_deadline_ms),
@@ -150,6 +152,7 @@ char *state_encode(const struct state_values *v)
     if (v->migration.role != LAUNCHER_ROLE_NONE) {
         yyjson_mut_obj_add_val(doc, o, "migration", encode_migration(doc, &v->migration));
     }
+    yyjson_mut_obj_add_val(doc, o, "guest", wire_launcher_guest_write(doc, &v->guest));
     for (size_t i = 0; i < v->n_past; i++) {
         yyjson_mut_arr_add_str(doc, past, v->past[i]);
     }
@@ -195,6 +198,9 @@ int state_decode(const char *json, size_t len, struct state_values *ret, struct 
     rc = wire_fields_read(o, value_fields, "state", FERRY_INVALID, &v, err);
     if (rc == 0 && m) {
         rc = decode_migration(m, &v.migration, err);
+    }
+    if (rc == 0) {
+        rc = wire_launcher_guest_read(yyjson_obj_get(o, "guest"), &v.guest, err);
     }
     if (rc == 0) {
         decode_past(yyjson_obj_get(o, "past"), &v);

@@ -57,7 +57,11 @@ struct state_values {
     int64_t grace_s;      /* the VMI's terminationGracePeriodSeconds */
     int64_t memory_bytes; /* the VMI's */
     bool rescued;         /* from a broken post-copy (rescue.h): its QEMU cannot migrate again */
-    bool stop;            /* asked to shut down */
+    struct launcher_guest guest; /* what happened to it here */
+    bool panicked;               /* its kernel said so */
+    int64_t oom_kills;           /* processes of this pod that the kernel had killed for memory when
+                                  * the guest was last known to run */
+    bool stop;                   /* asked to shut down */
     int64_t stop_deadline_ms;
     struct state_migration migration; /* the latest */
     char past[STATE_PAST_MAX][STATE_UID_SIZE];

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "launcher/report/guest_note.h"
+
 void status_of_migration(const struct state_migration *m, const struct launcher_sample *sample,
                          struct launcher_migration *ret)
 {
@@ -24,12 +26,14 @@ void status_of_migration(const struct state_migration *m, const struct launcher_
     snprintf(ret->reason_code, sizeof(ret->reason_code), "%s", m->reason_code);
 }
 
-char *status_json(const struct view *domain, const char *machine, const struct state_migration *m,
+char *status_json(const struct view *domain, const char *machine, const struct state_values *v,
                   const struct launcher_sample *sample)
 {
-    struct launcher_status s = {.domain = domain->state, .domain_reason = domain->reason};
+    struct launcher_status s = {.domain = domain->state,
+                                .domain_reason = domain->reason,
+                                .guest = guest_told(domain, &v->guest)};
 
-    status_of_migration(m, sample, &s.migration);
+    status_of_migration(&v->migration, sample, &s.migration);
     if (view_active(domain)) {
         snprintf(s.machine, sizeof(s.machine), "%s", machine);
     }

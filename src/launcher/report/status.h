@@ -7,7 +7,7 @@
 
 /* The answer to GET /v1/status; the caller's. `machine` is the domain's type, "" = not known, said
  * of one that has a QEMU; `sample` is the latest of the current migration. */
-char *status_json(const struct view *domain, const char *machine, const struct state_migration *m,
+char *status_json(const struct view *domain, const char *machine, const struct state_values *v,
                   const struct launcher_sample *sample);
 
 /* The migration in it. */
