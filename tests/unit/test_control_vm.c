@@ -1,6 +1,8 @@
 #include "lib/objects.h"
 
+#include "api/guest_nic.h"
 #include "api/wire/wire_keys.h"
+#include "base/str.h"
 #include "control/vm/vm_decide.h"
 #include "control/vm/vm_render.h"
 
@@ -18,6 +20,10 @@ static const char VMI[] =
     "'VirtualMachine','name':'web','controller':true}]},'spec':{'domain':{'memory':{'guest':"
     "'64Mi'}}},'status':{'phase':'Running','phaseTransitionTimestamps':[{'phase':'Running'}]}}";
 
+static const char UNBOUND[] =
+    "{'apiVersion':'v1','kind':'PersistentVolumeClaim','metadata':{'name':'disk','namespace':'ns',"
+    "'uid':'c-1'},'spec':{'accessModes':['ReadWriteMany']},'status':{'phase':'Pending'}}";
+
 #define STRATEGY(s) "{'spec':{'runStrategy':'" s "'}}"
 #define FOLLOWED(s, more)                                                                          \
     "{'spec':{'runStrategy':'" s "'},'status':{'runStrategy':'" s "'" more "}}"
@@ -28,6 +34,13 @@ static const char VMI[] =
 #define FAILED_EARLY "{'status':{'phase':'Failed','phaseTransitionTimestamps':null}}"
 #define DELETING "{'metadata':{'deletionTimestamp':'2025-12-31T23:59:58Z'}}"
 #define STARTING "{'status':{'phase':'Scheduling','phaseTransitionTimestamps':null}}"
+
+#define WAITS(phase, conditions)                                                                   \
+    "{'status':{'phase':'" phase "','phaseTransitionTimestamps':null,'conditions':[{" conditions   \
+    "}]}}"
+#define WITH_CLAIM(s)                                                                              \
+    "{'spec':{'runStrategy':'" s "','template':{'spec':{'volumes':[{'name':'d',"                   \
+    "'persistentVolumeClaim':{'claimName':'disk'}}]}}}}"
 
 static const struct row {
     const char *name, *vm;
@@ -149,6 +162,43 @@ static const struct row {
      "{'status':{'phase':'Scheduling','phaseTransitionTimestamps':null,'conditions':[{'type':"
      "'PodScheduled','status':'False','reason':'Unschedulable','message':'0/1 nodes'}]}}",
      .rule = "strategy", .printable = "ErrorUnschedulable"},
+    {"a claim is not there", STRATEGY("Always"),
+     WAITS("Pending", "'type':'Synchronized','status':'False','reason':'FailedPvcNotFound'"),
+     .rule = "strategy", .printable = "ErrorPvcNotFound", .patch = "FailedPvcNotFound"},
+    {"no claim comes before no node", STRATEGY("Always"),
+     WAITS("Scheduling", "'type':'Synchronized','status':'False','reason':'FailedPvcNotFound'},{"
+                         "'type':'PodScheduled','status':'False','reason':'Unschedulable'"),
+     .rule = "strategy", .printable = "ErrorPvcNotFound"},
+    {"its image cannot be pulled", STRATEGY("Always"),
+     WAITS("Scheduling", "'type':'Synchronized','status':'False','reason':'ErrImagePull'"),
+     .rule = "strategy", .printable = "ErrImagePull"},
+    {"its image is tried again later", STRATEGY("Always"),
+     WAITS("Scheduling", "'type':'Synchronized','status':'False','reason':'ImagePullBackOff'"),
+     .rule = "strategy", .printable = "ImagePullBackOff"},
+    {"a claim that is not bound", WITH_CLAIM("Always"), WAITS("Scheduling", ""), .rule = "strategy",
+     .printable = "WaitingForVolumeBinding", .again_s = 10},
+    {"a claim that is not bound, and no node", WITH_CLAIM("Always"),
+     WAITS("Scheduling", "'type':'PodScheduled','status':'False','reason':'Unschedulable'"),
+     .rule = "strategy", .printable = "ErrorUnschedulable", .again_s = 10},
+    {"a claim that is not bound of a VM that is to be down", WITH_CLAIM("Halted"), NULL,
+     .rule = "strategy", .printable = "Stopped"},
+    {"a claim that is not bound, and it runs all the same", WITH_CLAIM("Always"), "{}",
+     .rule = "strategy", .printable = "Running", .again_s = 10},
+    {"nobody knows where it is", STRATEGY("Always"), ENDED("Unknown"), .rule = "strategy",
+     .printable = "Unknown"},
+    {"being moved while it is paused", STRATEGY("Always"),
+     "{'status':{'migrationState':{'migrationUid':'m'},'conditions':[{'type':'Paused','status':"
+     "'True'}]}}",
+     .rule = "strategy", .printable = "Migrating"},
+    {"Once: failed before it ran", STRATEGY("Once"), FAILED_EARLY, .rule = "strategy",
+     .printable = "CrashLoopBackOff"},
+    {"what the instance says of itself, the VM says", STRATEGY("Always"),
+     "{'status':{'conditions':[{'type':'GuestReset','status':'True','reason':'Reset'}]}}",
+     .rule = "strategy", .printable = "Running", .patch = "GuestReset"},
+    {"and no longer when it does not",
+     "{'spec':{'runStrategy':'Always'},'status':{'conditions':[{'type':'GuestReset','status':"
+     "'True','reason':'Reset'}]}}",
+     "{}", .rule = "strategy", .printable = "Running", .never_patch = "GuestReset"},
     {"being moved", STRATEGY("Always"), "{'status':{'migrationState':{'migrationUid':'m'}}}",
      .rule = "strategy", .printable = "Migrating"},
     {"paused", STRATEGY("Always"),
@@ -207,10 +257,13 @@ static void check_row(const struct row *r)
     api_cleanup_object struct api_object *vm = make_object(API_KIND_VM, VM, r->vm);
     api_cleanup_object struct api_object *vmi =
         r->vmi ? make_object(API_KIND_VMI, VMI, r->vmi) : NULL;
+    api_cleanup_object struct api_object *claim = make_object(API_KIND_CLAIM, UNBOUND, NULL);
     ferry_cleanup_buf struct ferry_buf texts = {0};
     plan_cleanup struct plan p = {0}, again = {0};
 
-    vm_decide(&(struct vm_view){.vm = vm, .vmi = vmi}, NOW_MS, &p);
+    const struct api_object *claims[] = {claim};
+    const struct storage_view storage = {.claims = claims, .n_claims = 1};
+    vm_decide(&(struct vm_view){.vm = vm, .vmi = vmi, .storage = storage}, NOW_MS, &p);
     api_cleanup_object struct api_object *after = apply(&p, vm, &texts);
     bool creates = plan_find(&p, PLAN_CREATE, API_KIND_VMI) != NULL;
     bool deletes = plan_find(&p, PLAN_DELETE, API_KIND_VMI) != NULL;
@@ -230,7 +283,8 @@ static void check_row(const struct row *r)
         fail_msg("%s: again after %lld ms", r->name, (long long)p.again_ms);
     }
     /* What was said is not said again. */
-    vm_decide(&(struct vm_view){.vm = after, .vmi = vmi}, NOW_MS + 1000, &again);
+    vm_decide(&(struct vm_view){.vm = after, .vmi = vmi, .storage = storage}, NOW_MS + 1000,
+              &again);
     if (plan_find(&again, PLAN_PATCH_STATUS, API_KIND_VM)) {
         fail_msg("%s: says again: %s", r->name,
                  plan_find(&again, PLAN_PATCH_STATUS, API_KIND_VM)->body);
@@ -244,6 +298,10 @@ static void test_rows(void **state)
         check_row(&rows[i]);
     }
 }
+
+#define NICS_OF_ANOTHER                                                                            \
+    "[{\"op\":\"add\",\"path\":\"/spec/template/spec/domain/devices\",\"value\":{\"interfaces\":"  \
+    "[{\"name\":\"a\",\"masquerade\":{}}]}}]"
 
 static void test_render(void **state)
 {
@@ -269,6 +327,44 @@ static void test_render(void **state)
     plan_cleanup struct plan p = {0};
     vm_decide(&(struct vm_view){.vm = vm, .vmi = vmi}, NOW_MS, &p);
     assert_null(strstr(plan_find(&p, PLAN_PATCH_STATUS, API_KIND_VM)->body, "RestartRequired"));
+}
+
+/* Instances of one VM have the same cards, those of another VM others; what the author says counts.
+ */
+static void test_macs(void **state)
+{
+    static const char NICS[] =
+        "{'spec':{'template':{'spec':{'domain':{'devices':{'interfaces':[{'name':'a','masquerade':{"
+        "}"
+        "},{'name':'b','bridge':{},'macAddress':'02:00:00:00:00:07'},{'name':'c','sriov':{}}]}},"
+        "'networks':[{'name':'a','pod':{}},{'name':'b','multus':{'networkName':'n'}}]}}}}";
+    char seen[2][API_MAC_TEXT];
+
+    (void)state;
+    for (int i = 0; i < 4; i++) { /* twice each */
+        api_cleanup_object struct api_object *vm =
+            make_object(API_KIND_VM, VM, i < 2 ? NICS : "{'metadata':{'uid':'vm-2'}}");
+        api_cleanup_object struct api_object *with =
+            i < 2 ? api_object_ref(vm) : patched_object(vm, NICS_OF_ANOTHER, false);
+        ferry_cleanup_free char *json = vm_render(with);
+        struct api_object *o = NULL;
+        struct ferry_error err = {0};
+
+        assert_int_equal(api_object_parse(API_KIND_VMI, json, strlen(json), &o, &err), 0);
+        const struct api_interface *nics = o->u.vmi.machine.interfaces;
+        assert_int_equal(o->u.vmi.machine.n_interfaces, i < 2 ? 3 : 1);
+        assert_int_equal(strncmp(nics[0].mac, "02:", 3), 0);
+        if (i % 2) {
+            assert_string_equal(nics[0].mac, seen[i / 2]);
+        }
+        snprintf(seen[i / 2], API_MAC_TEXT, "%s", nics[0].mac);
+        if (i < 2) {
+            assert_string_equal(nics[1].mac, "02:00:00:00:00:07");
+            assert_true(ferry_str_empty(nics[2].mac));
+        }
+        api_object_unref(o);
+    }
+    assert_string_not_equal(seen[0], seen[1]);
 }
 
 static void test_template_tag(void **state)
@@ -365,9 +461,9 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),         cmocka_unit_test(test_render),
-        cmocka_unit_test(test_template_tag), cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_rows),     cmocka_unit_test(test_render),
+        cmocka_unit_test(test_macs),     cmocka_unit_test(test_template_tag),
+        cmocka_unit_test(test_networks), cmocka_unit_test(test_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

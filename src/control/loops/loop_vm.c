@@ -89,9 +89,8 @@ static void decide(struct cluster *c, const struct pair *o, struct plan *ret)
     const struct api_meta *m = o->vm->meta;
     ferry_cleanup_free char *key = cluster_key(m->namespace_, m->name);
     kube_cleanup_snapshot struct kube_snapshot moves = kube_informer_find(c->migrations, key);
-    struct cluster_storage storage =
-        o->vmi ? cluster_storage(c, m->namespace_, &o->vm->u.vm.machine, &o->vmi->u.vmi.machine)
-               : (struct cluster_storage){0};
+    struct cluster_storage storage = cluster_storage(c, m->namespace_, &o->vm->u.vm.machine,
+                                                     o->vmi ? &o->vmi->u.vmi.machine : NULL);
 
     struct vm_view view = {
         .vm = o->vm,

@@ -38,5 +38,7 @@ bool vm_has_run(const struct api_vmi *vmi);
 /* When the next start may be tried after failed ones; 0 = at once. */
 int64_t vm_retry_at(const struct vm_case *d);
 
+/* KubeVirt's status.printableStatus; static. */
+const char *vm_printable(const struct vm_case *d);
 /* One guarded patch of all that has changed in the status; nothing when it is as it should be. */
 void vm_write_status(struct vm_case *d);

@@ -41,77 +41,6 @@ int64_t vm_retry_at(const struct vm_case *d)
     return text && api_time_parse(text, &at, NULL) == 0 ? at : 0;
 }
 
-/* ---- printableStatus: the first that applies -------------------------------------------------
- */
-
-static bool is_terminating(const struct vm_case *d)
-{
-    return d->vm->meta.deleted_ms != 0;
-}
-
-static bool is_stopping(const struct vm_case *d)
-{
-    return d->vmi && !wire_vmi_is_over(d->vmi) && (d->vmi->meta.deleted_ms || d->action == VM_STOP);
-}
-
-static bool is_migrating(const struct vm_case *d)
-{
-    return d->vmi && vmi_is_migrating(d->vmi);
-}
-
-static bool is_paused(const struct vm_case *d)
-{
-    return d->vmi && api_condition_true(&d->vmi->conditions, CONDITION_PAUSED);
-}
-
-static bool is_running(const struct vm_case *d)
-{
-    return d->vmi && vmi_has_phase(d->vmi, PHASE_RUNNING);
-}
-
-static bool is_unschedulable(const struct vm_case *d)
-{
-    const struct api_condition *c =
-        d->vmi ? api_condition_find(&d->vmi->conditions, CONDITION_POD_SCHEDULED) : NULL;
-
-    return c && ferry_streq(c->status, "False") && ferry_streq(c->reason, "Unschedulable");
-}
-
-static bool is_starting(const struct vm_case *d)
-{
-    return d->action == VM_START || (d->vmi && !wire_vmi_is_over(d->vmi));
-}
-
-/* It failed before it ever ran, and is going to be started again. */
-static bool is_crash_looping(const struct vm_case *d)
-{
-    return (ferry_streq(d->vm->run_strategy, "Always") ||
-            ferry_streq(d->vm->run_strategy, "RerunOnFailure")) &&
-           (api_json_int(root(d), "/status/startFailure/consecutiveFailCount", 0) > 0 ||
-            (d->vmi && vmi_has_phase(d->vmi, PHASE_FAILED))) &&
-           !(d->vmi && vm_has_run(d->vmi));
-}
-
-static const char *printable(const struct vm_case *d)
-{
-    static const struct {
-        const char *text;
-        bool (*applies)(const struct vm_case *d);
-    } table[] = {
-        {"Terminating", is_terminating}, {"Stopping", is_stopping},
-        {"Migrating", is_migrating},     {"Paused", is_paused},
-        {"Running", is_running},         {"ErrorUnschedulable", is_unschedulable},
-        {"Starting", is_starting},       {"CrashLoopBackOff", is_crash_looping},
-    };
-
-    for (size_t i = 0; i < FERRY_COUNT(table); i++) {
-        if (table[i].applies(d)) {
-            return table[i].text;
-        }
-    }
-    return "Stopped";
-}
-
 /* ---- pieces ----------------------------------------------------------------------------------
  */
 
@@ -190,15 +119,6 @@ static struct plan_condition ready_condition(const struct vm_case *d)
         d->vmi ? "Guest VM is not reported as running" : "VMI does not exist"};
 }
 
-/* As the instance has it. */
-static struct plan_condition mirrored(const struct vm_case *d, const char *type)
-{
-    const struct api_condition *c = d->vmi ? api_condition_find(&d->vmi->conditions, type) : NULL;
-
-    return c ? (struct plan_condition){type, c->status, c->reason, c->message}
-             : (struct plan_condition){.type = type};
-}
-
 /* The template is no longer what the instance was made from. */
 static struct plan_condition restart_condition(const struct vm_case *d)
 {
@@ -265,22 +185,63 @@ static void set_volume_update(struct vm_case *d, struct api_patch *p)
     }
 }
 
+/* Those of the VM alone; all others are its instance's, and go with it. */
+static bool is_own(const char *type)
+{
+    static const char *const own[] = {CONDITION_READY, CONDITION_FAILURE,
+                                      CONDITION_RESTART_REQUIRED, CONDITION_MANUAL_RECOVERY};
+
+    for (size_t i = 0; i < FERRY_COUNT(own); i++) {
+        if (ferry_streq(own[i], type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The instance's conditions as they are; those of `d->vm` that it does not have are taken away. */
+static size_t mirror(const struct vm_case *d, struct plan_condition *ret)
+{
+    const struct api_conditions *old = &d->vm->conditions,
+                                *has = d->vmi ? &d->vmi->conditions : NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; has && i < has->n; i++) {
+        const struct api_condition *c = &has->items[i];
+
+        if (!is_own(c->type)) {
+            ret[n++] = (struct plan_condition){c->type, c->status, c->reason, c->message};
+        }
+    }
+    for (size_t i = 0; i < old->n; i++) {
+        const char *type = old->items[i].type;
+
+        if (!is_own(type) && !(has && api_condition_find(has, type))) {
+            ret[n++] = (struct plan_condition){.type = type};
+        }
+    }
+    return n;
+}
+
+enum { OWN_CONDITIONS = 4 };
+
 static void set_conditions(struct vm_case *d, struct api_patch *p)
 {
-    const struct plan_condition want[] = {
-        ready_condition(d),
-        mirrored(d, CONDITION_PAUSED),
-        mirrored(d, CONDITION_LIVE_MIGRATABLE),
-        restart_condition(d),
-        recovery_condition(d),
-        {CONDITION_FAILURE, d->refusal ? "True" : NULL,
-         d->refusal_reason ? d->refusal_reason : "FailedCreate", d->refusal},
-    };
+    size_t most = OWN_CONDITIONS + d->vm->conditions.n + (d->vmi ? d->vmi->conditions.n : 0), n = 0;
+    ferry_cleanup_free struct plan_condition *want = ferry_xcalloc(most, sizeof(*want));
     /* What kept it from starting stands until it starts. */
     bool stands = !d->refusal && !d->vmi && d->action == VM_START;
 
-    plan_set_conditions(p, d->view->vm, &d->vm->conditions, want,
-                        FERRY_COUNT(want) - (stands ? 1 : 0), d->now_ms);
+    want[n++] = ready_condition(d);
+    n += mirror(d, want + n);
+    want[n++] = restart_condition(d);
+    want[n++] = recovery_condition(d);
+    if (!stands) {
+        want[n++] = (struct plan_condition){CONDITION_FAILURE, d->refusal ? "True" : NULL,
+                                            d->refusal_reason ? d->refusal_reason : "FailedCreate",
+                                            d->refusal};
+    }
+    plan_set_conditions(p, d->view->vm, &d->vm->conditions, want, n, d->now_ms);
 }
 
 static void set_bool(struct vm_case *d, struct api_patch *p, const char *path, bool value)
@@ -315,7 +276,7 @@ void vm_write_status(struct vm_case *d)
     plan_ensure_object(p, d->view->vm, "/status");
     set_bool(d, p, "/status/created", d->vmi != NULL);
     set_bool(d, p, "/status/ready", ferry_streq(ready_condition(d).status, "True"));
-    set_text(d, p, "/status/printableStatus", printable(d));
+    set_text(d, p, "/status/printableStatus", vm_printable(d));
     /* What is followed already; a start that is due is not. */
     if (!d->refusal && !(d->action == VM_START && !d->vmi)) {
         set_text(d, p, "/status/runStrategy", d->vm->run_strategy);

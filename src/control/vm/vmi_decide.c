@@ -311,21 +311,33 @@ static bool rule_scheduling(struct decision *d)
     return true;
 }
 
-/* The condition of the pod that finds no node, shown on the VMI. */
-static bool mirror_scheduling(struct decision *d, struct api_patch *p)
+bool vmi_reason_is_of_image(const char *reason)
 {
-    const struct api_condition *c =
-        api_condition_find(&d->current->u.pod.conditions, CONDITION_POD_SCHEDULED);
+    return ferry_streq(reason, VMI_ERR_IMAGE_PULL) || ferry_streq(reason, VMI_IMAGE_PULL_BACK_OFF);
+}
 
-    if (c && ferry_streq(c->status, "False")) {
-        struct plan_condition copy = {.type = CONDITION_POD_SCHEDULED,
-                                      .status = "False",
-                                      .reason = c->reason,
-                                      .message = c->message};
+/* What keeps its pod from running, shown on the VMI: no node, or an image that does not come. */
+static bool mirror_pod(struct decision *d, struct api_patch *p)
+{
+    const struct api_pod *pod = &d->current->u.pod;
+    const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
+    const struct api_condition *sync =
+        api_condition_find(&d->vmi->conditions, CONDITION_SYNCHRONIZED);
+    bool waits = c && ferry_streq(c->status, "False");
+    bool said = sync && vmi_reason_is_of_image(sync->reason);
+    struct plan_condition want[] = {
+        {CONDITION_POD_SCHEDULED, waits ? "False" : NULL, waits ? c->reason : NULL,
+         waits ? c->message : NULL},
+        {.type = CONDITION_SYNCHRONIZED},
+    };
 
-        return plan_set_condition(p, d->view->vmi, &d->vmi->conditions, &copy, d->now_ms);
+    if (vmi_reason_is_of_image(pod->waiting_reason)) {
+        want[1].status = "False";
+        want[1].reason = pod->waiting_reason;
+        want[1].message = pod->waiting_message;
     }
-    return plan_remove_condition(p, &d->vmi->conditions, CONDITION_POD_SCHEDULED);
+    return plan_set_conditions(p, d->view->vmi, &d->vmi->conditions, want,
+                               want[1].status || said ? 2 : 1, d->now_ms);
 }
 
 static char *active_pods_json(const struct api_pod *pod)
@@ -359,7 +371,7 @@ static bool rule_scheduled(struct decision *d)
     api_cleanup_patch struct api_patch *p = api_patch_new();
 
     plan_guard(p, d->view->vmi);
-    bool changed = mirror_scheduling(d, p);
+    bool changed = mirror_pod(d, p);
     if (pod_is_ready(pod)) {
         ferry_cleanup_free char *active = active_pods_json(pod);
 

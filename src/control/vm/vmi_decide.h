@@ -23,4 +23,10 @@ struct vmi_view {
     struct clock_steps clock; /* what is known of the clock */
 };
 
+/* Why an image of its pod does not come, as Kubernetes has it of a container; KubeVirt shows it as
+ * the reason of the VMI's Synchronized. */
+#define VMI_ERR_IMAGE_PULL "ErrImagePull"
+#define VMI_IMAGE_PULL_BACK_OFF "ImagePullBackOff"
+bool vmi_reason_is_of_image(const char *reason); /* may be NULL */
+
 void vmi_decide(const struct vmi_view *view, int64_t now_ms, struct plan *ret);
