@@ -19,8 +19,8 @@
  * Lines that it writes: BOOT, READY, `HB 123 t=456 gen=1 pg=34567 bad=0` (sequence, timer ticks of
  * 10 ms, generation of the working set, pages written, bad pages and disk blocks met), VERIFY,
  * CORRUPT, BYE. On the serial line it understands the letter v (check all memory and all disk
- * blocks of the pattern, answers with `VERIFY pages=N bad=N`, blocks counted as pages) and the line
- * "poweroff", nothing shorter: people type here. */
+ * blocks of the pattern, answers with `VERIFY pages=N bad=N`, blocks counted as pages) and the lines
+ * "poweroff" and "reset", nothing shorter: people type here. */
 #include <stddef.h>
 
 #include "disk.h"
@@ -197,20 +197,33 @@ static void go_on_checking(struct checking *c)
     }
 }
 
-/* True when `c` ends a line that is the word and nothing else. */
-static bool asks_for_power_off(int c)
+enum command { COMMAND_NONE, COMMAND_POWER_OFF, COMMAND_RESET };
+
+/* The command that `c` ends: a line that is its word and nothing else. */
+static enum command command_of(int c)
 {
-    static const char word[] = "poweroff";
-    static int at; /* of it have come; -1: this line is another */
+    static const struct {
+        const char *word;
+        enum command command;
+    } words[] = {{"poweroff", COMMAND_POWER_OFF}, {"reset", COMMAND_RESET}};
+    static char line[16];
+    static size_t n;
+    enum command found = COMMAND_NONE;
 
-    if (c == '\r' || c == '\n') {
-        bool whole = at == (int)sizeof(word) - 1;
-
-        at = 0;
-        return whole;
+    if (c != '\r' && c != '\n') {
+        line[n < sizeof(line) - 1 ? n++ : n] = (char)c;
+        return COMMAND_NONE;
     }
-    at = at >= 0 && at < (int)sizeof(word) - 1 && c == word[at] ? at + 1 : -1;
-    return false;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        size_t k = 0;
+
+        while (k < n && words[i].word[k] == line[k]) {
+            k++;
+        }
+        found = k == n && !words[i].word[k] ? words[i].command : found;
+    }
+    n = 0;
+    return found;
 }
 
 static void once_a_tick(const struct settings *set, struct checking *checking, uint32_t last,
@@ -223,8 +236,15 @@ static void once_a_tick(const struct settings *set, struct checking *checking, u
         if (c == 'v') {
             checking->wanted = true;
         }
-        if (asks_for_power_off(c)) {
+        switch (command_of(c)) {
+        case COMMAND_POWER_OFF:
             power_off();
+            break;
+        case COMMAND_RESET:
+            machine_reset();
+            break;
+        case COMMAND_NONE:
+            break;
         }
     }
     if ((set->acpi && machine_power_button()) ||

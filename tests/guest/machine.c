@@ -232,3 +232,8 @@ void machine_power_off(void)
 {
     machine_out16(PM1_CONTROL, PM1_SLEEP);
 }
+
+void machine_reset(void)
+{
+    machine_out8(0x64, 0xfe); /* the keyboard controller's line to the CPU */
+}

@@ -28,3 +28,4 @@ uint32_t machine_in32(uint16_t port);
 
 bool machine_power_button(void);
 void machine_power_off(void);
+void machine_reset(void); /* and boots anew */

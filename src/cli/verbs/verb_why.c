@@ -1,9 +1,10 @@
-/* The verb that explains why a move does not go on: reads all that is known, and lets the chain be
- * walked. */
+/* The verb that explains why a VM does not start or a move does not go on: reads all that is known,
+ * and lets the chain be walked. */
 #include <stdio.h>
 
 #include "api/object.h"
 #include "api/wire/wire_keys.h"
+#include "api/wire/wire_phase.h"
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/session/call.h"
@@ -19,7 +20,8 @@ enum { SAMPLES_APART_MS = 2500, LATE_LOOKS = 6, LATE_MS = 1000 };
 
 struct reading {
     struct api_object *migration, *vmi, *pod, *lease;
-    struct kube_list nodes;
+    struct api_object *vm, *last, *launcher_pod, *event; /* of a VM that is not being moved */
+    struct kube_list nodes, claims;
     struct why_report target, source;
 };
 
@@ -29,7 +31,12 @@ static void reading_done(struct reading *r)
     api_object_unref(r->vmi);
     api_object_unref(r->pod);
     api_object_unref(r->lease);
+    api_object_unref(r->vm);
+    api_object_unref(r->last);
+    api_object_unref(r->launcher_pod);
+    api_object_unref(r->event);
     kube_list_done(&r->nodes);
+    kube_list_done(&r->claims);
 }
 #define reading_cleanup ferry_cleanup(reading_done)
 
@@ -41,12 +48,89 @@ static int get_vmi(struct session *s, const char *name, struct api_object **ret,
     return rc < 0 && rc != -FERRY_NOT_FOUND ? session_explain(err) : 0;
 }
 
-/* The move that `word` names, or the VM of that name when it has none. */
+static int read_vm(struct session *s, const char *word, struct reading *r, struct ferry_error *err)
+{
+    int rc = kube_client_get(s->client, kube_ref(API_KIND_VM, s->ns, word), &r->vm, err);
+
+    return rc < 0 && rc != -FERRY_NOT_FOUND && rc != -FERRY_DENIED ? session_explain(err)
+                                                                   : get_vmi(s, word, &r->vmi, err);
+}
+
+/* Of the pods that were made for its instance that on the node which has it; none of a move's. */
+static void read_launcher_pod(struct session *s, struct reading *r)
+{
+    ferry_cleanup_free char *selector = ferry_asprintf(LABEL_CREATED_BY "=%s", r->vmi->meta->uid);
+    kube_cleanup_list struct kube_list pods = {0};
+
+    if (kube_client_list(s->client, kube_ref(API_KIND_POD, s->ns, NULL),
+                         &(struct kube_list_options){.label_selector = selector}, &pods,
+                         NULL) < 0) {
+        return;
+    }
+    for (size_t i = 0; i < pods.n; i++) {
+        const struct api_pod *p = &pods.items[i]->u.pod;
+        const char *node = r->vmi->u.vmi.node_name;
+
+        if (ferry_str_empty(node) ? !api_map_get(&p->meta.labels, LABEL_MIGRATION_JOB_UID)
+                                  : ferry_streq(p->node_name, node)) {
+            api_object_unref(r->launcher_pod);
+            r->launcher_pod = api_object_ref(pods.items[i]);
+        }
+    }
+}
+
+/* The latest warning about the VM or an instance of it. */
+static void read_event(struct session *s, const char *name, struct reading *r)
+{
+    kube_cleanup_list struct kube_list events = {0};
+
+    if (kube_client_list(s->client, kube_ref(API_KIND_EVENT, s->ns, NULL), NULL, &events, NULL) <
+        0) {
+        return;
+    }
+    for (size_t i = 0; i < events.n; i++) {
+        const struct api_event *e = &events.items[i]->u.event;
+
+        if (ferry_streq(e->about_name, name) && ferry_streq(e->type, "Warning") &&
+            (!r->event || e->last_ms >= r->event->u.event.last_ms)) {
+            api_object_unref(r->event);
+            r->event = api_object_ref(events.items[i]);
+        }
+    }
+}
+
+/* Who may not see some of it gets the rest of the answer. */
+static void read_around_vm(struct session *s, const char *name, struct reading *r,
+                           struct why_view *view)
+{
+    bool known = false;
+
+    read_event(s, name, r);
+    if (r->vmi) {
+        read_launcher_pod(s, r);
+        known = kube_client_list(s->client, kube_ref(API_KIND_CLAIM, s->ns, NULL), NULL, &r->claims,
+                                 NULL) == 0;
+    }
+    view->vm = r->vm ? &r->vm->u.vm : NULL;
+    view->last = r->last ? &r->last->u.migration : NULL;
+    view->pod = r->launcher_pod ? &r->launcher_pod->u.pod : NULL;
+    view->event = r->event ? &r->event->u.event : NULL;
+    view->claims_known = known;
+    view->claims = r->claims.items;
+    view->n_claims = r->claims.n;
+}
+
+/* The move that `word` names, or the VM of that name when it has none that goes on. */
 static int read_subject(struct session *s, const char *word, struct reading *r,
                         struct ferry_error *err)
 {
     int rc = cli_get_move(s, word, &r->migration, err);
 
+    if (rc == 0 && !ferry_streq(r->migration->meta->name, word) &&
+        wire_migration_is_over(&r->migration->u.migration)) {
+        r->last = ferry_take_ptr(r->migration);
+        return read_vm(s, word, r, err);
+    }
     if (rc == 0) {
         return get_vmi(s, r->migration->u.migration.vmi_name, &r->vmi, err);
     }
@@ -54,8 +138,8 @@ static int read_subject(struct session *s, const char *word, struct reading *r,
         return rc;
     }
     struct ferry_error not_there = *err;
-    rc = get_vmi(s, word, &r->vmi, err);
-    if (rc == 0 && !r->vmi) {
+    rc = read_vm(s, word, r, err);
+    if (rc == 0 && !r->vmi && !r->vm) {
         *err = not_there;
         return -FERRY_NOT_FOUND;
     }
@@ -132,6 +216,7 @@ static int read_all(struct session *s, const char *word, struct reading *r, stru
         .now_ms = ferry_now_unix_ms(),
     };
     if (!view->migration) {
+        read_around_vm(s, word, r, view);
         return 0;
     }
     view->n_samples = moveline_sample(view->migration, view->vmi, &view->samples[0]);
@@ -220,8 +305,9 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
         .name = "ferry why",
         .usage = "[OPTION]... MIGRATION|VM",
         .summary =
-            "Says why a move does not go on: walks from its request to its end and names the\n"
-            "first link that does not hold, with what to do about it.",
+            "Says why a virtual machine does not start or a move does not go on: walks from the\n"
+            "request to its end and names the first link that does not hold, with what to do\n"
+            "about it.",
         .options = options,
         .epilogue = "Exit codes: 0 nothing is broken, 4 a link is.",
     };
@@ -246,7 +332,11 @@ int verb_why(int argc, char **argv, struct ferry_error *err)
         ask_nodes(&s, &r, &view);
     }
     view.mode_since_ms = under_way && view.n_samples > 0 ? mode_since(&s, &view) : -1;
-    why_walk(&view, &answer);
+    if (view.migration) {
+        why_walk(&view, &answer);
+    } else {
+        why_walk_vm(&view, &answer);
+    }
     print_answer(&answer, &view, format);
     const struct why_link *broken = why_first(&answer);
     return broken && broken->state == WHY_BROKEN ? CLI_EXIT_BROKEN : FERRY_EXIT_OK;

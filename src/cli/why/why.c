@@ -35,7 +35,7 @@ static void link_vm(const struct why_view *v, struct why_link *l)
     }
 }
 
-static void link_migratable(const struct why_view *v, struct why_link *l)
+void why_link_migratable(const struct why_view *v, struct why_link *l)
 {
     const struct api_condition *c =
         api_condition_find(&v->vmi->conditions, CONDITION_LIVE_MIGRATABLE);
@@ -47,7 +47,7 @@ static void link_migratable(const struct why_view *v, struct why_link *l)
     }
 }
 
-static void link_object(const struct why_view *v, struct why_link *l)
+void why_link_object(const struct why_view *v, struct why_link *l)
 {
     char age[PROGRESS_TEXT];
 
@@ -60,11 +60,11 @@ static void link_object(const struct why_view *v, struct why_link *l)
     why_remedy(l, "'ferry migrate %s' asks for one", v->vmi->meta.name);
 }
 
-static void link_controller(const struct why_view *v, struct why_link *l)
+void why_say_controller(const struct why_view *v, struct why_link *l)
 {
     char age[PROGRESS_TEXT];
 
-    if (!v->lease_known || why_phase_of(v) > PHASE_RUNNING) {
+    if (!v->lease_known) {
         return;
     }
     if (!v->lease || ferry_str_empty(v->lease->holder)) {
@@ -77,6 +77,13 @@ static void link_controller(const struct why_view *v, struct why_link *l)
         why_say(l, WHY_BROKEN, "the controller %s was last heard of %s ago", v->lease->holder,
                 progress_duration(silent, age));
         why_remedy(l, "start ferry-controller, or look at its log");
+    }
+}
+
+static void link_controller(const struct why_view *v, struct why_link *l)
+{
+    if (why_phase_of(v) <= PHASE_RUNNING) {
+        why_say_controller(v, l);
     }
 }
 
@@ -97,39 +104,56 @@ static void link_admitted(const struct why_view *v, struct why_link *l)
     }
 }
 
-static void pod_pending(const struct why_view *v, struct why_link *l)
+/* No node takes the pod. */
+static void say_homeless(const struct why_view *v, const struct api_pod *pod, const char *message,
+                         struct why_link *l)
 {
-    const struct api_pod *pod = v->target_pod;
-    const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
-    const char *trouble = why_node_trouble(v, pod->node_name);
-    int64_t age_ms = v->now_ms - pod->meta.created_ms;
-    char age[PROGRESS_TEXT];
-
     enum wire_lack lack;
-    ferry_cleanup_free char *lacks = why_lack(v, &lack);
-    if (c && ferry_streq(c->status, "False") && lacks) {
-        why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name, lacks);
+    ferry_cleanup_free char *lacks = v->migration ? why_lack(v, &lack) : NULL;
+
+    why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name,
+            lacks ? lacks : why_text_or(message, "no more is known"));
+    if (lacks) {
         why_remedy(l, "%s",
                    lack == WIRE_LACK_MACHINE
                        ? "add a node whose QEMU has that machine type; a VM that starts anew gets "
                          "one that all nodes have"
                        : "add a node with that CPU; a VM with a named CPU model can go to more "
                          "nodes");
-    } else if (c && ferry_streq(c->status, "False")) {
-        why_say(l, WHY_BROKEN, "no node for %s: %.300s", pod->meta.name,
-                why_text_or(c->message, "no more is known"));
+    } else if (message && strstr(message, RESOURCE_KVM)) {
+        why_remedy(l, "it is to be run by hardware (kvm), which no node has that it may go to: see "
+                      "docs/hardware.md");
+    } else {
         why_remedy(l, "make room on a node, or uncordon one ('ferry node list')");
+    }
+}
+
+void why_say_pending(const struct why_view *v, const struct api_pod *pod, struct why_link *l)
+{
+    const struct api_condition *c = api_condition_find(&pod->conditions, CONDITION_POD_SCHEDULED);
+    const char *trouble = why_node_trouble(v, pod->node_name);
+    int64_t age_ms = v->now_ms - pod->meta.created_ms;
+    const char *said = why_text_or(pod->message, why_text_or(pod->waiting_message, ""));
+    char age[PROGRESS_TEXT];
+
+    if (c && ferry_streq(c->status, "False")) {
+        say_homeless(v, pod, c->message, l);
     } else if (trouble) {
         why_say(l, WHY_BROKEN, "%s is to start on %s, which %s", pod->meta.name, pod->node_name,
                 trouble);
-        why_remedy(l, "bring %s back, or cancel the move and try again", pod->node_name);
+        why_remedy(l, "bring %s back, or %s and try again", pod->node_name,
+                   v->migration ? "cancel the move" : "stop the VM");
+    } else if (!ferry_str_empty(pod->waiting_reason) && !ferry_str_empty(pod->node_name)) {
+        why_say(l, WHY_BROKEN, "%s does not start on %s: %s: %.250s", pod->meta.name,
+                pod->node_name, pod->waiting_reason, said);
+        why_remedy(l, "see to what is named on %s; it is tried again by itself", pod->node_name);
     } else {
         bool late = age_ms > POD_START_MS;
 
-        why_say(l, late ? WHY_BROKEN : WHY_WAITS, "%s has been starting%s%s for %s%s%s",
+        why_say(l, late ? WHY_BROKEN : WHY_WAITS, "%s has been starting%s%s for %s%s%.250s",
                 pod->meta.name, ferry_str_empty(pod->node_name) ? "" : " on ",
-                why_text_or(pod->node_name, ""), progress_duration(age_ms, age),
-                ferry_str_empty(pod->message) ? "" : ": ", why_text_or(pod->message, ""));
+                why_text_or(pod->node_name, ""), progress_duration(age_ms, age), *said ? ": " : "",
+                said);
         if (late) {
             why_remedy(l, "look at the log of %s%s",
                        ferry_str_empty(pod->node_name) ? "ferry-controller" : "ferry-pods on ",
@@ -143,7 +167,7 @@ static void link_target_pod(const struct why_view *v, struct why_link *l)
     const struct api_pod *pod = v->target_pod;
 
     if (pod && (wire_phase_of(pod->phase) <= PHASE_PENDING)) {
-        pod_pending(v, l);
+        why_say_pending(v, pod, l);
     } else if (pod && (wire_pod_is_over(pod))) {
         why_say(l, WHY_BROKEN, "%s ended%s%.300s", pod->meta.name,
                 ferry_str_empty(pod->message) ? "" : ": ", why_text_or(pod->message, ""));
@@ -247,13 +271,10 @@ static void link_connected(const struct why_view *v, struct why_link *l)
     }
 }
 
-static const struct {
-    const char *name;
-    void (*check)(const struct why_view *v, struct why_link *l);
-} chain[] = {
+static const struct why_row chain[] = {
     {"vm", link_vm},
-    {"migratable", link_migratable},
-    {"object", link_object},
+    {"migratable", why_link_migratable},
+    {"object", why_link_object},
     {"controller", link_controller},
     {"admitted", link_admitted},
     {"turn", why_link_turn},
@@ -345,6 +366,20 @@ static void walk_failed(const struct why_view *v, struct why_answer *ret)
     }
 }
 
+void why_walk_rows(const struct why_view *v, const struct why_row *rows, size_t n,
+                   struct why_answer *ret)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct why_link *l = &ret->links[ret->n++];
+
+        l->name = rows[i].name;
+        rows[i].check(v, l);
+        if (l->state != WHY_OK) {
+            return;
+        }
+    }
+}
+
 void why_walk(const struct why_view *view, struct why_answer *ret)
 {
     *ret = (struct why_answer){0};
@@ -356,15 +391,7 @@ void why_walk(const struct why_view *view, struct why_answer *ret)
         ret->links[ret->n++] = (struct why_link){.name = "end", .text = "the VM has moved"};
         return;
     }
-    for (size_t i = 0; i < FERRY_COUNT(chain); i++) {
-        struct why_link *l = &ret->links[ret->n++];
-
-        l->name = chain[i].name;
-        chain[i].check(view, l);
-        if (l->state != WHY_OK) {
-            return;
-        }
-    }
+    why_walk_rows(view, chain, FERRY_COUNT(chain), ret);
 }
 
 const struct why_link *why_first(const struct why_answer *a)

@@ -1,6 +1,7 @@
-/* Why a move does not go on: the chain from the request to its end, link by link. Pure.
+/* Why a virtual machine does not start, or a move does not go on: the chain from the request to its
+ * end, link by link. Pure.
  *
- * The links stand in the order in which a move passes them; the first that does not hold is the
+ * The links stand in the order in which they are passed; the first that does not hold is the
  * answer, because those behind it cannot hold. */
 #pragma once
 
@@ -27,6 +28,14 @@ struct why_view {
     /* What the nodes say of it; NULL = not asked, or not allowed to. */
     const struct why_report *target, *source;
     int64_t mode_since_ms; /* into the move; negative = not known */
+    /* Of a virtual machine, when no move is what is asked about. */
+    const struct api_vm *vm;          /* NULL = there is none of that name */
+    const struct api_pod *pod;        /* that has its instance, or is to have it */
+    const struct api_migration *last; /* its last move, which is over */
+    bool claims_known;
+    struct api_object *const *claims; /* of its namespace */
+    size_t n_claims;
+    const struct api_event *event; /* the latest that tells of trouble with it, or NULL */
     int64_t now_ms;
 };
 
@@ -47,6 +56,9 @@ struct why_answer {
     size_t n;
 };
 void why_walk(const struct why_view *view, struct why_answer *ret);
+
+/* The same of a virtual machine that is not being moved: of its start, and of its guest. */
+void why_walk_vm(const struct why_view *view, struct why_answer *ret);
 
 /* The link that does not hold, or NULL. */
 const struct why_link *why_first(const struct why_answer *a);

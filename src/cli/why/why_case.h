@@ -38,6 +38,19 @@ bool why_queued_at(const struct why_view *v, const char *link, struct why_link *
 char *why_lack(const struct why_view *v, enum wire_lack *ret);
 
 /* Links, in their files. */
+void why_link_migratable(const struct why_view *v, struct why_link *l);
+void why_link_object(const struct why_view *v, struct why_link *l);
+/* Of the controller's lease. */
+void why_say_controller(const struct why_view *v, struct why_link *l);
+/* Of a pod that does not run yet: why, and what to do. */
+void why_say_pending(const struct why_view *v, const struct api_pod *pod, struct why_link *l);
+/* A row of a chain, and the walk along it until one does not hold. */
+struct why_row {
+    const char *name;
+    void (*check)(const struct why_view *v, struct why_link *l);
+};
+void why_walk_rows(const struct why_view *v, const struct why_row *rows, size_t n,
+                   struct why_answer *ret);
 void why_link_turn(const struct why_view *v, struct why_link *l);
 void why_link_policy(const struct why_view *v, struct why_link *l);
 void why_link_limits(const struct why_view *v, struct why_link *l);

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+enum { SAME_MS = 1000 }; /* one reset may be told more than once */
+
 bool guest_note(struct state_values *v, const struct guest_event *e, int64_t now_ms)
 {
     struct launcher_guest *g = &v->guest;
@@ -10,6 +12,9 @@ bool guest_note(struct state_values *v, const struct guest_event *e, int64_t now
     case GUEST_NOTHING:
         return false;
     case GUEST_RESET:
+        if (now_ms - g->reset_ms < SAME_MS) {
+            return false;
+        }
         g->reset_ms = now_ms;
         return true;
     case GUEST_WATCHDOG:
