@@ -10,8 +10,10 @@
 #include "base/options.h"
 #include "base/str.h"
 #include "handler/handler.h"
+#include "handler/node/cpu_probe.h"
 #include "handler/node/renewal.h"
 #include "kube/client.h"
+#include "kvm/kvm_cache.h"
 #include "kvm/kvm_probe.h"
 
 #define PROGRAM "ferry-handler"
@@ -57,16 +59,18 @@ static int check(void *ctx, struct ferry_error *err)
     return ferry_daemon_check_root(s->root, err);
 }
 
-/* Found anew at each start: it takes a fraction of a second, and kernel and host may be others. */
-static bool has_kvm(const char *device)
+static bool has_kvm(const char *root, const char *device)
 {
+    ferry_cleanup_free char *path = ferry_asprintf("%s/var/lib/ferry/kvm", root);
     struct kvm_answer answer;
     char why[KVM_WHY_BYTES];
 
-    kvm_probe(device, &answer);
+    ferry_cleanup_free char *cpu = cpu_probe_identity();
+    ferry_cleanup_free char *key = kvm_cache_key(cpu, device);
+    bool kept = kvm_cache_probe(path, key, device, &answer);
     bool yes = kvm_judge(&answer, device, why);
     ferry_info(yes ? "guests can be run by the hardware" : "guests are emulated here",
-               F_STR("why", why));
+               F_STR("why", why), F_STR("found", kept ? "earlier" : "now"));
     return yes;
 }
 
@@ -88,7 +92,7 @@ static int run(void *ctx, struct ferry_error *err)
     struct handler *handler = NULL;
 
     umask(022);
-    bool kvm = has_kvm(s->kvm_device);
+    bool kvm = has_kvm(s->root, s->kvm_device);
     /* Two would tell the same launchers different things. */
     ferry_cleanup_fd int lock = ferry_daemon_lock(s->root, "handler.lock", PROGRAM, err);
     int rc = lock < 0 ? lock : renewal_settle(pki, kubeconfig, err);

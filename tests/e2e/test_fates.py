@@ -130,8 +130,6 @@ def runs_out_of_memory(site):
         f.write(str(used + (32 << 20)))
 
     def join():
-        with open("/proc/self/oom_score_adj", "w") as f:
-            f.write("-1000")
         with open(f"{group}/cgroup.procs", "w") as f:
             f.write("0")
     with subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=join) as hog:

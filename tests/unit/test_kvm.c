@@ -3,8 +3,12 @@
 
 #include <errno.h>
 #include <linux/kvm.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/fd.h"
+#include "kvm/kvm_cache.h"
 #include "kvm/kvm_guest.h"
 #include "kvm/kvm_probe.h"
 
@@ -91,6 +95,73 @@ static void devices_that_are_none(void **state)
     }
 }
 
+/* What is kept is what was found, and for the same kernel and CPU alone. */
+static void answers_are_kept(void **state)
+{
+    static const struct {
+        const char *name;
+        struct kvm_answer answer;
+        bool final;
+    } rows[] = {
+        {"hardware",
+         {.stage = KVM_STAGE_STOPPED,
+          .version = 12,
+          .exit_reason = KVM_EXIT_HLT,
+          .rbx = KVM_GUEST_DONE,
+          .took_ns = 730000},
+         true},
+        {"too slow", {.stage = KVM_STAGE_RUN, .errnum = ETIME, .version = 12}, true},
+        {"not there", {.stage = KVM_STAGE_OPEN, .errnum = ENOENT}, false},
+        {"no guest made", {.stage = KVM_STAGE_MAKE, .errnum = ENOMEM, .version = 12}, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        ferry_cleanup_free char *text = kvm_cache_write("linux 6\nAMD", &rows[i].answer);
+        struct kvm_answer back = {0};
+
+        print_message("  %s\n", rows[i].name);
+        assert_int_equal(kvm_cache_is_final(&rows[i].answer), rows[i].final);
+        assert_int_equal(kvm_cache_read(text, "linux 6\nAMD", &back), rows[i].final);
+        if (rows[i].final) {
+            assert_memory_equal(&back, &rows[i].answer, sizeof(back));
+        }
+        assert_false(kvm_cache_read(text, "linux 7\nAMD", &back));
+        assert_false(kvm_cache_read(text, "linux 6", &back));
+        text[strlen(text) - 1] = '\0'; /* cut */
+        assert_false(kvm_cache_read(text, "linux 6\nAMD", &back));
+    }
+    struct kvm_answer none;
+    assert_false(kvm_cache_read("", "k", &none));
+}
+
+/* A file that says yes is believed while the device is there, and no longer. */
+static void the_file(void **state)
+{
+    static const struct kvm_answer yes = {.stage = KVM_STAGE_STOPPED,
+                                          .version = 12,
+                                          .exit_reason = KVM_EXIT_HLT,
+                                          .rbx = KVM_GUEST_DONE,
+                                          .took_ns = 730000};
+    ferry_cleanup_free char *text = kvm_cache_write("key", &yes);
+    char path[] = "/tmp/ferry-test-kvm-XXXXXX";
+    struct kvm_answer a;
+
+    (void)state;
+    ferry_cleanup_fd int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(ferry_write_file(path, text, strlen(text), 0600, NULL), 0);
+    assert_true(kvm_cache_probe(path, "key", "/dev/null", &a));
+    assert_memory_equal(&a, &yes, sizeof(a));
+    assert_false(kvm_cache_probe(path, "key", "/dev/there-is-none", &a));
+    assert_int_equal(a.stage, KVM_STAGE_OPEN);
+    assert_int_equal(access(path, F_OK), -1); /* nor is it believed when the device is back */
+    assert_int_equal(ferry_write_file(path, text, strlen(text), 0600, NULL), 0);
+    assert_false(kvm_cache_probe(path, "another CPU", "/dev/null", &a));
+    assert_int_equal(a.stage, KVM_STAGE_VERSION);
+    unlink(path);
+}
+
 /* Whatever this machine has, the probe ends and has an answer. */
 static void this_machine(void **state)
 {
@@ -108,7 +179,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(answers),
                                        cmocka_unit_test(devices_that_are_none),
-                                       cmocka_unit_test(this_machine)};
+                                       cmocka_unit_test(answers_are_kept),
+                                       cmocka_unit_test(the_file), cmocka_unit_test(this_machine)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

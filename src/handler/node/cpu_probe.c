@@ -57,17 +57,23 @@ static void add_program(struct ferry_buf *b, const char *path)
     }
 }
 
-static char *make_key(const struct cpu_probe *p, bool accelerated)
+char *cpu_probe_identity(void)
 {
-    struct ferry_buf b = {0};
-    struct utsname kernel;
     char cpuinfo[CPUINFO_MAX] = "";
     ferry_cleanup_fd int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, cpuinfo, sizeof(cpuinfo) - 1);
 
     cpuinfo[n < 0 ? 0 : n] = '\0';
+    return node_cpu_identity(cpuinfo);
+}
+
+static char *make_key(const struct cpu_probe *p, bool accelerated)
+{
+    struct ferry_buf b = {0};
+    struct utsname kernel;
+
     uname(&kernel);
-    ferry_cleanup_free char *cpu = node_cpu_identity(cpuinfo);
+    ferry_cleanup_free char *cpu = cpu_probe_identity();
     ferry_buf_printf(&b, "ferry " FERRY_VERSION "\n%s\n%s\n%s", kernel.release, cpu,
                      wire_accelerator_text(accelerated ? ACCELERATOR_KVM : ACCELERATOR_TCG));
     add_program(&b, "/usr/bin/qemu-system-x86_64");

@@ -23,3 +23,6 @@ int cpu_probe_start(const struct cpu_probe_config *cfg, struct cpu_probe **ret,
                     struct ferry_error *err);
 void cpu_probe_stop(struct cpu_probe *p); /* no news from here on; takes NULL */
 void cpu_probe_free(struct cpu_probe *p); /* of one that was stopped; takes NULL */
+
+/* Which CPU this host has, as text; the caller's. */
+char *cpu_probe_identity(void);
