@@ -432,8 +432,10 @@ int sandbox_start(const struct sandbox_host *h, const struct sandbox_pod *pod, p
         .uffd_path =
             pod->incoming ? open_device("/dev/userfaultfd", DEVICE_DIR "/userfaultfd") : NULL,
         .tun_path = open_device("/dev/net/tun", DEVICE_DIR "/tun"),
-        .vhost_net_path =
-            pod->vhost_net ? open_device("/dev/vhost-net", DEVICE_DIR "/vhost-net") : NULL,
+        /* Where the host has it, libvirt uses it for guests that hardware runs. */
+        .vhost_net_path = pod->vhost_net || pod->kvm
+                              ? open_device("/dev/vhost-net", DEVICE_DIR "/vhost-net")
+                              : NULL,
         .kvm_path = pod->kvm ? open_device("/dev/kvm", DEVICE_DIR "/kvm") : NULL,
         .kills = fds.kills >= 0,
         .uid = h->vm_uid,

@@ -158,6 +158,7 @@ static void plans_in_words(void **state)
          "b", "slow", 5000,
          "move        vm: a to b\npolicy      slow\n"
          "guest       128.0 MiB to send, 8.0 MiB/s dirtied (sampled)\n"
+         "accelerator tcg: it is emulated, here and there\n"
          "path        16.0 MiB/s (measured by earlier moves)\n"
          "at best     pre-copy in 2 rounds, 9.0 s; the guest stands still for 120 ms\n"
          "at worst    post-copy in 1 round, 12.0 s; the guest stands still for 40 ms\n"},
@@ -167,6 +168,7 @@ static void plans_in_words(void **state)
          NULL, NULL, -1,
          "move        vm: a to any node\npolicy      none: the site's settings\n"
          "guest       1.0 MiB to send, 0 B/s dirtied (sampled)\n"
+         "accelerator kvm: it moves only to nodes whose hardware runs guests\n"
          "path        1.0 MiB/s (assumed: nothing was sent there lately)\n"
          "at best     paused to finish in 3 rounds, 1.0 s; the guest stands still for 500 ms\n"
          "at worst    it does not converge: given up after 1 min 30 s; a policy that allows "
@@ -176,6 +178,7 @@ static void plans_in_words(void **state)
          "b", "slow", 14999,
          "move        vm: a to b\npolicy      slow\n"
          "guest       0 B to send, 0 B/s dirtied (sampled)\n"
+         "accelerator tcg: it is emulated, here and there\n"
          "path        0 B/s (assumed: nothing was sent there lately)\n"
          "at best     it does not converge: given up after 1 min 30 s; a policy that allows "
          "auto-converge, post-copy or a pause would move it\n"
@@ -191,7 +194,8 @@ static void plans_in_words(void **state)
         ferry_cleanup_buf struct ferry_buf out = {0};
 
         assert_int_equal(plan_text_parse(cases[i].json, strlen(cases[i].json), &p, NULL), 0);
-        plan_text_render(&p, "vm", "a", cases[i].to, cases[i].policy, cases[i].age_ms, &out);
+        plan_text_render(&p, "vm", "a", cases[i].to, cases[i].policy,
+                         i == 1 ? ACCELERATOR_KVM : ACCELERATOR_TCG, cases[i].age_ms, &out);
         assert_string_equal(out.data, cases[i].want);
     }
     assert_true(plan_text_parse("{}", 2, &p, NULL) < 0);

@@ -146,6 +146,7 @@ static int plan(struct session *s, const char *name, const char *to, enum output
         output_yaml(yyjson_doc_get_root(doc), &out);
     } else {
         plan_text_render(&p, name, vm->u.vmi.node_name, to, policy,
+                         wire_accelerator_of_vmi(vm->meta),
                          started ? ferry_now_unix_ms() - started : -1, &out);
     }
     fputs(out.data, stdout);

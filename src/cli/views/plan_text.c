@@ -90,7 +90,8 @@ static void put_case(const char *name, const struct plan_text_case *c, struct fe
 }
 
 void plan_text_render(const struct plan_text *p, const char *vm, const char *from, const char *to,
-                      const char *policy, int64_t age_ms, struct ferry_buf *out)
+                      const char *policy, enum wire_accelerator accelerator, int64_t age_ms,
+                      struct ferry_buf *out)
 {
     char data[PROGRESS_TEXT], dirty[PROGRESS_TEXT], path[PROGRESS_TEXT];
 
@@ -100,6 +101,10 @@ void plan_text_render(const struct plan_text *p, const char *vm, const char *fro
     ferry_buf_printf(out, "%-11s %s: %s to %s\n", "move", vm, from, to ? to : "any node");
     ferry_buf_printf(out, "%-11s %s\n", "policy", policy ? policy : "none: the site's settings");
     ferry_buf_printf(out, "%-11s %s to send, %s/s dirtied (sampled)\n", "guest", data, dirty);
+    ferry_buf_printf(out, "%-11s %s\n", "accelerator",
+                     accelerator == ACCELERATOR_KVM
+                         ? "kvm: it moves only to nodes whose hardware runs guests"
+                         : "tcg: it is emulated, here and there");
     ferry_buf_printf(out, "%-11s %s/s%s\n", "path", path,
                      p->path_measured ? " (measured by earlier moves)"
                                       : " (assumed: nothing was sent there lately)");

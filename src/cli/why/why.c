@@ -31,7 +31,8 @@ static void link_vm(const struct why_view *v, struct why_link *l)
                 vm->meta.name, wire_phase_shown(vm->phase));
         why_remedy(l, "'ferry events %s' tells what became of it", vm->meta.name);
     } else {
-        why_say(l, WHY_OK, "%s runs on %s", vm->meta.name, why_text_or(vm->node_name, "?"));
+        why_say(l, WHY_OK, "%s runs on %s, %s", vm->meta.name, why_text_or(vm->node_name, "?"),
+                why_accelerator(vm));
     }
 }
 

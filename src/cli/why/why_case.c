@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "api/object.h"
+#include "api/wire/wire_accelerator.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "api/wire/wire_reason.h"
@@ -32,6 +33,12 @@ void why_remedy(struct why_link *l, const char *fmt, ...)
 const char *why_text_or(const char *s, const char *other)
 {
     return ferry_str_empty(s) ? other : s;
+}
+
+const char *why_accelerator(const struct api_vmi *vmi)
+{
+    return wire_accelerator_of_vmi(&vmi->meta) == ACCELERATOR_KVM ? "by hardware (kvm)"
+                                                                  : "emulated (tcg)";
 }
 
 enum wire_phase why_phase_of(const struct why_view *v)

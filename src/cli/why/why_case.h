@@ -15,6 +15,8 @@ void why_say(struct why_link *l, enum why_state state, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void why_remedy(struct why_link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 const char *why_text_or(const char *s, const char *other);
+/* What runs the guest, for people. */
+const char *why_accelerator(const struct api_vmi *vmi);
 
 /* How long the move has been in its phase. */
 int64_t why_phase_age_ms(const struct why_view *v);

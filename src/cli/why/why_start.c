@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "api/object.h"
-#include "api/wire/wire_accelerator.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "base/count.h"
@@ -87,8 +86,7 @@ static void link_vm(const struct why_view *v, struct why_link *l)
         why_remedy(l, "'ferry vm start %s' starts it again", m->name);
     } else if (runs(v)) {
         why_say(l, WHY_OK, "%s runs on %s, %s", m->name, why_text_or(v->vmi->node_name, "?"),
-                wire_accelerator_of_vmi(m) == ACCELERATOR_KVM ? "by hardware (kvm)"
-                                                              : "emulated (tcg)");
+                why_accelerator(v->vmi));
     } else {
         why_say(l, WHY_OK, "%s is %s", m->name, wire_phase_shown(v->vmi->phase));
     }
