@@ -346,7 +346,7 @@ static void test_macs(void **state)
             make_object(API_KIND_VM, VM, i < 2 ? NICS : "{'metadata':{'uid':'vm-2'}}");
         api_cleanup_object struct api_object *with =
             i < 2 ? api_object_ref(vm) : patched_object(vm, NICS_OF_ANOTHER, false);
-        ferry_cleanup_free char *json = vm_render(with);
+        ferry_cleanup_free char *json = vm_render(with, &(struct instancetype_pair){0});
         struct api_object *o = NULL;
         struct ferry_error err = {0};
 
