@@ -47,8 +47,12 @@ class Mixed(Site):
         with open(path, "w") as f:
             f.write(f"#!/bin/sh\ncase \" $* \" in {nodes})\n"
                     f"[ -e {self.stage}/{name}.new ] || {call.format(os.path.join(self.old, 'bin'))} ;;\nesac\n"
-                    + call.format(os.path.join(self.today, "bin")))
+                    + self.lines_of_today(name, call))
         os.chmod(path, 0o755)
+
+    def lines_of_today(self, _, call):
+        """Of a shell script that becomes today's program."""
+        return call.format(os.path.join(self.today, "bin"))
 
     def program(self, name):
         """The file that runs as one of the site's programs."""
@@ -60,7 +64,7 @@ class Mixed(Site):
         for name in names:
             old = self.kill(name, signal.SIGTERM)
             self.wait_restarted(name, old)
-            wait_for(f"today's {program}", lambda name=name: self.program(name).startswith(self.today), 20)
+            wait_for(f"today's {program}", lambda name=name: self.program(name).startswith(self.today), 60)
 
     def upgrade_command(self):
         path = os.path.join(self.bin, "ferry")
