@@ -5,10 +5,12 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import statistics
 import struct
 import subprocess
 import sys
+import threading
 import time
 import uuid
 
@@ -309,6 +311,84 @@ def test_a_real_source(bin_dir):
             assert move["reasonCode"] == "ControlRefused" and "/domain/memory '65536'" in move["failureReason"], move
         lab.check_guest(source)
         m.close()
+
+
+class Liar:
+    """A target that was taken over: what it says to each call of the source's libvirt."""
+
+    def __init__(self, path, say):
+        self.say, self.calls = say, 0
+        self.listener = socket.socket(socket.AF_UNIX)
+        directory = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
+        self.listener.bind(f"/proc/self/fd/{directory}/{os.path.basename(path)}")  # the path may be too long
+        os.close(directory)
+        os.chown(path, labs.VM_USER, labs.RELAY_USER)
+        os.chmod(path, 0o770)
+        self.listener.listen(4)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            client, _ = self.listener.accept()
+            splitter = wire.Splitter()
+            with contextlib.suppress(OSError), client:
+                while data := client.recv(65536):
+                    for whole in splitter.feed(data):
+                        self.calls += 1
+                        client.sendall(self.say(wire.HEADER.unpack_from(whole)))
+
+
+def reply(header, payload, **changed):
+    """A reply to a call, with some of its words changed."""
+    words = {"program": header[1], "procedure": header[3], "kind": wire.REPLY, "serial": header[5], **changed}
+    return wire.message(words["program"], words["procedure"], words["kind"], words["serial"], payload)
+
+
+LIES = (
+    ("noise", lambda h: os.urandom(65536)),
+    ("a length of 4 GiB", lambda h: struct.pack(">I", 0xffffffff) + bytes(1 << 20)),
+    ("a length of 32 MiB that never comes", lambda h: struct.pack(">I", 32 << 20) + bytes(100) + os.urandom(33 << 20)),
+    ("a length of nothing", lambda h: bytes(4096)),
+    ("a megabyte where a number is", lambda h: reply(h, b"\xff" * (1 << 20))),
+    ("too little", lambda h: reply(h, b"") if h[3] not in (wire.AUTH_LIST, wire.OPEN) else reply(h, b"\0\0")),
+    ("answers that nobody waits for", lambda h: b"".join(reply(h, b"", serial=n) for n in range(1000, 3000))),
+    ("calls of its own", lambda h: reply(h, bytes(64), kind=wire.CALL, procedure=1, program=wire.REMOTE)),
+    ("events of other guests", lambda h: b"".join(reply(h, os.urandom(64), kind=wire.MESSAGE, procedure=n, serial=0) for n in range(100, 400))),
+    ("a stream", lambda h: reply(h, bytes(4096), kind=wire.STREAM)),
+)
+
+
+SILENCE = ("events of other guests", "a stream")
+
+
+def test_answers_of_a_target(bin_dir):
+    """The source's libvirt, in the sandbox of the guest that moves, is all that reads them: the move fails, the guest runs on."""
+    with labs.lab(bin_dir) as lab:
+        guest, source = labs.start(lab)
+        qemu = source.children("qemu-system")
+        for name, say in LIES:
+            pod = labs.Pod(lab.nodes[1], "virt-launcher-2", guest)
+
+            class Move(labs.Move):
+                def leads_to(self, channel, path, generation):
+                    if channel == 0:
+                        path = os.path.join(os.path.dirname(path), "liar.sock")
+                        self.liar = Liar(path, say)
+                    return path
+            m = Move(lab, guest, source, pod)
+            labs.wait_for("somebody to speak to it", lambda m=m: m.liar.calls)
+            if name in SILENCE:  # libvirt waits on: the controller ends the move (ConnectTimeout), and then the streams go
+                assert m.phase(source) == "running", source.migration()
+                m.close()
+            labs.wait_for("the end of the move", lambda m=m: m.phase(source) == "failed", 60)
+            assert source.children("qemu-system") == qemu and source.status()["domain"]["state"] == "running", (name, source.status())
+            print(f"{name}: {source.migration()['reasonCode']}: {source.migration()['failureReason']}")
+            if name not in SILENCE:
+                m.close()
+            pod.end()
+        lab.check_guest(source)
+        target, _ = labs.move(lab, guest, source, 1)  # and an honest one takes it
+        lab.check_guest(target)
 
 
 def begin(lab, options=None):
