@@ -251,7 +251,7 @@ static int judge_finish(struct call *c, struct ferry_error *err)
 #define IN(state) (1U << (state))
 #define WHILE_OPEN (IN(RPC_OPEN) | IN(RPC_PREPARED) | IN(RPC_FINISHED))
 
-/* The whole of what passes. tests/golden/control/recorded.txt has what was seen in moves;
+/* The whole of what passes. tests/golden/control has what was seen in moves;
  * capabilities and CPU are asked for by the source's launcher (preflight.c) before a guest gives
  * devices back. */
 static const struct procedure {
