@@ -155,7 +155,7 @@ static char *review_eviction(struct webhook *w, const struct review *r)
     return review_deny(r, NOT_NOW, WIRE_ERROR_NONE, why);
 }
 
-/* ---- virtual machines --------------------------------------------------------------------------
+/* ---- instance types of VMs ----------------------------------------------------------------------
  */
 
 /* What the machine names, or the copy that it has; 0 with `*ret` NULL when that is not there. */
@@ -181,7 +181,7 @@ static bool spec_stays(const struct review *r)
     return before && now && yyjson_equals(before, now);
 }
 
-static char *deny_machine(const struct review *r, const struct ferry_error *err)
+static char *deny_size(const struct review *r, const struct ferry_error *err)
 {
     size_t len;
     const char *about = ferry_error_about(err, &len);
@@ -191,7 +191,7 @@ static char *deny_machine(const struct review *r, const struct ferry_error *err)
     return review_deny(r, UNPROCESSABLE, WIRE_ERROR_NONE, why);
 }
 
-static char *review_machine(struct webhook *w, const struct review *r)
+static char *review_size(struct webhook *w, const struct review *r)
 {
     api_cleanup_object struct api_object *type = NULL, *preference = NULL;
     struct api_object **const named[] = {
@@ -203,7 +203,7 @@ static char *review_machine(struct webhook *w, const struct review *r)
         return review_allow(r);
     }
     if (matcher_check(r->object, r->old, &err) < 0) {
-        return deny_machine(r, &err);
+        return deny_size(r, &err);
     }
     for (enum matcher_of of = 0; of < MATCHER_COUNT; of++) {
         struct matcher m;
@@ -221,7 +221,7 @@ static char *review_machine(struct webhook *w, const struct review *r)
                            &(struct instancetype_pair){.type = specs[MATCHER_INSTANCETYPE],
                                                        .preference = specs[MATCHER_PREFERENCE]},
                            &err) < 0) {
-        return deny_machine(r, &err);
+        return deny_size(r, &err);
     }
     return review_allow(r);
 }
@@ -235,7 +235,7 @@ static const struct {
 } doors[] = {
     {"/v1/admit/migrations", review_migration},
     {"/v1/admit/evictions", review_eviction},
-    {"/v1/admit/machines", review_machine},
+    {"/v1/admit/sizes", review_size},
 };
 
 static int find_door(const struct webhook *w, const struct http_exchange *x, size_t *ret,
