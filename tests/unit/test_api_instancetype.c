@@ -358,7 +358,7 @@ static void admitted(void **state)
          "spec.template.spec.architecture: " REQUIRES "preference requires architecture arm64 but "
          "amd64 is being requested"},
         {DOMAIN(""), NULL,
-         "{'preferredArchitecture':'arm64','requirements':{'architecture':'arm64'}}", NULL},
+         "{'preferredArchitecture':'amd64','requirements':{'architecture':'amd64'}}", NULL},
         /* what only programs write */
         {DOMAIN(""), TYPE(",'annotations':{'ferry.io/target-state':'x'}"), NULL,
          "spec.instancetype: annotations of Ferry's programs may not be set: "
