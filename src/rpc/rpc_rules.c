@@ -35,6 +35,11 @@ static const struct rpc_rule domain_rules[] = {
     {"os/boot/@dev", RPC_ONE_OF, "hd cdrom network fd"},
     {"features", RPC_EMPTY},
     {"features/acpi", RPC_FLAG},
+    /* of the accelerator, not of the guest: one of an older launcher has none */
+    {"features/kvm", RPC_EMPTY},
+    {"features/kvm/dirty-ring", RPC_EMPTY},
+    {"features/kvm/dirty-ring/@state", RPC_ONE_OF, "on"},
+    {"features/kvm/dirty-ring/@size", RPC_ONE_OF, "4096"},
     {"clock", RPC_EMPTY},
     {"clock/@offset", RPC_SAME},
     {"on_poweroff", RPC_SAME},

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "launcher/domain/smaps.h"
+#include "launcher/move/dirty_limit.h"
 #include "launcher/strategy/plan.h"
 #include "launcher/strategy/strategy.h"
 
@@ -21,6 +22,7 @@ struct step {
     enum strategy_action action;
     int64_t downtime_ms;
     enum wire_mode mode;
+    int64_t limit_mib;            /* that each vCPU may write */
     bool failed, blind, aborting; /* last action failed; no statistics; an abort is on its way */
 };
 
@@ -29,6 +31,7 @@ struct strategy_case {
     struct wire_options policy; /* on top of what `base` says */
     bool vfio;
     struct step steps[STEPS_MAX];
+    int64_t limited_vcpus;
 };
 
 static void run_case(const struct strategy_case *c)
@@ -44,18 +47,22 @@ static void run_case(const struct strategy_case *c)
             .elapsed_ms = s->at_ms,
             .mode = s->mode ? s->mode : MODE_PRE_COPY,
             .vfio = c->vfio,
+            .limited_vcpus = c->limited_vcpus,
             .aborting = s->aborting,
             .last_failed = s->failed,
             .sample = {.present = !s->blind,
                        .active = !s->blind,
                        .remaining_bytes = s->remaining_mib * MIB,
-                       .processed_bytes = s->at_ms, /* some bytes always flow */
+                       /* some bytes always flow */
+                       .processed_bytes =
+                           c->limited_vcpus ? s->at_ms * s->mib_per_s * MIB / 1000 : s->at_ms,
                        .iteration = s->iteration,
                        .bytes_per_s = s->mib_per_s * MIB},
         };
 
         strategy_decide(&in, &memory, &d);
         if (d.action != s->action || d.downtime_ms != s->downtime_ms ||
+            (d.action == STRATEGY_LIMIT_WRITES && d.bytes_per_s != s->limit_mib * MIB) ||
             (d.why[0] != '\0') != (d.action != STRATEGY_KEEP)) {
             fail_msg("%s, step %d: %s %" PRId64 " ms (%s)", c->name, i,
                      strategy_action_name(d.action), d.downtime_ms, d.why);
@@ -890,9 +897,104 @@ static void plans(void **state)
     }
 }
 
+/* ---- limits of what a guest writes, where KVM has a dirty ring ---------------------------------
+ */
+
+#define LIMIT STRATEGY_LIMIT_WRITES
+#define CONVERGE                                                                                   \
+    .completion_timeout_per_gib_s = 600, .max_downtime_ms = 300, .allow_auto_converge = true
+
+static void limited_writes(void **state)
+{
+    static const struct strategy_case cases[] = {
+        {"rounds that do not shrink are answered by half of the path, then by half again",
+         {CONVERGE},
+         false,
+         {{1000, 800, 1, 100, KEEP},
+          {10000, 400, 2, 100, KEEP},
+          {14000, 400, 3, 100, LIMIT, .limit_mib = 25},
+          {14400, 300, 3, 100, KEEP},
+          {18000, 390, 4, 100, LIMIT, .limit_mib = 12},
+          {22000, 100, 5, 100, KEEP}},
+         .limited_vcpus = 2},
+        {"it goes before post-copy",
+         {CONVERGE, .allow_post_copy = true, .allow_workload_disruption = true},
+         false,
+         {{1000, 800, 1, 100, KEEP},
+          {10000, 400, 2, 100, KEEP},
+          {14000, 400, 3, 100, LIMIT, .limit_mib = 50},
+          {18000, 400, 4, 100, LIMIT, .limit_mib = 25}},
+         .limited_vcpus = 1},
+        {"not below the least: then the others judge",
+         {CONVERGE, .allow_post_copy = true, .allow_workload_disruption = true},
+         false,
+         {{1000, 800, 1, 4, KEEP},
+          {10000, 400, 2, 4, KEEP},
+          {14000, 400, 3, 4, LIMIT, .limit_mib = 2},
+          {18000, 400, 4, 4, LIMIT, .limit_mib = 1},
+          {22000, 400, 5, 4, KEEP},
+          {26000, 400, 6, 4, STRATEGY_POST_COPY}},
+         .limited_vcpus = 1},
+        {"one that QEMU refuses is not asked for again",
+         {CONVERGE},
+         false,
+         {{1000, 800, 1, 100, KEEP},
+          {10000, 400, 2, 100, KEEP},
+          {14000, 400, 3, 100, LIMIT, .limit_mib = 50},
+          {14400, 400, 3, 100, KEEP, .failed = true},
+          {18000, 400, 4, 100, KEEP}},
+         .limited_vcpus = 1},
+        {"rounds that shrink well need none",
+         {CONVERGE},
+         false,
+         {{1000, 800, 1, 100, KEEP},
+          {10000, 400, 2, 100, KEEP},
+          {14000, 200, 3, 100, KEEP},
+          {16000, 100, 4, 100, KEEP}},
+         .limited_vcpus = 1},
+        {"none where nobody allows to slow the guest down",
+         {.completion_timeout_per_gib_s = 600, .max_downtime_ms = 300},
+         false,
+         {{1000, 800, 1, 100, KEEP}, {10000, 400, 2, 100, KEEP}, {14000, 400, 3, 100, KEEP}},
+         .limited_vcpus = 1},
+        {"emulated: auto-converge is at work",
+         {CONVERGE},
+         false,
+         {{1000, 800, 1, 100, KEEP}, {10000, 400, 2, 100, KEEP}, {14000, 400, 3, 100, KEEP}}},
+        {"KubeVirt's strategy does not know it",
+         {CONVERGE, .strategy = WIRE_STRATEGY_KUBEVIRT, .progress_timeout_s = 150},
+         false,
+         {{1000, 800, 1, 100, KEEP}, {10000, 400, 2, 100, KEEP}, {14000, 400, 3, 100, KEEP}},
+         .limited_vcpus = 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        run_case(&cases[i]);
+    }
+}
+
+static void who_can_be_limited(void **state)
+{
+#define DOMAIN(type, features)                                                                     \
+    "<domain type='" type "'><vcpu placement='static'>3</vcpu><features><acpi/>" features          \
+    "</features></domain>"
+    (void)state;
+    assert_int_equal(
+        dirty_limit_vcpus_of(DOMAIN("kvm", "<kvm><dirty-ring state='on' size='4096'/></kvm>")), 3);
+    assert_int_equal(dirty_limit_vcpus_of(DOMAIN("kvm", "")), 0); /* of an older launcher */
+    assert_int_equal(dirty_limit_vcpus_of(DOMAIN("kvm", "<kvm><dirty-ring state='off'/></kvm>")),
+                     0);
+    assert_int_equal(
+        dirty_limit_vcpus_of(DOMAIN("qemu", "<kvm><dirty-ring state='on' size='4096'/></kvm>")), 0);
+    assert_int_equal(dirty_limit_vcpus_of("<domain"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limited_writes),
+        cmocka_unit_test(who_can_be_limited),
         cmocka_unit_test(kubevirt_legacy),
         cmocka_unit_test(kubevirt_stall),
         cmocka_unit_test(kubevirt_bandwidth),

@@ -473,6 +473,12 @@ static int write_domain(struct xml_write *x, const struct api_vmi *vmi, const st
         xml_write_start(x, "acpi");
         xml_write_end(x);
     }
+    if (opt->kvm) { /* says by page and vCPU what was written; a KVM without it goes on by bitmaps
+                     */
+        xml_write_start(x, "kvm");
+        XML_LEAF(x, "dirty-ring", "state", "on", "size", "4096");
+        xml_write_end(x);
+    }
     xml_write_end(x);
     if (write_cpu(x, vmi, opt->kvm, err) < 0) {
         return -FERRY_INVALID;

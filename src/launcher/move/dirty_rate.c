@@ -17,6 +17,7 @@ enum { WAIT_MS = 8000, STEP_MS = 50, SAMPLE_PAGES = 16384, LATEST_S = 1 };
 #define MIB (INT64_C(1) << 20)
 
 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+static bool no_ring; /* guarded by it */
 
 /* `*ret` (optional) gets the answer's document, whose root has the member "return". */
 static int ask_qemu(virDomainPtr d, const char *command, yyjson_doc **ret, struct ferry_error *err)
@@ -65,8 +66,18 @@ static int read_rate(virDomainPtr d, int64_t *ret, bool *ret_busy, struct ferry_
     return rc;
 }
 
+/* By KVM's dirty ring, which counts, where the guest has one; else by a sample of its pages. */
 static int begin(virDomainPtr d, int seconds, struct ferry_error *err)
 {
+    ferry_cleanup_free char *by_ring =
+        ferry_asprintf("{\"execute\":\"calc-dirty-rate\",\"arguments\":{\"calc-time\":%d,"
+                       "\"mode\":\"dirty-ring\"}}",
+                       seconds);
+
+    if (!no_ring && ask_qemu(d, by_ring, NULL, NULL) == 0) {
+        return 0;
+    }
+    no_ring = true; /* this launcher's guest has none, and will not get one */
     ferry_cleanup_free char *command =
         ferry_asprintf("{\"execute\":\"calc-dirty-rate\",\"arguments\":{\"calc-time\":%d,"
                        "\"sample-pages\":%d}}",

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "launcher/domain/disk_image.h"
 #include "launcher/libvirt/qmp_session.h"
+#include "launcher/move/dirty_limit.h"
 #include "launcher/move/gate.h"
 #include "launcher/move/monitor.h"
 #include "launcher/move/preflight.h"
@@ -399,6 +400,9 @@ static void *run_migration(void *ctx)
     }
     settle(m, &call, &result);
     monitor_stop(m->monitor);
+    if (result.phase != LAUNCHER_SUCCEEDED) {
+        dirty_limit_cancel(m->c); /* the guest that stays is not to be held back any more */
+    }
     qmp_session_close(m->c->qmp);
     clean_up(m, &result);
     int64_t downtime = result.phase == LAUNCHER_SUCCEEDED ? real_downtime(m) : -1;

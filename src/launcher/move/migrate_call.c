@@ -29,7 +29,7 @@ static unsigned flags_of(const struct wire_options *o, const struct migrate_call
     unsigned flags = VIR_MIGRATE_LIVE | VIR_MIGRATE_PEER2PEER | VIR_MIGRATE_PERSIST_DEST;
 
     flags |= o->unsafe ? VIR_MIGRATE_UNSAFE : 0;
-    flags |= o->allow_auto_converge ? VIR_MIGRATE_AUTO_CONVERGE : 0;
+    flags |= o->allow_auto_converge && !in->limits_writes ? VIR_MIGRATE_AUTO_CONVERGE : 0;
     flags |= o->allow_post_copy && !in->vfio ? VIR_MIGRATE_POSTCOPY : 0;
     flags |= in->paused ? VIR_MIGRATE_PAUSED : 0;
     return flags;

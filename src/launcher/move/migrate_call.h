@@ -21,8 +21,9 @@ struct migrate_call_input {
     const char *key; /* the VMI's UID */
     bool paused;     /* the guest is paused by its user and must stay so */
     bool copies_disks;
-    bool vfio;   /* a device of the host is attached: its memory cannot be fetched later */
-    bool system; /* both libvirts are qemu:///system, else session */
+    bool vfio;          /* a device of the host is attached: its memory cannot be fetched later */
+    bool system;        /* both libvirts are qemu:///system, else session */
+    bool limits_writes; /* of the guest, instead of auto-converge (dirty_limit.h) */
     unsigned long qemu_version; /* as libvirt counts: 10000000 is 10.0.0 */
 };
 

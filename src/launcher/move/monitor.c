@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "launcher/libvirt/qmp_session.h"
+#include "launcher/move/dirty_limit.h"
 #include "json/doc.h"
 
 enum { SAMPLE_MS = 400, LOG_EVERY = 10, ABORT_AGAIN_MS = 1000, RECHECK_MS = 200, QMP_MS = 1000 };
@@ -37,6 +38,7 @@ struct monitor {
     struct strategy_memory memory;
     bool last_failed;
     int64_t next_abort_ns;
+    int64_t limited_vcpus;
 };
 
 void monitor_sample(struct monitor *m, struct launcher_sample *ret)
@@ -258,6 +260,9 @@ static int carry_out(struct monitor *m, const struct strategy_decision *what,
     if (what->action == STRATEGY_SET_SWITCHOVER) {
         return set_switchover(m, what->bytes_per_s, err);
     }
+    if (what->action == STRATEGY_LIMIT_WRITES) {
+        return dirty_limit_set(m->cfg.c, what->bytes_per_s >> 20, err);
+    }
     virt_cleanup_domain virDomainPtr d = virt_domain(m->cfg.c->virt, err);
     if (!d) {
         return -(int)err->cls;
@@ -283,6 +288,7 @@ static void judge(struct monitor *m, const struct launcher_sample *s, const stru
                                 .mode = v->migration.mode,
                                 .aborting = v->migration.abort != STATE_ABORT_NONE,
                                 .vfio = m->cfg.vfio,
+                                .limited_vcpus = m->limited_vcpus,
                                 .last_failed = m->last_failed,
                                 .sample = *s};
     struct strategy_decision d;
@@ -337,6 +343,8 @@ static void *run(void *ctx)
     struct virt *virt = m->cfg.c->virt;
     uint64_t seen = virt_last_event(virt);
     int64_t next_sample_ns = ferry_now_ns();
+
+    m->limited_vcpus = dirty_limit_vcpus(m->cfg.c);
 
     for (unsigned n = 0; !is_over(m);) {
         struct virt_event e = {.type = VIRT_EVENT_WAKE};

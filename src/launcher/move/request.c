@@ -1,4 +1,5 @@
 #include "launcher/move/request.h"
+#include "launcher/move/dirty_limit.h"
 
 #include <libvirt/virterror.h>
 #include <stdio.h>
@@ -71,6 +72,12 @@ static bool copies_disks(const struct request *r)
     return false;
 }
 
+/* KubeVirt's strategy knows auto-converge alone. */
+static bool limits_writes(const struct request *r)
+{
+    return r->options->strategy != WIRE_STRATEGY_KUBEVIRT && dirty_limit_vcpus(r->c) > 0;
+}
+
 /* How libvirt is to be called. */
 static int prepare_call(const struct request *r, struct migrate_call *ret)
 {
@@ -86,6 +93,7 @@ static int prepare_call(const struct request *r, struct migrate_call *ret)
                                                    .vfio = r->vfio,
                                                    .system = r->c->system,
                                                    .copies_disks = copies_disks(r),
+                                                   .limits_writes = limits_writes(r),
                                                    .qemu_version = version},
                       ret);
     if (ret->note) {

@@ -8,8 +8,8 @@
 #include "launcher/strategy/strategy_priv.h"
 
 static const char *const action_names[] = {
-    "keep",  "set-downtime", "set-switchover-bandwidth", "post-copy", "pause",
-    "force", "abort-stuck",  "abort-not-converging"};
+    "keep",  "set-downtime", "limit-writes", "set-switchover-bandwidth", "post-copy",
+    "pause", "force",        "abort-stuck",  "abort-not-converging"};
 static_assert(FERRY_COUNT(action_names) == STRATEGY_ACTION_COUNT, "names");
 
 const char *strategy_action_name(enum strategy_action action)
@@ -35,6 +35,7 @@ void strategy_decide(const struct strategy_input *in, struct strategy_memory *me
         strategy_kubevirt_decide(in, memory, ret);
     } else {
         strategy_ferry_decide(in, memory, ret);
+        strategy_limit_decide(in, memory, ret);
         strategy_switchover_decide(in, memory, ret);
     }
     memory->started = true;

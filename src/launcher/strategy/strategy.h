@@ -3,7 +3,8 @@
  * Two algorithms behind one interface, chosen by the policy:
  *  - ferry (strategy_ferry.c): models each round and acts as soon as it is clear that the move
  *    cannot finish in the time and downtime that the policy grants; and tells QEMU what the relay
- *    measures of the path (strategy_switchover.c);
+ *    measures of the path (strategy_switchover.c), and slows down what the guest writes where KVM
+ *    can (strategy_limit.c);
  *  - kubevirt (strategy_kubevirt.c): what KubeVirt does, for sites that want the same behaviour
  *    and for comparison.
  *
@@ -19,6 +20,7 @@
 enum strategy_action {
     STRATEGY_KEEP,
     STRATEGY_SET_DOWNTIME,   /* what QEMU may take for the switch-over: `downtime_ms` */
+    STRATEGY_LIMIT_WRITES,   /* of each vCPU, to `bytes_per_s` */
     STRATEGY_SET_SWITCHOVER, /* what the path carries then: `bytes_per_s`, 0 = QEMU's estimate */
     STRATEGY_POST_COPY,
     STRATEGY_PAUSE, /* stop the guest, then copy the rest */
@@ -79,6 +81,12 @@ struct strategy_switchover {
     bool was_measured, refused;
 };
 
+struct strategy_limit {
+    int64_t iteration, remaining; /* current round, and what remained at its begin */
+    int64_t mib_per_s;            /* that each vCPU may write; 0 = as it likes */
+    bool refused;
+};
+
 /* What is remembered from look to look. Zeroed at the start of a migration. */
 struct strategy_memory {
     bool started;
@@ -86,6 +94,7 @@ struct strategy_memory {
     struct strategy_ferry ferry;
     struct strategy_kubevirt kubevirt;
     struct strategy_switchover switchover;
+    struct strategy_limit limit;
 };
 
 struct strategy_input {
@@ -93,10 +102,11 @@ struct strategy_input {
     int64_t data_bytes; /* memory and disks that are to be moved */
     int64_t elapsed_ms; /* since the migration was asked for */
     enum wire_mode mode;
-    bool aborting;    /* an abort is on its way */
-    bool vfio;        /* a device whose memory cannot be fetched later */
-    bool path_away;   /* the transport bridges an outage */
-    bool last_failed; /* libvirt or QEMU refused the last action */
+    int64_t limited_vcpus; /* whose writes can be limited, instead of auto-converge; 0 = none */
+    bool aborting;         /* an abort is on its way */
+    bool vfio;             /* a device whose memory cannot be fetched later */
+    bool path_away;        /* the transport bridges an outage */
+    bool last_failed;      /* libvirt or QEMU refused the last action */
     /* What this move has of the path, and `elapsed_ms` when that was measured; 0 = not known. */
     int64_t path_bytes_per_s, path_measured_ms;
     struct launcher_sample sample;
@@ -105,7 +115,7 @@ struct strategy_input {
 struct strategy_decision {
     enum strategy_action action;
     int64_t downtime_ms; /* of SET_DOWNTIME and FORCE */
-    int64_t bytes_per_s; /* of SET_SWITCHOVER */
+    int64_t bytes_per_s; /* of SET_SWITCHOVER and LIMIT_WRITES */
     char why[256];       /* in words and numbers; "" for keep */
 };
 

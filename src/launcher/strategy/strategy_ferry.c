@@ -38,7 +38,7 @@ static int64_t mib(int64_t bytes)
     return bytes >> 20;
 }
 
-static int64_t allowed_ms(const struct strategy_input *in)
+int64_t strategy_allowed_ms(const struct strategy_input *in)
 {
     int64_t gib = (in->data_bytes + GIB - 1) / GIB;
 
@@ -153,7 +153,7 @@ static int64_t ms_until_throttled(const struct launcher_sample *s, int64_t bytes
 
 static bool in_time(const struct strategy_input *in, const struct strategy_ferry *f, int64_t ms)
 {
-    int64_t allowed = allowed_ms(in);
+    int64_t allowed = strategy_allowed_ms(in);
 
     return ms < INT64_MAX / 2 && (allowed == 0 || f->now_ms + ms <= allowed);
 }
@@ -180,7 +180,7 @@ static int64_t judge_round(const struct strategy_input *in, struct strategy_ferr
         return wanted < in->policy->max_downtime_ms ? wanted : in->policy->max_downtime_ms;
     }
     int64_t ms = ms_until(s->remaining_bytes, fits, q, rate);
-    if (!in_time(in, f, ms) && in->policy->allow_auto_converge &&
+    if (!in_time(in, f, ms) && in->policy->allow_auto_converge && !in->limited_vcpus &&
         s->throttle_percent < THROTTLE_MAX) {
         ms = ms_until_throttled(s, s->remaining_bytes, fits, rate);
     }
@@ -228,7 +228,7 @@ static void give_up_precopy(const struct strategy_input *in, const struct strate
 {
     const struct wire_options *p = in->policy;
     const struct launcher_sample *s = &in->sample;
-    int64_t rate = page_rate(f, s), allowed = allowed_ms(in);
+    int64_t rate = page_rate(f, s), allowed = strategy_allowed_ms(in);
     long long figures[] = {mib(s->remaining_bytes), mib(rate), mib(s->dirty_bytes_per_s)};
 
     if (f->now_ms - f->moved_ms > FLOWS_MS) { /* a dead path would take the guest with it */
@@ -279,7 +279,7 @@ static bool stuck(const struct strategy_input *in, const struct strategy_ferry *
 static void check_clocks(const struct strategy_input *in, struct strategy_ferry *f,
                          struct strategy_decision *ret)
 {
-    int64_t allowed = allowed_ms(in), window = in->policy->progress_timeout_s * 1000;
+    int64_t allowed = strategy_allowed_ms(in), window = in->policy->progress_timeout_s * 1000;
 
     if (stuck(in, f, ret)) {
         return;

@@ -14,3 +14,8 @@ void strategy_switchover_decide(const struct strategy_input *in, struct strategy
 /* Sets action and reason. */
 void strategy_act(struct strategy_decision *d, enum strategy_action action, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* Runs after strategy_ferry_decide(), whose decision it may replace. */
+void strategy_limit_decide(const struct strategy_input *in, struct strategy_memory *memory,
+                           struct strategy_decision *ret);
+/* What the policy grants the whole move; 0 = no limit. */
+int64_t strategy_allowed_ms(const struct strategy_input *in);
