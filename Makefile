@@ -1,7 +1,7 @@
 # The front door; `make help` lists it. Every target first installs what is missing (scripts/setup, apt).
 .DEFAULT_GOAL := all
 # What stands behind ## is the target's line in `make help`, a line that begins with ## a heading of it.
-.PHONY: help setup all demo install deb release clean check lint check-vm check-faults check-kubernetes check-sim check-deb check-fresh asan \
+.PHONY: help setup all demo install deb release clean check lint check-vm check-faults check-kubernetes check-kvm check-sim check-deb check-fresh asan \
 	tsan fuzz bench bench-relay bench-api bench-control bench-dataplane bench-migrate bench-node
 
 PREFIX ?= /usr/local
@@ -66,6 +66,9 @@ check-vm: asan ## many moves of real guests, every way to steer one
 # build-asan/faults.jsonl and not run again, so it may be interrupted; docs/faults.md is written from it.
 check-faults: asan ## one thing broken at one instant of a move, for every phase and fault; hours
 	tests/faults/run.py build-asan/bin --into build-asan/faults.jsonl --page docs/faults.md
+
+check-kvm: asan ## all tests with guests that this machine's hardware runs, and a report to send
+	scripts/check-kvm build-asan
 
 # Against a real kube-apiserver and kube-scheduler, which are built first if need be (tests/kubernetes/get-assets);
 # where they cannot be, the tests are skipped.

@@ -24,6 +24,7 @@ GUEST = os.path.join(BIN, "../lib/ferry/guest")
 VMIS, MIGRATIONS, NODES = "virtualmachineinstances", "virtualmachineinstancemigrations", ("h1", "h2")
 MERGE_PATCH = "application/merge-patch+json"
 BEATS = 20
+ACCELERATOR = os.environ.get("FERRY_ACCELERATOR", "tcg")  # as scripts/run-tests found it
 
 
 def program(name):
@@ -196,7 +197,8 @@ class Lab:
                                      "name": meta["name"], "uid": meta["uid"], "controller": True}]},
             "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [{
                 "name": "compute", "image": "x", "command": ["ferry-launcher"],
-                "args": ["--namespace", "default", "--name", "vm", "--uid", meta["uid"]]}]}})
+                "args": ["--namespace", "default", "--name", "vm", "--uid", meta["uid"], "--accelerator", ACCELERATOR],
+                "resources": {"limits": {"devices.kubevirt.io/kvm": "1"}} if ACCELERATOR == "kvm" else {}}]}})
         wait_for(f"pod {name} to run", lambda: self.api.get("pods", name)["status"].get("phase") == "Running")
         return pod["metadata"]["uid"]
 

@@ -25,6 +25,7 @@ from waiting import wait_for, wait_some  # noqa: E402,F401
 VM_USER, RELAY_USER = 61201, 61200
 KEEP = os.environ.get("FERRY_TEST_KEEP")
 RECORD = os.environ.get("FERRY_RECORD")  # a directory for what two libvirts say to each other (recorder.py)
+ACCELERATOR = os.environ.get("FERRY_ACCELERATOR", "tcg")  # as scripts/run-tests found it
 
 
 class UnixHTTP(http.client.HTTPConnection):
@@ -77,7 +78,7 @@ class Pod:
         meta = owner["metadata"]
         node.lab.testpod("start", node.root, node.lab.bin, node.lab.guest, self.uid, name,
                          "--namespace", meta["namespace"], "--name", meta["name"], "--uid", meta["uid"],
-                         "--disk-dir", "/var/run/ferry-state/disks")
+                         "--disk-dir", "/var/run/ferry-state/disks", "--accelerator", ACCELERATOR)
         for volume, content in (images or {}).items():
             self.make_image(volume, content)
         info = json.load(open(os.path.join(self.dir, "sandbox.json")))

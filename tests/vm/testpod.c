@@ -15,6 +15,12 @@
 
 enum { VM_USER = 61201, RELAY_USER = 61200 };
 
+/* As scripts/run-tests says. */
+static bool is_accelerated(void)
+{
+    return ferry_streq(getenv("FERRY_ACCELERATOR"), "kvm");
+}
+
 static int start(struct sandbox_host *h, const char *bin_dir, const char *guest_dir,
                  const char *uid, const char *name, char **args, struct ferry_error *err)
 {
@@ -35,6 +41,7 @@ static int start(struct sandbox_host *h, const char *bin_dir, const char *guest_
                                                .name = name,
                                                .args = (const char *const *)args,
                                                .n_args = n,
+                                               .kvm = is_accelerated(),
                                                .incoming = true},
                          &pid, err);
 }
