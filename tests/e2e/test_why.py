@@ -132,7 +132,7 @@ def check_vm(site):
     done = site.run("vm", "create", "huge", "--memory", "512Gi", "--wait", "--timeout", "5")
     assert done.returncode == 1 and "huge waits: " in done.stderr and "waited too long" in done.stderr, (done.returncode, done.stderr)
     assert done.stderr.count("huge waits: ") == len(set(re.findall("huge waits: .*", done.stderr))), done.stderr
-    named(site, "huge", "vm", "Scheduling")
+    named(site, "huge", "pod", "no node for", "Insufficient memory")
     site.ferry("vm", "delete", "huge", "--wait")
 
 
