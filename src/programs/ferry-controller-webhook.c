@@ -1,9 +1,10 @@
 /* Theory of operation. Kubernetes posts an AdmissionReview for each migration that is made, each VM
- * that is made or changed, and each pod that is to be evicted (deploy/kubernetes/webhook). The
- * objects around it are read from the API by a client of this file's own, because the controller's
- * may not write while another leads; the rules are pure (api/admit.h, api/instancetype), the answer
- * is made in control/review.c. What cannot be read is a denial: an eviction that is let through
- * ends a guest. A thread looks for new certificates. */
+ * or instance that is made, each VM that is changed, and each pod that is to be evicted
+ * (deploy/kubernetes/webhook). The objects around it are read from the API by a client of this
+ * file's own, because the controller's may not write while another leads; the rules are pure
+ * (api/admit.h, api/instancetype, api/spec), the answer is made in control/review.c. What cannot be
+ * read is a denial: an eviction that is let through ends a guest. A thread looks for new
+ * certificates. */
 #include "programs/ferry-controller-webhook.h"
 
 #include <errno.h>
@@ -26,6 +27,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "control/loops/review.h"
+#include "control/loops/review_machine.h"
 #include "http/server.h"
 #include "kube/client.h"
 
@@ -226,6 +228,15 @@ static char *review_size(struct webhook *w, const struct review *r)
     return review_allow(r);
 }
 
+/* ---- machines ----------------------------------------------------------------------------------
+ */
+
+static char *review_fields(struct webhook *w, const struct review *r)
+{
+    (void)w; /* nothing else is looked at */
+    return review_machine(r);
+}
+
 /* ---- serving -----------------------------------------------------------------------------------
  */
 
@@ -236,6 +247,7 @@ static const struct {
     {"/v1/admit/migrations", review_migration},
     {"/v1/admit/evictions", review_eviction},
     {"/v1/admit/sizes", review_size},
+    {"/v1/admit/machines", review_fields},
 };
 
 static int find_door(const struct webhook *w, const struct http_exchange *x, size_t *ret,
@@ -251,8 +263,8 @@ static int find_door(const struct webhook *w, const struct http_exchange *x, siz
             return 0;
         }
     }
-    return ferry_fail(err, FERRY_NOT_FOUND, "there is only POST %s, %s and %s", doors[0].path,
-                      doors[1].path, doors[2].path);
+    return ferry_fail(err, FERRY_NOT_FOUND, "there is only POST %s, %s, %s and %s", doors[0].path,
+                      doors[1].path, doors[2].path, doors[3].path);
 }
 
 static void handle(struct http_exchange *x, void *ctx)

@@ -128,12 +128,13 @@ def test_refused(_):
 
 # (where, object): taken as they are, nothing lost.
 KEPT = [
-    (VMIS, vmi("k1", volumes=[{"name": "d", "containerDisk": {"image": "x"}}],
-               networks=[{"name": "default", "pod": {}}], livenessProbe={"tcpSocket": {"port": 22}},
-               domain={"cpu": {"sockets": 1, "cores": 2, "threads": 1, "model": "host-model", "numa": {}},
-                       "memory": {"guest": "1.5Gi", "hugepages": {"pageSize": "2Mi"}}, "ioThreadsPolicy": "auto",
+    (VMIS, vmi("k1", volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "x"}}],
+               networks=[{"name": "lan", "multus": {"networkName": "lan"}}],
+               domain={"cpu": {"sockets": 1, "cores": 2, "threads": 1, "model": "host-model", "maxSockets": 4},
+                       "memory": {"guest": "1.5Gi", "hugepages": {"pageSize": "2Mi"}},
                        "resources": {"requests": {"cpu": "500m", "memory": 1073741824}},
-                       "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}], "rng": {}}},
+                       "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}],
+                                   "interfaces": [{"name": "lan", "bridge": {}}]}},
                nodeSelector={"kubernetes.io/hostname": "a"}, evictionStrategy="LiveMigrate")),
     (VMIS, {**vmi("k2"), "status": {
         "phase": "Running", "nodeName": "a", "guestOSInfo": {"id": "debian"}, "activePods": {"u": "a"},
@@ -146,7 +147,7 @@ KEPT = [
                            "sourceState": {"node": "a", "nodeSelectors": {"x": "y"}}}}}),
     (MIGRATIONS, migration("k3", "k1", addedNodeSelector={"disk": "fast"})),
     (MIGRATIONS, migration("k4", "k1", sendTo={"migrationID": "i", "connectURL": "h:1"}, receive={"migrationID": "i"})),
-    (VMS, machine("k5", runStrategy="Always", updateVolumesStrategy="Migration", dataVolumeTemplates=[{"any": 1}])),
+    (VMS, machine("k5", runStrategy="Always", updateVolumesStrategy="Migration", preference={"name": "p"})),
     (KUBEVIRTS, kubevirt("k6", {"parallelMigrationsPerCluster": 9, "bandwidthPerMigration": "64Mi", "network": "n",
                                 "disableTLS": False, "allowWorkloadDisruption": True, "nodeDrainTaintKey": "k"})),
     (POLICIES, policy("k7", selectors={"namespaceSelector": {"team": "a"},

@@ -6,6 +6,7 @@
 #include "api/json.h"
 #include "base/str.h"
 #include "control/loops/review.h"
+#include "control/loops/review_machine.h"
 
 #define REVIEW(request)                                                                            \
     "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":" request "}"
@@ -125,13 +126,60 @@ static void marks(void **state)
                                  "\"descheduler\""));
 }
 
+/* What Kubernetes is told of a machine: the beginning of the answer's "response". */
+static void machines(void **state)
+{
+#define OF(kind, object)                                                                           \
+    REVIEW("{\"uid\":\"u\",\"name\":\"n\",\"kind\":{\"kind\":\"" kind                              \
+           "\"},\"object\":{\"spec\":" object "}}")
+#define CHANGE(before, object)                                                                     \
+    REVIEW("{\"uid\":\"u\",\"name\":\"n\",\"kind\":{\"kind\":\"VirtualMachine\"},\"object\":{"     \
+           "\"spec\":" object "},\"oldObject\":{\"spec\":" before "}}")
+#define TPM(rest) "{\"template\":{\"spec\":{\"domain\":{\"devices\":{\"tpm\":{}" rest "}}}}}"
+#define VMI "VirtualMachineInstance"
+    static const struct {
+        const char *body, *allowed, *has;
+    } cases[] = {
+        {OF(VMI, "{\"domain\":{}}"), "true", "\"allowed\":true}"},
+        {OF(VMI, "{\"domain\":{\"devices\":{\"disableHotplug\":true}}}"), "true",
+         "\"warnings\":[\"spec.domain.devices.disableHotplug has no effect: no disk is plugged"},
+        {OF(VMI, "{\"startStrategy\":\"Paused\"}"), "false",
+         "\"status\":{\"code\":422,\"reason\":\"Invalid\",\"message\":\"VirtualMachineInstance."
+         "kubevirt.io "
+         "\\\"n\\\" is invalid: spec.startStrategy: Forbidden: guests start running: leave it out"},
+        {OF(VMI, "{\"startStrategy\":\"Paused\",\"architecture\":\"arm64\"}"), "false",
+         "\"field\":\"spec.architecture\"}]}"},
+        {OF(VMI,
+            "{\"domain\":{},\"volumes\":[{\"name\":\"a\",\"emptyDisk\":{\"capacity\":\"1Gi\"}}]}"),
+         "true",
+         "\"patchType\":\"JSONPatch\",\"patch\":\"W3sib3AiOiJhZGQiLCJwYXRoIjoiL3NwZWMvZG9tYWlu"},
+        {OF("VirtualMachine", TPM("")), "false",
+         "spec.template.spec.domain.devices.tpm: Forbidden"},
+        {CHANGE(TPM(""), TPM("")), "true", "\"allowed\":true}"},
+        {CHANGE(TPM(""), TPM(",\"rng\":{}")), "false", "spec.template.spec.domain.devices.rng"},
+        {OF("Pod", "{}"), "true", "\"allowed\":true}"},
+        {REVIEW("{\"uid\":\"u\",\"kind\":{\"kind\":\"" VMI "\"}}"), "true", "\"allowed\":true}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        review_cleanup struct review r = {0};
+
+        assert_int_equal(review_parse(cases[i].body, strlen(cases[i].body), &r, NULL), 0);
+        ferry_cleanup_free char *answer = review_machine(&r);
+        ferry_cleanup_free char *allowed = ferry_asprintf("\"allowed\":%s", cases[i].allowed);
+
+        if (!strstr(answer, allowed) || !strstr(answer, cases[i].has)) {
+            fail_msg("%s:\n%s", cases[i].body, answer);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(answers),
-        cmocka_unit_test(labels),
-        cmocka_unit_test(marks),
+        cmocka_unit_test(bodies), cmocka_unit_test(answers),  cmocka_unit_test(labels),
+        cmocka_unit_test(marks),  cmocka_unit_test(machines),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,40 @@ int status_invalid(struct status *st, const struct api_resource *r, const char *
     return -1;
 }
 
+/* As Kubernetes writes several: `... is invalid: [FIELD: why, FIELD: why]`. */
+static void message_more(struct status *st, const struct status_cause *c)
+{
+    static const char mark[] = " is invalid: ";
+    char *at = strstr(st->message, mark);
+    size_t len = strlen(st->message), size = sizeof(st->message);
+    char *list = at ? at + strlen(mark) : NULL;
+
+    if (!list || len + strlen(c->field) + strlen(c->why) + 8 > size) {
+        return;
+    }
+    if (st->n_more == 1) {
+        memmove(list + 1, list, strlen(list) + 1);
+        *list = '[';
+    } else {
+        st->message[len - 1] = '\0'; /* the bracket */
+    }
+    len = strlen(st->message);
+    snprintf(st->message + len, size - len, ", %s: %s]", c->field, c->why);
+}
+
+void status_invalid_more(struct status *st, const char *field, enum status_value value,
+                         const char *why)
+{
+    if (st->n_more == STATUS_MORE_CAUSES) {
+        return;
+    }
+    struct status_cause *c = &st->more[st->n_more++];
+    snprintf(c->field, sizeof(c->field), "%s", field);
+    snprintf(c->why, sizeof(c->why), "%s: %.*s", values[value].word, FERRY_ERROR_TEXT - 32, why);
+    c->reason = values[value].reason;
+    message_more(st, c);
+}
+
 int status_forbidden(struct status *st, const struct api_resource *r, const char *name,
                      const char *fmt, ...)
 {
@@ -187,6 +221,18 @@ static bool has_cause(const struct status *st)
     return st->cause && *st->cause;
 }
 
+static void add_cause(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *reason,
+                      const char *why, const char *field)
+{
+    yyjson_mut_val *c = yyjson_mut_arr_add_obj(doc, list);
+
+    yyjson_mut_obj_add_str(doc, c, "reason", reason);
+    if (*why) { /* kubectl shows this instead of the message */
+        add_text(doc, c, "message", why);
+        add_text(doc, c, "field", field);
+    }
+}
+
 static void add_details(yyjson_mut_doc *doc, yyjson_mut_val *d, const struct status *st)
 {
     if (st->resource) {
@@ -199,11 +245,10 @@ static void add_details(yyjson_mut_doc *doc, yyjson_mut_val *d, const struct sta
     if (!*st->why && !has_cause(st)) {
         return;
     }
-    yyjson_mut_val *c = yyjson_mut_arr_add_obj(doc, yyjson_mut_obj_add_arr(doc, d, "causes"));
-    yyjson_mut_obj_add_str(doc, c, "reason", has_cause(st) ? st->cause : values[st->value].reason);
-    if (*st->why) { /* kubectl shows this instead of the message */
-        add_text(doc, c, "message", st->why);
-        add_text(doc, c, "field", st->field);
+    yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, d, "causes");
+    add_cause(doc, list, has_cause(st) ? st->cause : values[st->value].reason, st->why, st->field);
+    for (size_t i = 0; i < st->n_more; i++) {
+        add_cause(doc, list, st->more[i].reason, st->more[i].why, st->more[i].field);
     }
 }
 

@@ -17,16 +17,26 @@ enum status_value {
     STATUS_VALUE_COUNT
 };
 
+enum { STATUS_FIELD = 160, STATUS_MORE_CAUSES = 7 };
+
+struct status_cause {
+    char field[STATUS_FIELD], why[FERRY_ERROR_TEXT];
+    const char *reason; /* "FieldValueInvalid", static */
+};
+
 struct status {
     int code;           /* HTTP; 0 = nothing wrong */
     const char *reason; /* "NotFound", static */
-    char message[FERRY_ERROR_TEXT + 256];
+    char message[4 * FERRY_ERROR_TEXT];
     /* details, each may be empty */
     const struct api_resource *resource;
     char name[256];
     /* the one cause, when a field is to blame */
-    char field[128], why[FERRY_ERROR_TEXT];
+    char field[STATUS_FIELD], why[FERRY_ERROR_TEXT];
     enum status_value value;
+    /* further fields that are to blame */
+    struct status_cause more[STATUS_MORE_CAUSES];
+    size_t n_more;
     const char *cause; /* a reason of wire_error.h, static, or NULL: what programs act upon */
 };
 
@@ -41,6 +51,9 @@ int status_conflict(struct status *st, const struct api_resource *r, const char 
 int status_invalid(struct status *st, const struct api_resource *r, const char *name,
                    const char *field, enum status_value value, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
+/* After status_invalid(): one more field is to blame. What does not fit is left out. */
+void status_invalid_more(struct status *st, const char *field, enum status_value value,
+                         const char *why);
 int status_forbidden(struct status *st, const struct api_resource *r, const char *name,
                      const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* From an error of the layers below. */

@@ -7,6 +7,7 @@
 #include "api/wire/wire_error.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
+#include "apiserver/object/machine_check.h"
 #include "apiserver/object/rbac_object.h"
 #include "apiserver/object/sizing_check.h"
 #include "apiserver/object/spec_check.h"
@@ -147,6 +148,23 @@ static int create_vmi(const struct api_resource *r, const yyjson_val *object, st
                               "'memory.guest' or 'resources.requests.memory' must be set");
     }
     return check_eviction(r, object, st);
+}
+
+/* The controller makes of a machine that was let in before what it says. */
+static int check_machine(const struct api_resource *r, const yyjson_val *old,
+                         const yyjson_val *object, const struct admission_view *view,
+                         struct status *st)
+{
+    return view->role == AUTH_CONTROLLER ? 0 : machine_check(r, name_of(object), old, object, st);
+}
+
+static int create_machine(const struct api_resource *r, const yyjson_val *object,
+                          const struct admission_view *view, struct status *st)
+{
+    if (r->kind == API_KIND_VMI && create_vmi(r, object, st) < 0) {
+        return -1;
+    }
+    return check_machine(r, NULL, object, view, st);
 }
 
 static int update_vmi(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
@@ -424,9 +442,10 @@ static const struct {
      "storage may be damaged by a move"},
 };
 
-void admission_warn(const struct api_resource *r, const yyjson_val *object,
+void admission_warn(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
                     void (*say)(void *ctx, const char *text), void *ctx)
 {
+    machine_check_warn(r, old, object, say, ctx);
     for (size_t i = 0; i < FERRY_COUNT(risks); i++) {
         if (ferry_streq(r->plural, risks[i].plural) &&
             yyjson_is_true(at(object, risks[i].pointer))) {
@@ -446,7 +465,8 @@ int admission_create(const struct api_resource *r, const yyjson_val *object,
     case API_KIND_MIGRATION:
         return create_migration(r, object, view, st);
     case API_KIND_VMI:
-        return create_vmi(r, object, st);
+    case API_KIND_VM:
+        return create_machine(r, object, view, st);
     case API_KIND_POD:
         return create_pod(r, object, st);
     case API_KIND_CONFIG_MAP:
@@ -477,6 +497,8 @@ int admission_update(const struct api_resource *r, const yyjson_val *old, const 
         return update_migration(r, old, object, st);
     case API_KIND_VMI:
         return update_vmi(r, old, object, view, st);
+    case API_KIND_VM:
+        return check_machine(r, old, object, view, st);
     case API_KIND_POD:
         return update_pod(r, old, object, st);
     case API_KIND_CONFIG_MAP:

@@ -21,8 +21,9 @@ struct admission_view {
 /* `object` as it shall be, prepared (prepare.h). */
 int admission_create(const struct api_resource *r, const yyjson_val *object,
                      const struct admission_view *view, struct status *st);
-/* Says, for each risky option that is on, what the risk is. */
-void admission_warn(const struct api_resource *r, const yyjson_val *object,
+/* Says, for each risky option that is on, what the risk is, and of fields of a machine that have no
+ * effect. `old` NULL: the object is new. */
+void admission_warn(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,
                     void (*say)(void *ctx, const char *text), void *ctx);
 /* Not called for writes through "status". */
 int admission_update(const struct api_resource *r, const yyjson_val *old, const yyjson_val *object,

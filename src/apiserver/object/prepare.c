@@ -7,6 +7,7 @@
 
 #include "api/json.h"
 #include "api/names.h"
+#include "api/spec/vmi_defaults.h"
 #include "api/wire/wire_keys.h"
 #include "api/wire/wire_phase.h"
 #include "apiserver/kinds/crds.h"
@@ -193,6 +194,8 @@ static void set_defaults(const struct api_resource *r, yyjson_mut_doc *doc, yyjs
         default_pod(doc, root);
     } else if (r->kind == API_KIND_MIGRATION) {
         default_migration(doc, root);
+    } else if (r->kind == API_KIND_VMI) {
+        (void)vmi_defaults(doc, root);
     } else if (ferry_streq(r->plural, "namespaces")) {
         yyjson_mut_val *spec = child(doc, root, "spec");
         yyjson_mut_val *list = yyjson_mut_arr(doc);

@@ -259,7 +259,7 @@ int write_create_document(struct request *r, const yyjson_mut_doc *given, bool d
         }
         store_begin(r->store);
         if (!name_is_taken(r)) {
-            admission_warn(r->route.resource, yyjson_doc_get_root(made), warn, r);
+            admission_warn(r->route.resource, NULL, yyjson_doc_get_root(made), warn, r);
             return create_in_transaction(r, yyjson_doc_get_root(made), doc, dry_run, code);
         }
         status_exists(&r->st, r->route.resource, r->route.name);
@@ -324,7 +324,7 @@ static int admit_change(struct request *r, const yyjson_val *old, const yyjson_v
         rights_check_given(r, old, object) < 0 || quota_admit(r, old, object) < 0) {
         return -1;
     }
-    admission_warn(r->route.resource, object, warn, r);
+    admission_warn(r->route.resource, old, object, warn, r);
     return 0;
 }
 

@@ -24,6 +24,7 @@ int review_parse(const char *body, size_t len, struct review *ret, struct ferry_
     ret->uid = api_json_str(request, "/uid");
     ret->ns = api_json_str(request, "/namespace");
     ret->name = api_json_str(request, "/name");
+    ret->kind = api_json_str(request, "/kind/kind");
     ret->object = yyjson_obj_get((yyjson_val *)request, "object");
     ret->old = yyjson_obj_get((yyjson_val *)request, "oldObject");
     ret->old = yyjson_is_obj((yyjson_val *)ret->old) ? ret->old : NULL;
@@ -46,7 +47,7 @@ void review_done(struct review *r)
 /* ---- answers -----------------------------------------------------------------------------------
  */
 
-static yyjson_mut_val *begin(yyjson_mut_doc *doc, const struct review *r, bool allowed)
+yyjson_mut_val *review_response(yyjson_mut_doc *doc, const struct review *r, bool allowed)
 {
     yyjson_mut_val *root = json_doc_object(doc);
 
@@ -62,7 +63,7 @@ char *review_allow(const struct review *r)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
 
-    (void)begin(doc, r, true);
+    (void)review_response(doc, r, true);
     return json_doc_text(doc, 0, NULL);
 }
 
@@ -85,14 +86,19 @@ static char *base64(const char *text)
     return ferry_buf_take(&b);
 }
 
-char *review_patch(const struct review *r, const char *patch)
+void review_add_patch(yyjson_mut_doc *doc, yyjson_mut_val *response, const char *patch)
 {
-    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
     ferry_cleanup_free char *encoded = base64(patch);
-    yyjson_mut_val *response = begin(doc, r, true);
 
     yyjson_mut_obj_add_str(doc, response, "patchType", "JSONPatch");
     yyjson_mut_obj_add_strcpy(doc, response, "patch", encoded);
+}
+
+char *review_patch(const struct review *r, const char *patch)
+{
+    api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
+
+    review_add_patch(doc, review_response(doc, r, true), patch);
     return json_doc_text(doc, 0, NULL);
 }
 
@@ -109,7 +115,7 @@ static void add_cause(yyjson_mut_doc *doc, yyjson_mut_val *status, enum wire_err
 char *review_deny(const struct review *r, int code, enum wire_error reason, const char *why)
 {
     api_cleanup_mut_doc yyjson_mut_doc *doc = json_doc_new();
-    yyjson_mut_val *status = yyjson_mut_obj_add_obj(doc, begin(doc, r, false), "status");
+    yyjson_mut_val *status = yyjson_mut_obj_add_obj(doc, review_response(doc, r, false), "status");
 
     yyjson_mut_obj_add_int(doc, status, "code", code);
     yyjson_mut_obj_add_strcpy(doc, status, "message", why);

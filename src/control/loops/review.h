@@ -12,14 +12,18 @@
 /* What is asked. Strings live as long as `doc`. */
 struct review {
     yyjson_doc *doc;
-    const char *uid, *ns, *name;
+    const char *uid, *ns, *name, *kind;
     const yyjson_val *object; /* as it would be stored */
-    const yyjson_val *old;    /* as it is stored, of a change; else NULL */
+    const yyjson_val *old;    /* as it is; NULL: it is new */
     bool dry_run;             /* nothing may be changed */
 };
 int review_parse(const char *body, size_t len, struct review *ret, struct ferry_error *err);
 void review_done(struct review *r);
 #define review_cleanup ferry_cleanup(review_done)
+
+/* What answers are made of: `doc` becomes one, of which this is the part to fill. */
+yyjson_mut_val *review_response(yyjson_mut_doc *doc, const struct review *r, bool allowed);
+void review_add_patch(yyjson_mut_doc *doc, yyjson_mut_val *response, const char *patch);
 
 /* The answers, owned by the caller. */
 char *review_allow(const struct review *r);

@@ -7,6 +7,7 @@
 #include "api/guest_nic.h"
 #include "api/instancetype/matcher.h"
 #include "api/json.h"
+#include "api/spec/vmi_defaults.h"
 #include "api/wire/wire_keys.h"
 #include "base/hash.h"
 #include "base/str.h"
@@ -155,5 +156,6 @@ char *vm_render(const struct api_object *vm, const struct instancetype_pair *siz
     render_metadata(doc, meta, vm);
     give_macs(doc, spec, vm);
     yyjson_mut_obj_add_val(doc, root, "spec", spec);
+    (void)vmi_defaults(doc, root);
     return json_doc_take(doc);
 }

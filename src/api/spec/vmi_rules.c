@@ -1,0 +1,276 @@
+#include "api/spec/vmi_rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/count.h"
+#include "base/str.h"
+
+/* Of each list: they are held against each other name by name. */
+enum { LIST_MAX = 256, NAME_SHOWN = 100 };
+
+struct rules {
+    const char *where; /* "spec" or "spec.template.spec" */
+    struct vmi_findings *found;
+};
+
+static yyjson_val *at(const yyjson_val *v, const char *pointer)
+{
+    return yyjson_ptr_get((yyjson_val *)v, pointer);
+}
+
+static const char *name_of(yyjson_val *item)
+{
+    const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
+
+    return name ? name : "";
+}
+
+static bool has(const yyjson_val *list, const char *name)
+{
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach((yyjson_val *)list, i, max, v)
+    {
+        if (strcmp(name_of(v), name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "WHERE.LIST[I]REST" */
+static void say(const struct rules *r, enum vmi_finding_kind kind, const char *list, size_t i,
+                const char *rest, const char *why)
+{
+    char field[VMI_FINDING_FIELD];
+
+    snprintf(field, sizeof(field), "%s.%s[%zu]%s", r->where, list, i, rest);
+    vmi_findings_add(r->found, kind, field, NULL, NULL, "%s", why);
+}
+
+static void say_name(const struct rules *r, enum vmi_finding_kind kind, const char *list, size_t i,
+                     const char *name, const char *why)
+{
+    char text[VMI_FINDING_WHY];
+
+    snprintf(text, sizeof(text), "\"%.*s\"%s%s", NAME_SHOWN, name, *why ? ": " : "", why);
+    say(r, kind, list, i, ".name", text);
+}
+
+/* ---- names -------------------------------------------------------------------------------------
+ */
+
+#define DISKS "domain.devices.disks"
+#define INTERFACES "domain.devices.interfaces"
+
+/* Each of a list has its own name. */
+static void check_unique(const struct rules *r, yyjson_val *list, const char *what)
+{
+    const char *before[LIST_MAX];
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        before[i] = name_of(v);
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(before[k], before[i]) == 0) {
+                say_name(r, VMI_FINDING_DUPLICATE, what, i, before[i], "");
+                break;
+            }
+        }
+    }
+}
+
+/* Each of a list is named in the other, too. */
+static void check_named(const struct rules *r, yyjson_val *list, const yyjson_val *other,
+                        const char *what, const char *why)
+{
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        if (!has(other, name_of(v))) {
+            say_name(r, VMI_FINDING_INVALID, what, i, name_of(v), why);
+        }
+    }
+}
+
+static void check_volumes_shown(const struct rules *r, const yyjson_val *spec)
+{
+    yyjson_val *v, *disks = at(spec, "/domain/devices/disks");
+    yyjson_val *filesystems = at(spec, "/domain/devices/filesystems");
+    size_t i, max;
+
+    yyjson_arr_foreach(at(spec, "/volumes"), i, max, v)
+    {
+        if (!yyjson_obj_get(v, "memoryDump") && !has(disks, name_of(v)) &&
+            !has(filesystems, name_of(v))) {
+            say_name(r, VMI_FINDING_INVALID, "volumes", i, name_of(v),
+                     "no disk has this name: list one in domain.devices.disks");
+        }
+    }
+}
+
+/* ---- one of several ----------------------------------------------------------------------------
+ */
+
+/* At most one of these, and at least one where `must` says of what. */
+static void check_one(const struct rules *r, yyjson_val *list, const char *what,
+                      const char *const *choices, const char *must)
+{
+    yyjson_val *v, *key, *value;
+    size_t i, max, k, n;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        size_t found = 0;
+
+        yyjson_obj_foreach(v, k, n, key, value)
+        {
+            for (const char *const *c = choices; *c; c++) {
+                found += ferry_streq(*c, yyjson_get_str(key)) && !yyjson_is_null(value);
+            }
+        }
+        if (found > 1) {
+            say(r, VMI_FINDING_INVALID, what, i, "", "may only be of one kind");
+        } else if (!found && must) {
+            say(r, VMI_FINDING_REQUIRED, what, i, "", must);
+        }
+    }
+}
+
+static const char *const targets[] = {"disk", "lun", "cdrom", NULL};
+static const char *const bindings[] = {"bridge",       "masquerade", "sriov",   "slirp", "passt",
+                                       "passtBinding", "macvtap",    "binding", NULL};
+static const char *const networks[] = {"pod", "multus", NULL};
+static const char *const sources[] = {"cloudInitConfigDrive",
+                                      "cloudInitNoCloud",
+                                      "configMap",
+                                      "containerDisk",
+                                      "containerPath",
+                                      "dataVolume",
+                                      "downwardAPI",
+                                      "ephemeral",
+                                      "emptyDisk",
+                                      "hostDisk",
+                                      "persistentVolumeClaim",
+                                      "memoryDump",
+                                      "secret",
+                                      "serviceAccount",
+                                      "sysprep",
+                                      "downwardMetrics",
+                                      NULL};
+
+/* ---- boot order --------------------------------------------------------------------------------
+ */
+
+struct orders {
+    size_t n;
+    int64_t list[2 * LIST_MAX];
+};
+
+static bool is_taken(const struct orders *taken, int64_t order)
+{
+    for (size_t i = 0; i < taken->n; i++) {
+        if (taken->list[i] == order) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_boot_order(const struct rules *r, yyjson_val *list, const char *what,
+                             struct orders *taken)
+{
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(list, i, max, v)
+    {
+        yyjson_val *order = yyjson_obj_get(v, "bootOrder");
+        int64_t n = yyjson_get_sint(order);
+        char text[VMI_FINDING_WHY];
+
+        if (!yyjson_is_int(order)) {
+            continue;
+        }
+        snprintf(text, sizeof(text), "%lld: %s", (long long)n,
+                 n < 1 ? "must be greater than 0, if there is one"
+                       : "another disk or interface has this place already");
+        if (n < 1 || is_taken(taken, n)) {
+            say(r, n < 1 ? VMI_FINDING_INVALID : VMI_FINDING_DUPLICATE, what, i, ".bootOrder",
+                text);
+        }
+        taken->list[taken->n++] = n;
+    }
+}
+
+/* ---- all of them -------------------------------------------------------------------------------
+ */
+
+static bool check_lengths(const struct rules *r, const yyjson_val *spec)
+{
+    static const char *const lists[] = {"/volumes", "/networks", "/domain/devices/disks",
+                                        "/domain/devices/interfaces",
+                                        "/domain/devices/filesystems"};
+    static const char *const names[] = {"volumes", "networks", DISKS, INTERFACES,
+                                        "domain.devices.filesystems"};
+    bool fits = true;
+
+    for (size_t i = 0; i < FERRY_COUNT(lists); i++) {
+        char field[VMI_FINDING_FIELD];
+
+        if (yyjson_arr_size(at(spec, lists[i])) > LIST_MAX) {
+            snprintf(field, sizeof(field), "%s.%s", r->where, names[i]);
+            vmi_findings_add(r->found, VMI_FINDING_TOO_MANY, field, NULL, NULL,
+                             "must have at most %d items", LIST_MAX);
+            fits = false;
+        }
+    }
+    return fits;
+}
+
+void vmi_rules(const yyjson_val *spec, const char *where, bool complete, struct vmi_findings *ret)
+{
+    const struct rules r = {.where = where, .found = ret};
+    yyjson_val *disks = at(spec, "/domain/devices/disks"), *volumes = at(spec, "/volumes");
+    yyjson_val *interfaces = at(spec, "/domain/devices/interfaces");
+    yyjson_val *on = at(spec, "/networks");
+    struct orders taken = {0};
+
+    if (!check_lengths(&r, spec)) {
+        return;
+    }
+    check_unique(&r, disks, DISKS);
+    check_unique(&r, volumes, "volumes");
+    check_unique(&r, interfaces, INTERFACES);
+    check_unique(&r, on, "networks");
+    check_named(&r, disks, volumes, DISKS, "there is no volume of this name");
+    check_named(&r, interfaces, on, INTERFACES, "there is no network of this name");
+    check_named(&r, on, interfaces, "networks",
+                "no interface has this name: list one in domain.devices.interfaces");
+    if (complete) {
+        check_volumes_shown(&r, spec);
+    }
+    check_one(&r, disks, DISKS, targets, NULL);
+    check_one(&r, interfaces, INTERFACES, bindings, "bridge or sriov must be there");
+    check_one(&r, on, "networks", networks, "multus must be there");
+    check_one(&r, volumes, "volumes", sources,
+              "what it is must be there: persistentVolumeClaim, hostDisk, emptyDisk, ...");
+    check_boot_order(&r, disks, DISKS, &taken);
+    check_boot_order(&r, interfaces, INTERFACES, &taken);
+}
+
+void vmi_rules_vm(const yyjson_val *spec, struct vmi_findings *ret)
+{
+    yyjson_val *running = at(spec, "/running"), *strategy = at(spec, "/runStrategy");
+
+    if (running && strategy && !yyjson_is_null(running) && !yyjson_is_null(strategy)) {
+        vmi_findings_add(ret, VMI_FINDING_INVALID, "spec.running", NULL, NULL,
+                         "running and runStrategy cannot both be there: use runStrategy");
+    }
+}

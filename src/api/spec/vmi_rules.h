@@ -1,0 +1,12 @@
+/* What KubeVirt's webhooks hold the parts of a machine to: disks have volumes and volumes disks, no
+ * two devices have the same place in the boot order, interfaces have networks and networks
+ * interfaces, nothing is there twice. Pure; what it costs is bounded. */
+#pragma once
+
+#include "api/spec/vmi_findings.h"
+
+/* `spec` of a VMI, whose fields are at `where`. `complete`: volumes without a disk have been given
+ * one (vmi_defaults.h), and are not to be expected. */
+void vmi_rules(const yyjson_val *spec, const char *where, bool complete, struct vmi_findings *ret);
+/* Those of a VirtualMachine's own fields. */
+void vmi_rules_vm(const yyjson_val *spec, struct vmi_findings *ret);
