@@ -47,7 +47,7 @@ class Api:
         """(status, decoded body)"""
         connection = http.client.HTTPSConnection(self.host, self.port, context=self.context, timeout=20)
         with contextlib.closing(connection):
-            data = json.dumps(body) if body is not None else None
+            data = json.dumps(body) if body is not None and not isinstance(body, str) else body
             connection.request(method, path, data, {"Content-Type": content_type, "Accept": "application/json"})
             answer = connection.getresponse()
             text = answer.read()
