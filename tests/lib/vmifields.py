@@ -30,6 +30,10 @@ def rows():
     return found
 
 
+# One of them fits each pattern.
+WORDS = ("x", "/x", "q35", "02:00:00:00:00:01", "0000:00:09.0", "5d307ca9-b3ef-428c-8861-06e72d69f223")
+
+
 # ---- values that fit a schema ----------------------------------------------------------------------------------------------
 
 def sample(schema, values=None):
@@ -47,7 +51,9 @@ def sample(schema, values=None):
         if "additionalProperties" in schema:
             return {"a": "1"}
         return {name: sample(schema["properties"][name]) for name in schema.get("required", ())}
-    return {"integer": 2, "number": 2, "array": [], None: "1Gi"}.get(kind, "x")
+    if kind == "string":
+        return next(word for word in WORDS if re.search(schema.get("pattern", ""), word))
+    return {"integer": 2, "number": 2, "array": []}.get(kind, "1Gi")
 
 
 def field_of(schema, name):
@@ -75,6 +81,7 @@ def place(schema, path, values, value=None):
 
 SOURCES = ("cloudInitConfigDrive", "cloudInitNoCloud", "configMap", "containerDisk", "containerPath", "dataVolume", "downwardAPI", "ephemeral",
            "emptyDisk", "hostDisk", "persistentVolumeClaim", "memoryDump", "secret", "serviceAccount", "sysprep", "downwardMetrics")
+USER_DATA = {"userData", "userDataBase64", "secretRef"}
 BINDINGS = ("bridge", "masquerade", "sriov", "slirp", "passt", "passtBinding", "macvtap", "binding")
 
 
@@ -90,6 +97,8 @@ def complete(spec):
         v.setdefault("name", "x")
         if v.get("hostDisk", {}).get("type") == "x":
             v["hostDisk"]["type"] = "Disk"
+        if "cloudInitNoCloud" in v and not v["cloudInitNoCloud"].keys() & USER_DATA:
+            v["cloudInitNoCloud"]["userData"] = "x"
         if not any(s in v for s in SOURCES):
             v["persistentVolumeClaim"] = {"claimName": "c"}
     for d in devices.get("disks", ()):

@@ -8,6 +8,7 @@
 #include "api/json.h"
 #include "api/spec/vmi_defaults.h"
 #include "api/spec/vmi_field_check.h"
+#include "api/spec/vmi_rules.h"
 #include "base/str.h"
 
 /* ---- the table ---------------------------------------------------------------------------------
@@ -288,6 +289,23 @@ static void parts(void **state)
                                   "\"path\":\"/x\",\"type\":"
                                   "\"Disk\"}}"),
          "spec.volumes[0]: Invalid value: may only be of one kind"},
+        {WITH("{\"name\":\"a\",\"io\":\"native\",\"cache\":\"none\"}", PVC("a")), NULL},
+        {WITH("{\"name\":\"a\",\"io\":\"native\",\"cache\":\"writeback\"}", PVC("a")),
+         "spec.domain.devices.disks[0].io: Invalid value: \"native\": needs cache none"},
+        {DOMAIN("\"cpu\":{\"sockets\":16,\"cores\":16}"),
+         "spec.domain.cpu: Invalid value: 256: a guest has at most 255 CPUs"},
+        {DOMAIN("\"cpu\":{\"sockets\":9223372036854775807,\"cores\":9223372036854775807}"),
+         "spec.domain.cpu: Invalid value: "},
+        {DOMAIN("\"memory\":{\"guest\":\"1023Ki\"}"), "spec.domain.memory.guest: Invalid value"},
+        {DOMAIN("\"memory\":{\"guest\":\"1Mi\"}"), NULL},
+        {WITH("{\"name\":\"a\"}", "{\"name\":\"a\",\"cloudInitNoCloud\":{}}"),
+         "spec.volumes[0].cloudInitNoCloud: Required value: "},
+        {WITH("{\"name\":\"a\"}", "{\"name\":\"a\",\"cloudInitNoCloud\":{\"userData\":\"x\","
+                                  "\"secretRef\":{\"name\":\"s\"}}}"),
+         "spec.volumes[0].cloudInitNoCloud: Invalid value: may have one of userData"},
+        {WITH("{\"name\":\"a\"}", "{\"name\":\"a\",\"cloudInitNoCloud\":{\"userData\":\"x\","
+                                  "\"networkData\":\"y\"}}"),
+         NULL},
         {WITH_NICS("{\"name\":\"n\",\"bridge\":{}}", ON("n")), NULL},
         {WITH_NICS("{\"name\":\"n\",\"bridge\":{}}", ""),
          "spec.domain.devices.interfaces[0].name: Invalid value: \"n\": there is no network"},
@@ -363,6 +381,43 @@ static void many(void **state)
     assert_true(vmi_findings_refuse(&found));
 }
 
+/* The largest machine, and one more of each. */
+static void lengths(void **state)
+{
+    static const struct {
+        const char *list, *item, *field;
+        int most;
+    } rows[] = {
+        {"disks", "{\"name\":\"i%d\"}", "spec.domain.devices.disks: Too many", VMI_DISKS_MAX},
+        {"hostDevices", "{\"name\":\"i%d\",\"deviceName\":\"a\"}",
+         "spec.domain.devices.hostDevices: Too many", VMI_HOST_DEVICES_MAX},
+        {"interfaces", "{\"name\":\"i%d\",\"bridge\":{}}",
+         "spec.domain.devices.interfaces: Too many: at most 8", 8},
+        {"interfaces", "{\"name\":\"i%d\",\"sriov\":{}}",
+         "spec.domain.devices.interfaces: Too many", VMI_HOST_DEVICES_MAX},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
+        int n = rows[i / 2].most + (int)(i % 2);
+        ferry_cleanup_buf struct ferry_buf b = {0};
+
+        ferry_buf_printf(&b, "{\"domain\":{\"devices\":{\"%s\":[", rows[i / 2].list);
+        for (int k = 0; k < n; k++) {
+            ferry_buf_puts(&b, k ? "," : "");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+            ferry_buf_printf(&b, rows[i / 2].item, k);
+#pragma GCC diagnostic pop
+        }
+        ferry_buf_puts(&b, "]}}}");
+        ferry_cleanup_free char *text = findings_of(VMI_FIELDS_OF_VMI, b.data, NULL);
+        if ((strstr(text, rows[i / 2].field) != NULL) != (i % 2 == 1)) {
+            fail_msg("%d of %s:\n%s", n, rows[i / 2].list, text);
+        }
+    }
+}
+
 /* ---- defaults ----------------------------------------------------------------------------------
  */
 
@@ -410,7 +465,7 @@ int main(void)
         cmocka_unit_test(rows_are_whole), cmocka_unit_test(single_fields),
         cmocka_unit_test(machines),       cmocka_unit_test(parts),
         cmocka_unit_test(changes),        cmocka_unit_test(many),
-        cmocka_unit_test(defaults),
+        cmocka_unit_test(lengths),        cmocka_unit_test(defaults),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,7 +214,7 @@ static void put_type(const struct view *v, const struct vmi_field *f, const char
         int nested = 0;
 
         for (char *p = text, *from = text;; p++) {
-            nested += *p == '[' ? 1 : *p == ']' ? -1 : 0;
+            nested += strchr("[{", *p) && *p ? 1 : *p == ']' || *p == '}' ? -1 : 0;
             if (*p == '\0' || (*p == ',' && !nested)) {
                 line(v->out, depth, "%.*s", (int)(p - from), from);
                 from = p + 2;

@@ -1,13 +1,17 @@
 #include "api/spec/vmi_rules.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "api/guest_nic.h"
+#include "api/json.h"
+#include "api/object.h"
 #include "base/count.h"
 #include "base/str.h"
 
 /* Of each list: they are held against each other name by name. */
-enum { LIST_MAX = 256, NAME_SHOWN = 100 };
+enum { LIST_MAX = 256, NAME_SHOWN = 100, PART_MAX = 4096 };
 
 struct rules {
     const char *where; /* "spec" or "spec.template.spec" */
@@ -47,6 +51,21 @@ static void say(const struct rules *r, enum vmi_finding_kind kind, const char *l
     char field[VMI_FINDING_FIELD];
 
     snprintf(field, sizeof(field), "%s.%s[%zu]%s", r->where, list, i, rest);
+    vmi_findings_add(r->found, kind, field, NULL, NULL, "%s", why);
+}
+
+static void say_of(const struct rules *r, enum vmi_finding_kind kind, const char *part,
+                   const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void say_of(const struct rules *r, enum vmi_finding_kind kind, const char *part,
+                   const char *fmt, ...)
+{
+    char field[VMI_FINDING_FIELD], why[VMI_FINDING_WHY];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    snprintf(field, sizeof(field), "%s.%s", r->where, part);
     vmi_findings_add(r->found, kind, field, NULL, NULL, "%s", why);
 }
 
@@ -212,26 +231,125 @@ static void check_boot_order(const struct rules *r, yyjson_val *list, const char
 /* ---- all of them -------------------------------------------------------------------------------
  */
 
+/* False: too long to be held against each other. */
 static bool check_lengths(const struct rules *r, const yyjson_val *spec)
 {
-    static const char *const lists[] = {"/volumes", "/networks", "/domain/devices/disks",
-                                        "/domain/devices/interfaces",
-                                        "/domain/devices/filesystems"};
-    static const char *const names[] = {"volumes", "networks", DISKS, INTERFACES,
-                                        "domain.devices.filesystems"};
+    static const struct {
+        const char *pointer, *name;
+        size_t most;
+    } lists[] = {
+        {"/volumes", "volumes", LIST_MAX},
+        {"/networks", "networks", LIST_MAX},
+        {"/domain/devices/disks", DISKS, VMI_DISKS_MAX},
+        {"/domain/devices/interfaces", INTERFACES, VMI_HOST_DEVICES_MAX},
+        {"/domain/devices/hostDevices", "domain.devices.hostDevices", VMI_HOST_DEVICES_MAX},
+        {"/domain/devices/filesystems", "domain.devices.filesystems", LIST_MAX},
+    };
     bool fits = true;
 
     for (size_t i = 0; i < FERRY_COUNT(lists); i++) {
-        char field[VMI_FINDING_FIELD];
-
-        if (yyjson_arr_size(at(spec, lists[i])) > LIST_MAX) {
-            snprintf(field, sizeof(field), "%s.%s", r->where, names[i]);
-            vmi_findings_add(r->found, VMI_FINDING_TOO_MANY, field, NULL, NULL,
-                             "must have at most %d items", LIST_MAX);
+        if (yyjson_arr_size(at(spec, lists[i].pointer)) > lists[i].most) {
+            say_of(r, VMI_FINDING_TOO_MANY, lists[i].name, "must have at most %zu items",
+                   lists[i].most);
             fits = false;
         }
     }
     return fits;
+}
+
+/* ---- amounts -----------------------------------------------------------------------------------
+ */
+
+static int64_t cpu_part(const yyjson_val *spec, const char *pointer)
+{
+    int64_t n = api_json_int(spec, pointer, 0);
+
+    return n < 1 ? 1 : n > PART_MAX ? PART_MAX : n;
+}
+
+static void check_amounts(const struct rules *r, const yyjson_val *spec)
+{
+    yyjson_val *guest = at(spec, "/domain/memory/guest");
+    int64_t bytes = 0, cpus = cpu_part(spec, "/domain/cpu/sockets");
+
+    cpus *= cpu_part(spec, "/domain/cpu/cores");
+    cpus *= cpu_part(spec, "/domain/cpu/threads");
+    if (cpus > VMI_CPUS_MAX) {
+        say_of(r, VMI_FINDING_INVALID, "domain.cpu", "%lld: a guest has at most %d CPUs",
+               (long long)cpus, VMI_CPUS_MAX);
+    }
+    if (guest && api_quantity_val(guest, 1, &bytes, NULL) == 0 && bytes < VMI_MEMORY_MIN) {
+        say_of(r, VMI_FINDING_INVALID, "domain.memory.guest", "a guest has at least 1Mi");
+    }
+}
+
+static void check_taps(const struct rules *r, yyjson_val *interfaces)
+{
+    yyjson_val *v;
+    size_t i, max, taps = 0;
+
+    yyjson_arr_foreach(interfaces, i, max, v)
+    {
+        taps += !yyjson_obj_get(v, "sriov");
+    }
+    if (taps > API_GUEST_NICS) {
+        say_of(r, VMI_FINDING_TOO_MANY, INTERFACES, "at most %d, besides those of SR-IOV",
+               API_GUEST_NICS);
+    }
+}
+
+/* QEMU's own way of asynchronous I/O goes past the host's cache. */
+static void check_io(const struct rules *r, yyjson_val *disks)
+{
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(disks, i, max, v)
+    {
+        const char *cache = yyjson_get_str(yyjson_obj_get(v, "cache"));
+
+        if (ferry_streq(yyjson_get_str(yyjson_obj_get(v, "io")), "native") &&
+            !ferry_str_empty(cache) && !ferry_streq(cache, "none")) {
+            say(r, VMI_FINDING_INVALID, DISKS, i, ".io", "\"native\": needs cache none");
+        }
+    }
+}
+
+/* What cloud-init gets, once at most from each. */
+static void check_seed(const struct rules *r, size_t i, yyjson_val *seed)
+{
+    static const char *const given[][3] = {
+        {"userData", "userDataBase64", "secretRef"},
+        {"networkData", "networkDataBase64", "networkDataSecretRef"},
+    };
+    size_t found[2] = {0};
+
+    for (size_t k = 0; k < 6; k++) {
+        yyjson_val *v = yyjson_obj_get(seed, given[k / 3][k % 3]);
+
+        found[k / 3] += v && !yyjson_is_null(v);
+    }
+    if (found[0] > 1 || found[1] > 1) {
+        say(r, VMI_FINDING_INVALID, "volumes", i, ".cloudInitNoCloud",
+            "may have one of userData, userDataBase64 and secretRef, and one of networkData, "
+            "networkDataBase64 and networkDataSecretRef");
+    } else if (found[0] + found[1] == 0) {
+        say(r, VMI_FINDING_REQUIRED, "volumes", i, ".cloudInitNoCloud",
+            "userData or networkData must be there");
+    }
+}
+
+static void check_seeds(const struct rules *r, yyjson_val *volumes)
+{
+    yyjson_val *v;
+    size_t i, max;
+
+    yyjson_arr_foreach(volumes, i, max, v)
+    {
+        if (yyjson_is_obj(yyjson_obj_get(v, "cloudInitNoCloud"))) {
+            check_seed(r, i, yyjson_obj_get(v, "cloudInitNoCloud"));
+        }
+    }
 }
 
 void vmi_rules(const yyjson_val *spec, const char *where, bool complete, struct vmi_findings *ret)
@@ -242,9 +360,13 @@ void vmi_rules(const yyjson_val *spec, const char *where, bool complete, struct 
     yyjson_val *on = at(spec, "/networks");
     struct orders taken = {0};
 
+    check_amounts(&r, spec);
     if (!check_lengths(&r, spec)) {
         return;
     }
+    check_taps(&r, interfaces);
+    check_io(&r, disks);
+    check_seeds(&r, volumes);
     check_unique(&r, disks, DISKS);
     check_unique(&r, volumes, "volumes");
     check_unique(&r, interfaces, INTERFACES);

@@ -5,6 +5,14 @@
 
 #include "api/spec/vmi_findings.h"
 
+/* The largest machine that a launcher makes. */
+enum {
+    VMI_CPUS_MAX = 255,
+    VMI_DISKS_MAX = 16,
+    VMI_HOST_DEVICES_MAX = 32,
+    VMI_MEMORY_MIN = 1 << 20
+};
+
 /* `spec` of a VMI, whose fields are at `where`. `complete`: volumes without a disk have been given
  * one (vmi_defaults.h), and are not to be expected. */
 void vmi_rules(const yyjson_val *spec, const char *where, bool complete, struct vmi_findings *ret);

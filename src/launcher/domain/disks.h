@@ -15,9 +15,10 @@
 #pragma once
 
 #include "api/kinds.h"
+#include "api/spec/vmi_rules.h"
 #include "base/error.h"
 
-enum { DISKS_MAX = 16, DISKS_NAME_SIZE = 64 };
+enum { DISKS_MAX = VMI_DISKS_MAX, DISKS_NAME_SIZE = 64 };
 
 struct disk {
     char name[DISKS_NAME_SIZE];       /* of the disk and of its volume */

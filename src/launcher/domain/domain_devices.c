@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "api/guest_nic.h"
+#include "api/spec/vmi_rules.h"
 #include "base/count.h"
 #include "base/str.h"
 
-enum { NAME_MAX_BYTES = 63, DEVICES_MAX = 32 };
+enum { NAME_MAX_BYTES = 63 };
 
 struct pci {
     unsigned domain, bus, slot, function;
@@ -323,10 +324,10 @@ int domain_devices(struct xml_write *x, const struct api_vmi *vmi, const char *c
     size_t taps = 0;
     int rc = 0;
 
-    if (m->n_interfaces > DEVICES_MAX || m->n_host_devices > DEVICES_MAX) {
+    if (m->n_interfaces > VMI_HOST_DEVICES_MAX || m->n_host_devices > VMI_HOST_DEVICES_MAX) {
         return ferry_fail(err, FERRY_INVALID,
                           "spec.domain.devices: at most %d interfaces and %d host devices",
-                          DEVICES_MAX, DEVICES_MAX);
+                          VMI_HOST_DEVICES_MAX, VMI_HOST_DEVICES_MAX);
     }
     for (size_t i = 0; rc == 0 && i < m->n_interfaces; i++) {
         const struct api_interface *n = &m->interfaces[i];
