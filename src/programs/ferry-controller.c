@@ -182,7 +182,7 @@ int main(int argc, char **argv)
         {"metrics", 0, FERRY_OPTION_STRING, &s.doors.metrics, "PORT|PATH",
          "serve GET /metrics on this port of 127.0.0.1, or on a unix socket (default: not)"},
         {"webhook", 0, FERRY_OPTION_STRING, &s.doors.webhook.listen, "ADDRESS:PORT",
-         "on Kubernetes: review migrations and evictions there (default: not)"},
+         "on Kubernetes: review machines, migrations and evictions there (default: not)"},
         {"webhook-cert", 0, FERRY_OPTION_STRING, &s.doors.webhook.cert, "FILE",
          "certificate that the webhook is served with, PEM"},
         {"webhook-key", 0, FERRY_OPTION_STRING, &s.doors.webhook.key, "FILE", "its key, PEM"},

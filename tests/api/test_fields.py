@@ -6,13 +6,14 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../lib")]
 import kubevirtfiles  # noqa: E402
 import vmifields  # noqa: E402
-from lab import KUBEVIRT, MERGE_PATCH, ON_KUBERNETES, Lab, LabCase  # noqa: E402
+from lab import CRDS, KUBEVIRT, MERGE_PATCH, ON_KUBERNETES, Lab, LabCase, embedded_only  # noqa: E402
 
 LAB = functools.cache(functools.partial(Lab, webhook=True)) if ON_KUBERNETES else Lab
 SRC = pathlib.Path(HERE, "../../src")
@@ -204,6 +205,15 @@ class Fields(LabCase):
         self.api.ok("PATCH", f"{where}/old", {"spec": {"template": {"spec": {"domain": {"cpu": {"cores": 2}}}}}}, MERGE_PATCH)
         self.api.ok("DELETE", f"{where}/old")
 
+    def test_the_controller_is_not_judged(self):
+        """It makes of a machine that was let in before what that says."""
+        body = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "old"}, "spec": {
+            "domain": {"memory": {"guest": "64Mi"}, "devices": {"tpm": {}}}}}
+        self.assertEqual(self.try_machine(body)[0], 422)
+        self.lab.controller().ok("POST", place_of("VirtualMachineInstance"), body)
+        self.api.ok("PATCH", place_of("VirtualMachineInstance") + "/old", {"metadata": {"labels": {"a": "b"}}}, MERGE_PATCH)
+        self.api.ok("DELETE", place_of("VirtualMachineInstance") + "/old")
+
     def test_a_volume_gets_its_disk(self):
         body = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "v"}, "spec": {
             "domain": {"memory": {"guest": "64Mi"}}, "volumes": [{"name": "a", "emptyDisk": {"capacity": "1Gi"}}]}}
@@ -232,6 +242,30 @@ class Fields(LabCase):
         self.assertEqual(len(found), 34)
         self.assertEqual({n: r for n, r in found.items() if r != "taken"}, {n: r for n, r in listed.items() if r.startswith("refused: ")})
         self.assertEqual(sorted(n for n, r in found.items() if r == "taken"), sorted(n for n, r in listed.items() if not r.startswith("refused: ")))
+
+
+@embedded_only("kube-apiserver drops such a field when it reads the object")
+class OlderObjects(unittest.TestCase):
+    def test_unknown_fields_of_before(self):
+        """A field that the kind has no more is not the mistake of who changes another."""
+        with tempfile.TemporaryDirectory() as crds, contextlib.closing(Lab("--crds", crds)) as lab:
+            lab.stop()
+            for path in pathlib.Path(CRDS).glob("*.yaml"):
+                text = path.read_text(encoding="utf8").replace("            required: [template]\n", "            x-kubernetes-preserve-unknown-fields: true\n")
+                pathlib.Path(crds, path.name).write_text(text, encoding="utf8")
+            lab.start()
+            where = place_of("VirtualMachine")
+            lab.admin.ok("POST", where, {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "old"}, "spec": {
+                "runStrategy": "Halted", "speed": "high", "template": {"spec": {"domain": {"memory": {"guest": "64Mi"}}}}}})
+            self.assertEqual(lab.admin.ok("GET", f"{where}/old")["spec"]["speed"], "high")
+            lab.stop()
+            lab.options = ()
+            lab.start()
+            label = {"metadata": {"labels": {"a": "b"}}}
+            made = lab.admin.ok("PATCH", f"{where}/old?fieldValidation=Strict", label, MERGE_PATCH)
+            self.assertNotIn("speed", made["spec"])
+            code, answer = lab.admin.call("PATCH", f"{where}/old?fieldValidation=Strict", {"spec": {"speed": "low"}}, MERGE_PATCH)
+            self.assertEqual(code, 400, answer)
 
 
 if __name__ == "__main__":

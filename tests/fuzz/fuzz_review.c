@@ -8,6 +8,7 @@
 #include "api/object.h"
 #include "base/str.h"
 #include "control/loops/review.h"
+#include "control/loops/review_machine.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -30,6 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)api_admit_by_descheduler(r.object);
         (void)api_admit_eviction(r.object, r.object, NULL, why, sizeof(why));
         must(answer && api_json_parse(answer, strlen(answer), &again, &err) == 0);
+        ferry_cleanup_free char *fields = review_machine(&r);
+        api_cleanup_doc yyjson_doc *judged = NULL;
+        must(fields && api_json_parse(fields, strlen(fields), &judged, &err) == 0);
     }
     return 0;
 }

@@ -228,6 +228,9 @@ static void machines(void **state)
          FORBIDDEN("instancetype.inferFromVolume")},
         {"{\"template\":{\"metadata\":{\"labels\":{\"a\":\"b\"},\"creationTimestamp\":null}}}",
          NULL},
+        {"{\"template\":{\"metadata\":{\"annotations\":{\"hooks.kubevirt.io/"
+         "hookSidecars\":\"[]\"}}}}",
+         "spec.template.metadata.annotations[hooks.kubevirt.io/hookSidecars]: Forbidden: programs"},
         {"{\"template\":{\"metadata\":{\"name\":\"x\"}}}",
          "spec.template.metadata.name: no effect"},
         {"{\"template\":{\"spec\":{\"domain\":{\"devices\":{\"tpm\":{}}}}}}",

@@ -293,17 +293,18 @@ static const char head[] =
     "- *refused*: with all that is in it, when the object is applied, with the reason and what to "
     "do instead.\n"
     "  What asks for nothing is taken: `false`, `0`, an empty list, `enabled: false`.\n"
-    "- *without effect*: with all that is in it, on purpose, and whoever applies it is told by a "
+    "- *without effect*: with all that is in it, on purpose; whoever applies it is told by a "
     "warning.\n\n"
-    "A field that is not here is unknown: `kubectl apply` refuses it (`fieldValidation: Strict`), "
-    "a client that asks for "
-    "`Warn` or `Ignore` has it dropped.\n"
-    "An object that is there already stays, whatever a later version refuses: only what is new in "
-    "it is judged.\n"
-    "Besides, as in KubeVirt: a disk has a volume, an interface a network, a network an interface; "
-    "names are there once, as are "
-    "places in the boot order; a volume that no disk shows gets a disk on sata when an instance is "
-    "made.\n";
+    "A field that is not here is unknown, and follows `fieldValidation`.\n"
+    "`kubectl apply` asks for `Strict` and is refused; with `Warn` and `Ignore` the field is "
+    "dropped.\n\n"
+    "What an object has had before stays, whatever a later version refuses: only what is new in it "
+    "is judged.\n"
+    "What the controller makes of a VirtualMachine is not judged again.\n\n"
+    "As in KubeVirt, a disk has a volume, a volume of an instance a disk, an interface a network "
+    "and a network an interface; names and places in the boot order are there once.\n"
+    "A volume that no disk shows gets one on sata when an instance is made.\n"
+    "The annotation `hooks.kubevirt.io/hookSidecars` is refused like a field.\n";
 
 /* One sentence to a line, as pages have it. */
 static void put_sentences(struct ferry_buf *b, const char *text)

@@ -208,12 +208,15 @@ static void check_object(enum vmi_fields_of of, const yyjson_val *object, struct
                          FIELDS_MAX);
         return;
     }
-    if (of == VMI_FIELDS_OF_VM) {
-        vmi_rules_vm(spec, ret);
-        spec = yyjson_ptr_get(spec, "/template/spec");
+    if (of == VMI_FIELDS_OF_VMI) {
+        vmi_rules_annotations(yyjson_obj_get((yyjson_val *)object, "metadata"), "metadata", ret);
+        vmi_rules(spec, "spec", true, ret);
+        return;
     }
-    vmi_rules(spec, of == VMI_FIELDS_OF_VM ? "spec.template.spec" : "spec", of == VMI_FIELDS_OF_VMI,
-              ret);
+    vmi_rules_vm(spec, ret);
+    vmi_rules_annotations(yyjson_ptr_get(spec, "/template/metadata"), "spec.template.metadata",
+                          ret);
+    vmi_rules(yyjson_ptr_get(spec, "/template/spec"), "spec.template.spec", false, ret);
 }
 
 void vmi_field_check(enum vmi_fields_of of, const yyjson_val *object, const yyjson_val *before,

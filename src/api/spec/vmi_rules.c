@@ -7,6 +7,7 @@
 #include "api/guest_nic.h"
 #include "api/json.h"
 #include "api/object.h"
+#include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "base/str.h"
 
@@ -385,6 +386,19 @@ void vmi_rules(const yyjson_val *spec, const char *where, bool complete, struct 
               "what it is must be there: persistentVolumeClaim, hostDisk, emptyDisk, ...");
     check_boot_order(&r, disks, DISKS, &taken);
     check_boot_order(&r, interfaces, INTERFACES, &taken);
+}
+
+void vmi_rules_annotations(const yyjson_val *metadata, const char *where, struct vmi_findings *ret)
+{
+    yyjson_val *annotations = yyjson_obj_get((yyjson_val *)metadata, "annotations");
+    yyjson_val *hooks = yyjson_obj_get(annotations, ANNOTATION_HOOKS);
+    char field[VMI_FINDING_FIELD];
+
+    if (yyjson_get_len(hooks) > 0) {
+        snprintf(field, sizeof(field), "%s.annotations[" ANNOTATION_HOOKS "]", where);
+        vmi_findings_add(ret, VMI_FINDING_FORBIDDEN, field, NULL, hooks,
+                         "programs of yours do not change the domain of a guest: leave it out");
+    }
 }
 
 void vmi_rules_vm(const yyjson_val *spec, struct vmi_findings *ret)

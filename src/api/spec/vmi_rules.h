@@ -16,5 +16,7 @@ enum {
 /* `spec` of a VMI, whose fields are at `where`. `complete`: volumes without a disk have been given
  * one (vmi_defaults.h), and are not to be expected. */
 void vmi_rules(const yyjson_val *spec, const char *where, bool complete, struct vmi_findings *ret);
+/* Annotations that KubeVirt would act upon; `where` is that of metadata. */
+void vmi_rules_annotations(const yyjson_val *metadata, const char *where, struct vmi_findings *ret);
 /* Those of a VirtualMachine's own fields. */
 void vmi_rules_vm(const yyjson_val *spec, struct vmi_findings *ret);

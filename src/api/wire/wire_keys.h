@@ -79,6 +79,7 @@
 #define ANNOTATION_VM_TEMPLATE "ferry.io/vm-template"
 #define ANNOTATION_ACCELERATOR "ferry.io/accelerator"
 #define ANNOTATION_QCOW2 "ferry.io/qcow2"
+#define ANNOTATION_HOOKS "hooks.kubevirt.io/hookSidecars" /* refused */
 #define ANNOTATION_PARALLEL "ferry.io/parallel-connections"
 #define ANNOTATION_ADDRESSES "ferry.io/addresses"
 #define ANNOTATION_PROGRESS "ferry.io/progress"

@@ -371,7 +371,14 @@ static int change_object(struct request *r, bool dry_run,
     api_cleanup_doc yyjson_doc *old = NULL;
     api_cleanup_mut_doc yyjson_mut_doc *doc = NULL;
 
-    if (finish_begin(r, &e, &old, &doc) < 0 || make(r, doc, ctx) < 0) {
+    if (finish_begin(r, &e, &old, &doc) < 0) {
+        return finish_unchanged(r, -1, 0, NULL);
+    }
+    if (ferry_streq(http_query(r->x, "fieldValidation"), "Strict")) {
+        /* What is there from before the kind lost a field is not this client's mistake. */
+        schema_complete(crds_any_schema(r->route.resource), doc);
+    }
+    if (make(r, doc, ctx) < 0) {
         return finish_unchanged(r, -1, 0, NULL);
     }
     return finish_change(r, e, yyjson_doc_get_root(old), doc, dry_run);
