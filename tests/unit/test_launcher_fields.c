@@ -125,7 +125,7 @@ static char *vm_outcome(const char *merge)
 {
     api_cleanup_object struct api_object *o = make_object(API_KIND_VM, vm_base, merge);
 
-    return vm_render(o);
+    return vm_render(o, &(struct instancetype_pair){0});
 }
 
 /* ---- the cases ---------------------------------------------------------------------------------

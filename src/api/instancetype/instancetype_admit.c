@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/instancetype/instancetype_edit.h"
+#include "api/spec/vmi_field_check.h"
 #include "api/wire/wire_keys.h"
 #include "base/count.h"
 #include "json/doc.h"
@@ -315,6 +316,27 @@ static int check_storage_class(const yyjson_val *vm, const struct instancetype_p
     return 0;
 }
 
+/* What comes of both is judged as if the machine said it itself: whoever gets a field by a
+ * preference is not to get less than he who writes it down. What the template says is judged where
+ * the machine is taken. */
+static int check_fields(const yyjson_val *template, const yyjson_mut_val *made,
+                        struct ferry_error *err)
+{
+    json_cleanup_doc yyjson_doc *now = yyjson_mut_val_imut_copy((yyjson_mut_val *)made, NULL);
+    struct vmi_findings found = {0};
+
+    vmi_field_check(VMI_FIELDS_OF_VMI, yyjson_doc_get_root(now), template, &found);
+    for (size_t i = 0; i < found.n; i++) {
+        if (found.list[i].kind != VMI_FINDING_NO_EFFECT) {
+            ferry_cleanup_free char *field =
+                ferry_asprintf("spec.template.%s", found.list[i].field);
+
+            return wrong(err, field, "by the instance type or preference: %s", found.list[i].why);
+        }
+    }
+    return 0;
+}
+
 int instancetype_admit(const yyjson_val *vm, const struct instancetype_pair *given,
                        struct ferry_error *err)
 {
@@ -335,7 +357,8 @@ int instancetype_admit(const yyjson_val *vm, const struct instancetype_pair *giv
     rc = rc < 0 ? rc : require_cpus(&e, given, err);
     rc = rc < 0 ? rc : require_memory(&e, given, err);
     rc = rc < 0 ? rc : require_architecture(&e, given, err);
-    return rc < 0 ? rc : check_storage_class(vm, given, err);
+    rc = rc < 0 ? rc : check_storage_class(vm, given, err);
+    return rc < 0 ? rc : check_fields(template, copy, err);
 }
 
 /* ---- instance types and preferences themselves -------------------------------------------------

@@ -22,7 +22,8 @@ const char *wire_annotation(const yyjson_val *object, const char *key)
 
 bool wire_annotation_is_programs(const char *key)
 {
-    static const char *const peoples[] = {ANNOTATION_QCOW2, ANNOTATION_PARALLEL};
+    static const char *const peoples[] = {ANNOTATION_QCOW2, ANNOTATION_PARALLEL,
+                                          ANNOTATION_ACCELERATOR};
 
     if (ferry_streq(key, ANNOTATION_EVACUATION) || ferry_streq(key, ANNOTATION_WORKLOAD_UPDATE)) {
         return true;
