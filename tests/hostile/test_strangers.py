@@ -315,6 +315,7 @@ def test_at_a_node(bin_dir):
         try:
             wait_for("the handler to answer", handler.answers)
             at_a_node(handler)
+            by_nodes(handler, server.node("evil").context)
             failed = False
         finally:
             handler.close(failed)
@@ -335,6 +336,23 @@ def at_a_node(handler):
             status, text = ask(port, post(path, *headers, body=b"", length=length))
             assert status == 401 and b"100 Continue" not in text, text
     assert handler.answers()
+
+
+def by_nodes(handler, context):
+    """Another node's certificate gives nothing there, and so no place and no time either."""
+    context.check_hostname = False  # the server's certificate is of the name h1
+    crowd = []
+    for i in range(250):
+        with contextlib.suppress(OSError):
+            crowd.append(Stranger(handler.port(), source=f"127.0.4.{i % 50 + 1}", context=context))
+            crowd[-1].send(b"GET /v1/paths HTTP/1.1\r\nHost: x\r\n\r\n")
+    status, text = crowd[-1].answer()
+    assert status == 403 and b"only the API server" in text, text
+    wait_for("those who may nothing there to be fewer than the places", lambda: sum(s.is_open() for s in crowd) <= 96)
+    for _ in range(10):
+        assert handler.answers()
+    for s in crowd:
+        s.close()
 
 
 # ---- a relay -------------------------------------------------------------------------------------

@@ -54,6 +54,9 @@ static bool refused(struct http_exchange *x)
     struct ferry_error err;
 
     if (why) {
+        if (!peer->local) {
+            http_disown(x); /* another node's certificate gives nothing here, and no place either */
+        }
         ferry_warn("call of the node API refused", F_STR("path", http_path(x)),
                    F_STR("user", peer->common_name), F_STR("from", peer->address),
                    F_STR("reason", why));
