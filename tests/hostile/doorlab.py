@@ -25,6 +25,11 @@ AGAIN_S = 3
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=8"}
 
 
+def memory_mib(pid, what="VmHWM"):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith(what)) / 1024
+
+
 class Server:
     """ferry-apiserver with these options, on every address of loopback."""
 
@@ -87,8 +92,7 @@ class Server:
         return open(os.path.join(self.base, "log"), errors="replace").read()
 
     def memory_mib(self, what="VmHWM"):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
-            return next(int(line.split()[1]) for line in f if line.startswith(what)) / 1024
+        return memory_mib(self.process.pid, what)
 
     def serves(self):
         status, answer = self.api.call("GET", "/api/v1/namespaces/default")
@@ -188,6 +192,7 @@ class Attackers:
         self.process = subprocess.Popen([sys.executable, os.path.realpath(__file__), *map(str, args)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "there\n"
+        self.came = 0
 
     def close(self):
         """How often they came."""
@@ -195,7 +200,8 @@ class Attackers:
         came = self.process.stdout.read()
         self.process.wait(DEADLINE_S)
         self.process.stdout.close()
-        return int(came.split()[-1]) if came.split() else 0
+        self.came = int(came.split()[-1]) if came.split() else 0
+        return self.came
 
 
 class Crowd(Attackers):

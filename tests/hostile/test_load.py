@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Strangers fill every place that there is and dribble, others send large bodies without end; meanwhile an admin and nodes work, and
-their answers take hardly longer than before. It measures time: by ratios of one run, and runs alone."""
+"""Strangers fill every place that there is and dribble, others send large bodies without end; meanwhile people, an admin's program and
+nodes work, and guests move, and it takes hardly longer than before. It measures time: by ratios of one run, and runs alone."""
 import contextlib
 import http.client
 import math
 import os
 import statistics
+import subprocess
 import sys
 import threading
 import time
@@ -13,16 +14,18 @@ import time
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.dirname(os.path.realpath(__file__)), os.path.join(os.path.dirname(os.path.realpath(__file__)), "../lib")]
 import scenario
-from doorlab import Bodies, Crowd, Server
+from doorlab import ENVIRONMENT, Bodies, Crowd, Server, memory_mib
+from ferrysite import Site
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 MERGE = "application/merge-patch+json"
 TURNS, NODES = 60, 4
+CROWD, BODIES = 2048, 64
 # How many times as long it may take; of some tries the best counts, since other work on the machine only adds. Who comes anew waits for
 # those who come at the same moment, and shakes hands on what CPU there is.
-MOST = {"a person, each time anew": 4.0, "an admin's program": 2.0, "nodes' leases": 2.0}
-TRIES = 5
+MOST = {"a person, each time anew": 4.0, "an admin's program": 2.0, "nodes' leases": 2.0, "a move": 2.0}
+TRIES, MOVES = 5, 2
 MEMORY_MIB = 800  # with sanitizers, a thread for each connection
 
 
@@ -78,6 +81,7 @@ def at_work(callers):
 
 def test_answers_beside_it_all(bin_dir):
     with Server(bin_dir) as server:
+        viewer = server.program("token", "--user", "eve", "--group", "ferry:viewers").strip()
         nodes = [server.node(f"n{i}") for i in range(NODES)]
         for i, node in enumerate(nodes):
             assert node.call("POST", "/api/v1/nodes", {"metadata": {"name": f"n{i}"}})[0] == 201
@@ -90,28 +94,59 @@ def test_answers_beside_it_all(bin_dir):
                               for i, node in enumerate(nodes)],
         }
         at_work(callers)  # all is warm
-        viewer = server.program("token", "--user", "eve", "--group", "ferry:viewers").strip()
-        best = {name: math.inf for name in callers}
-        for _ in range(TRIES):
-            before, beside = at_work(callers), beside_it_all(server, viewer, callers)
-            for name, ms in before.items():
-                print(f"{name}: {ms:.1f} ms, beside it all {beside[name]:.1f} ms: {beside[name] / ms:.2f} times")
-                best[name] = min(best[name], beside[name] / ms)
-            if fine(best):
-                break
-        print(f"VmHWM {server.memory_mib():.0f} MiB")
-        assert fine(best), best
-        assert server.memory_mib() < MEMORY_MIB
+        compare(lambda: at_work(callers), server.port, viewer)
+        bounded(server.memory_mib())
 
 
-def fine(best):
-    return all(best[name] <= most for name, most in MOST.items())
+def test_moves_beside_it_all(bin_dir):
+    """From the call to the end of the move, as somebody sees it who waits for it."""
+    os.environ["ASAN_OPTIONS"] = ENVIRONMENT["ASAN_OPTIONS"]  # memory is measured here, too
+    with Site(bin_dir) as site:
+        viewer = subprocess.run([os.path.join(site.bin, "ferry-apiserver"), "token", "--user", "eve", "--group", "ferry:viewers",
+                                 "--root", os.path.join(site.root, "api")], capture_output=True, text=True, check=True).stdout.strip()
+        site.ferry("vm", "create", "vm", "--memory", "64Mi", "--dirty-rate", "4", "--working-set", "16", "--wait")
+
+        def moves():
+            return {"a move": min(move(site) for _ in range(MOVES))}
+
+        moves()  # all is warm
+        compare(moves, site.port, viewer)
+        bounded(memory_mib(site.pid("api")))
 
 
-def beside_it_all(server, viewer, callers):
-    with contextlib.closing(Crowd(server.port, 2048, [f"127.0.2.{i + 1}" for i in range(100)])), \
-            contextlib.closing(Bodies(server.port, 32, None)), contextlib.closing(Bodies(server.port, 32, viewer)):
-        return at_work(callers)
+def move(site):
+    """Milliseconds."""
+    begin, before = time.monotonic(), site.node_of("vm")
+    assert "moved from" in site.ferry("migrate", "vm", "--watch").stdout
+    assert site.node_of("vm") != before
+    return 1000 * (time.monotonic() - begin)
+
+
+def compare(work, port, viewer):
+    """What each thing takes, without the load and beside it."""
+    best = {}
+    for _ in range(TRIES):
+        before, beside = work(), beside_it_all(port, viewer, work)
+        for name, ms in before.items():
+            print(f"{name}: {ms:.1f} ms, beside it all {beside[name]:.1f} ms: {beside[name] / ms:.2f} times", flush=True)
+            best[name] = min(best.get(name, math.inf), beside[name] / ms)
+        if all(best[name] <= MOST[name] for name in best):
+            return
+    raise AssertionError(best)
+
+
+def bounded(mib):
+    print(f"VmHWM {mib:.0f} MiB of at most {MEMORY_MIB}")
+    assert mib < MEMORY_MIB
+
+
+def beside_it_all(port, viewer, work):
+    with contextlib.closing(Crowd(port, CROWD, [f"127.0.2.{i + 1}" for i in range(100)])) as crowd, \
+            contextlib.closing(Bodies(port, BODIES // 2, None)) as strangers, contextlib.closing(Bodies(port, BODIES // 2, viewer)) as known:
+        done = work()
+    assert crowd.came and strangers.came and known.came, (crowd.came, strangers.came, known.came)
+    print(f"{CROWD} connections, ended and come again {crowd.came} times; bodies of 3 MiB: {strangers.came} of strangers, {known.came} of a viewer")
+    return done
 
 
 scenario.need_root()
