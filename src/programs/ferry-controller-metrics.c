@@ -72,6 +72,17 @@ static void handle(struct http_exchange *x, void *ctx)
     }
 }
 
+/* Nobody says who they are here, and nothing takes a body. */
+static bool admit(struct http_exchange *x, struct http_terms *terms, void *ctx)
+{
+    struct ferry_error err;
+
+    (void)terms, (void)ctx;
+    ferry_fail(&err, FERRY_INVALID, "a body is not taken here");
+    http_answer_error(x, 413, &err);
+    return false;
+}
+
 int metrics_server_start(const char *where, struct metrics_server **ret, struct ferry_error *err)
 {
     int fd =
@@ -85,6 +96,7 @@ int metrics_server_start(const char *where, struct metrics_server **ret, struct 
     int rc = http_server_start(&(struct http_server_config){.name = "metrics",
                                                             .listen_fd = fd,
                                                             .max_connections = CONNECTIONS,
+                                                            .admit = admit,
                                                             .handle = handle,
                                                             .ctx = m},
                                &m->http, err);

@@ -267,6 +267,20 @@ static int find_door(const struct webhook *w, const struct http_exchange *x, siz
                       doors[1].path, doors[2].path, doors[3].path);
 }
 
+/* Before a byte of the body is read. */
+static bool admit(struct http_exchange *x, struct http_terms *terms, void *ctx)
+{
+    struct ferry_error err;
+    size_t door = 0;
+
+    (void)terms;
+    if (find_door(ctx, x, &door, &err) < 0) {
+        http_answer_error(x, 0, &err);
+        return false;
+    }
+    return true;
+}
+
 static void handle(struct http_exchange *x, void *ctx)
 {
     struct webhook *w = ctx;
@@ -396,6 +410,7 @@ static int serve(struct webhook *w, const struct webhook_config *cfg, struct fer
                                      .ca_pem = cfg->client_ca ? ca.data : cert.data,
                                      .max_body = BODY_MAX,
                                      .max_connections = CONNECTIONS,
+                                     .admit = admit,
                                      .handle = handle,
                                      .ctx = w},
         &w->http, err);

@@ -355,6 +355,40 @@ def by_nodes(handler, context):
         s.close()
 
 
+# ---- the controller's doors ----------------------------------------------------------------------
+
+
+def test_at_the_controller(bin_dir):
+    """Its webhook and its metrics read no body of somebody whom they do not answer."""
+    with Server(bin_dir) as server:
+        pki = os.path.join(server.data, "ca")
+        kubeconfig, key, cert = (os.path.join(server.base, name) for name in ("controller.kubeconfig", "hook.key", "hook.crt"))
+        server.program("pki", "controller", "--out", kubeconfig, "--server", f"https://127.0.0.1:{server.port}")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=hook",
+                        "-keyout", key, "-out", cert], check=True, capture_output=True)
+        hook, metrics = ferrysite.free_port(), ferrysite.free_port()
+        with open(os.path.join(server.base, "controller.log"), "ab") as log:
+            controller = subprocess.Popen([os.path.join(server.bin, "ferry-controller"), "--kubeconfig", kubeconfig, "--embedded", "--webhook",
+                                           f"127.0.0.1:{hook}", "--webhook-cert", cert, "--webhook-key", key, "--webhook-client-ca",
+                                           os.path.join(pki, "ca.crt"), "--metrics", str(metrics)], stdin=subprocess.DEVNULL,
+                                          stdout=log, stderr=log)
+        try:
+            for port, tls, path, code in ((hook, True, "/v1/admit/evictions", 403), (metrics, False, "/metrics", 413)):
+                wait_for("the controller to listen", lambda port=port, tls=tls: listens(port, tls), 60)
+                for headers, length in ((["Expect: 100-continue"], 1000), ([], HUGE)):
+                    status, text = ask(port, post(path, *headers, body=b"", length=length), tls=tls)
+                    assert status in (code, 413) and b"100 Continue" not in text, (port, text)
+        finally:
+            controller.terminate()
+            controller.wait(60)
+
+
+def listens(port, tls):
+    with contextlib.suppress(OSError):
+        return ask(port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", tls=tls)[0] == 200
+    return False
+
+
 # ---- a relay -------------------------------------------------------------------------------------
 
 
