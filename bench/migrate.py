@@ -28,6 +28,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 import end_to_end  # noqa: E402
@@ -57,6 +58,7 @@ class Bench:
 
     def __init__(self, args, out):
         self.args, self.out = args, out
+        self.began = time.time_ns()  # of a run: a pid may be the same in another namespace
         self.rig = Rig(args.build.resolve(), args.mbit)
         self.site = end_to_end.EndToEnd(args.build.resolve(), args.mbit)
         self.sites = {"ferry": self.site}
@@ -79,7 +81,7 @@ class Bench:
         self.rig.__exit__(kind)
 
     def note(self, part, step, n, row, mbit=None):
-        row |= {"part": part, "step": step, "round": f"{os.getpid()}.{n}", "mbit": mbit or self.args.mbit}
+        row |= {"part": part, "step": step, "round": f"{self.began}.{n}", "mbit": mbit or self.args.mbit}
         print(json.dumps(row), file=self.out, flush=True)
 
     def ways(self, part, n):
