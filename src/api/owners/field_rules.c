@@ -69,6 +69,11 @@ static bool lives(const struct field_write *w)
            (wire_phase_is(phase, PHASE_RUNNING) || wire_phase_is_over(phase));
 }
 
+static bool ends(const struct field_write *w)
+{
+    return lives(w) && wire_phase_is_over(api_json_str(w->after, "/status/phase"));
+}
+
 static bool is_source(const struct field_write *w)
 {
     return live(w->before) && says(w->before, MOVE "/sourceNode", w->node);
@@ -121,6 +126,8 @@ static const struct field_part_row part_rows[] = {
     {FIELD_LIVES, "lives", "the node that runs a guest which is not over, to say how it is", lives,
      "variables.runs && !(variables.before.?phase.orValue('') in ['Succeeded', 'Failed']) &&\n"
      "variables.after.?phase.orValue('') in ['Running', 'Succeeded', 'Failed']"},
+    {FIELD_ENDS, "ends", "the node that runs a guest, as it says that it is over", ends,
+     "variables.lives && variables.after.?phase.orValue('') in ['Succeeded', 'Failed']"},
     {FIELD_SOURCE, "source", "the source of a live move", is_source,
      "variables.live && variables.move.?sourceNode.orValue('') == variables.node"},
     {FIELD_TARGET, "target", "the target of a live move", is_live_target,
@@ -188,7 +195,7 @@ bool field_rules_concern(const char *node, const yyjson_val *vmi)
 static const struct field_rule rules[] = {
     STATUS("phase", FIELD_LIVES),
     STATUS("phaseTransitionTimestamps", FIELD_LIVES),
-    STATUS("reason", FIELD_LIVES),
+    STATUS("reason", FIELD_ENDS),
     STATUS("interfaces", FIELD_RUNS),
     STATUS("machine", FIELD_RUNS),
     STATUS("migrationMethod", FIELD_RUNS),

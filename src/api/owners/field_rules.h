@@ -26,6 +26,7 @@ enum field_part { /* what the node is to the VMI in this write */
                   FIELD_DOUBTS = 1 << 6,
                   FIELD_COMPLETES = 1 << 7,
                   FIELD_LEAVES = 1 << 8,
+                  FIELD_ENDS = 1 << 9,
 };
 struct field_part_row {
     enum field_part part;
