@@ -156,6 +156,44 @@ def shows_config_maps_and_secrets(host):
     assert not os.path.exists(host.dir(uid)) and read("secrets/seed") == 403
 
 
+def is_isolated():
+    """In mounts of its own (scripts/isolated): /dev may be replaced."""
+    with open("/proc/mounts") as f:
+        return any(line.startswith("run /run tmpfs") for line in f)
+
+
+def fake_devices(host):
+    """A /dev like the host's, but with a KVM and a vhost-net that are /dev/null."""
+    copy = os.path.join(host.base, "dev")
+    os.makedirs(copy)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0755", "dev", copy], check=True)
+    for entry in os.scandir("/dev"):
+        to, info = os.path.join(copy, entry.name), entry.stat(follow_symlinks=False)
+        if entry.is_symlink():
+            os.symlink(os.readlink(entry.path), to)
+        elif entry.is_dir():
+            os.mkdir(to)
+            subprocess.run(["mount", "--rbind", entry.path, to], check=True)
+        elif (stat.S_ISCHR(info.st_mode) or stat.S_ISBLK(info.st_mode)) and entry.name not in ("kvm", "vhost-net"):
+            os.mknod(to, info.st_mode, info.st_rdev)
+            os.chmod(to, stat.S_IMODE(info.st_mode))
+    if os.path.ismount(f"{copy}/ferry") or os.path.isdir(f"{copy}/ferry"):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=0700", "ferry", f"{copy}/ferry"], check=True)  # copies of others' agents
+    for name in ("kvm", "vhost-net"):
+        os.mknod(f"{copy}/{name}", stat.S_IFCHR | 0o600, os.stat("/dev/null").st_rdev)
+    subprocess.run(["mount", "--rbind", copy, "/dev"], check=True)
+
+
+def gives_kvm(host):
+    """To whoever asks for it, with vhost-net; what it is made of is the host's node."""
+    uid = host.create_and_wait("fast", resources={"limits": {"devices.kubevirt.io/kvm": "1"}})
+    seen = wait_for("the stand-in to answer", lambda: host.ask(uid))
+    assert {"kvm", "vhost-net"} <= set(seen["dev"]), seen["dev"]
+    assert os.stat("/dev/ferry/kvm").st_rdev == os.stat("/dev/null").st_rdev
+    host.delete("fast")
+    host.wait_gone("fast", uid)
+
+
 def gives_devices(host):
     """VFIO groups that are asked for, as devices that the pod's user can open; nothing of it else. The nodes are stand-ins of
     the same kind; vhost-net is given where the host has it."""
@@ -408,11 +446,15 @@ def one_sentence_each(host):
 
 def story(host):
     waits_for_the_api(host)
+    if is_isolated():
+        fake_devices(host)
     host.start_agent()
     uid = runs_and_is_told(host)
     mounts_volumes(host)
     shows_config_maps_and_secrets(host)
     gives_devices(host)
+    if is_isolated():
+        gives_kvm(host)
     survives_its_launcher(host, uid)
     is_ready_while_its_launcher_answers(host, uid)
     survives_the_agent(host, uid)
