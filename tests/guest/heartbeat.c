@@ -19,8 +19,8 @@
  * Lines that it writes: BOOT, READY, `HB 123 t=456 gen=1 pg=34567 bad=0` (sequence, timer ticks of
  * 10 ms, generation of the working set, pages written, bad pages and disk blocks met), VERIFY,
  * CORRUPT, BYE. On the serial line it understands the letter v (check all memory and all disk
- * blocks of the pattern, answers with `VERIFY pages=N bad=N`, blocks counted as pages) and the lines
- * "poweroff" and "reset", nothing shorter: people type here. */
+ * blocks of the pattern, answers with `VERIFY pages=N bad=N`, blocks counted as pages) and the
+ * lines "poweroff" and "reset", nothing shorter: people type here. */
 #include <stddef.h>
 
 #include "disk.h"

@@ -31,8 +31,8 @@ int64_t plan_text_started_ms(const struct api_object *vmi);
 enum { PLAN_TEXT_SETTLE_MS = 10000, PLAN_TEXT_YOUNG_MS = 120000 };
 int64_t plan_text_too_early_ms(int64_t started_ms, int64_t now_ms);
 
-/* `accelerator` is what runs the guest, here and there. `age_ms`: since the guest was started, -1 = not known. `to` may be NULL: any node; `policy` NULL:
- * none applies. */
+/* `accelerator` is what runs the guest, here and there. `age_ms`: since the guest was started, -1 =
+ * not known. `to` may be NULL: any node; `policy` NULL: none applies. */
 void plan_text_render(const struct plan_text *p, const char *vm, const char *from, const char *to,
                       const char *policy, enum wire_accelerator accelerator, int64_t age_ms,
                       struct ferry_buf *out);
