@@ -155,6 +155,7 @@ static void machines(void **state)
          "\"patchType\":\"JSONPatch\",\"patch\":\"W3sib3AiOiJhZGQiLCJwYXRoIjoiL3NwZWMvZG9tYWlu"},
         {OF("VirtualMachine", TPM("")), "false",
          "spec.template.spec.domain.devices.tpm: Forbidden"},
+        {CHANGE(TPM(""), TPM(",\"blockMultiQueue\":true")), "true", "\"warnings\":["},
         {CHANGE(TPM(""), TPM("")), "true", "\"allowed\":true}"},
         {CHANGE(TPM(""), TPM(",\"rng\":{}")), "false", "spec.template.spec.domain.devices.rng"},
         {OF("Pod", "{}"), "true", "\"allowed\":true}"},
