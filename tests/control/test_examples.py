@@ -16,6 +16,7 @@ from ferrysite import wait_for
 from nodes import Plane, phase
 
 RESULTS = os.path.join(HERE, "../../docs/conformance.examples")
+OBJECT = re.compile(r"[A-Z]\w+ [\w-]+")
 KIND = "/apis/kubevirt.io/v1/namespaces/default/"
 
 
@@ -52,8 +53,11 @@ def test_those_that_wait_say_for_what(bin_dir):
     with Plane(bin_dir) as p:
         for file, objects in results("waits: ").items():
             plural, name = apply(p, examples[file])
-            names = [o.rsplit(" ", 1)[1] for o in objects.split(", ")]
-            wait_for(f"{file} to say what it waits for ({names})", lambda: any(n in conditions(p, plural, name) for n in names))  # pylint: disable=cell-var-from-loop
+            names = [o.rsplit(" ", 1)[1] for o in objects.split(", ") if OBJECT.fullmatch(o)]
+            if names:
+                wait_for(f"{file} to say what it waits for ({names})", lambda: any(n in conditions(p, plural, name) for n in names))  # pylint: disable=cell-var-from-loop
+            else:  # for what the nodes of this test have
+                wait_for(f"{file} to run", lambda: phase(p.api.vmi(name)) == "Running", 60)  # pylint: disable=cell-var-from-loop
 
 
 def test_those_that_run(bin_dir):

@@ -53,6 +53,9 @@ def test_disks(bin_dir):
         site.api.create("persistentvolumeclaims", {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "shared"},
                                                    "spec": {**spec, "resources": {"requests": {"storage": "8Mi"}}}})
         site.api.create("virtualmachineinstances", guest("shared", {"persistentVolumeClaim": {"claimName": "shared"}}))
+        # as in KubeVirt's vmi-host-disk.yaml: what it waits for is told
+        site.api.create("virtualmachineinstances", guest("elsewhere", {"hostDisk": {"path": "/var/data/disk.img", "type": "DiskOrCreate", "capacity": "1Gi"}}))
+        wait_for("the option to be named", lambda: any("--host-path-roots" in e["message"] for e in site.api.list("events") if e["reason"] == "FailedMount"))
         site.api.create("virtualmachineinstances", guest("empty", {"emptyDisk": {"capacity": "8Mi"}}))
         move(site, "shared", "LiveMigration")
         move(site, "empty", "BlockMigration")
