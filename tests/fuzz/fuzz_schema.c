@@ -38,11 +38,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     schema_unknown(schema, yyjson_mut_doc_get_root(doc), &after);
     must(after.len == 0);
     ferry_cleanup_free char *once = yyjson_mut_write(doc, 0, NULL);
+    api_cleanup_doc yyjson_doc *kept = yyjson_mut_doc_imut_copy(doc, NULL);
     schema_complete(schema, doc);
     ferry_cleanup_free char *twice = yyjson_mut_write(doc, 0, NULL);
     must(once && twice && strcmp(once, twice) == 0);
-    schema_validate(schema, r, "x", yyjson_mut_doc_get_root(doc), &st);
+    schema_validate(schema, r, "x", yyjson_mut_doc_get_root(doc), NULL, &st);
+    st = (struct status){0};
+    must(schema_validate(schema, r, "x", yyjson_mut_doc_get_root(doc), yyjson_doc_get_root(kept),
+                         &st) == 0); /* it was so before */
     api_cleanup_doc yyjson_doc *view = NULL;
-    must((prepare_validate(r, doc, &view, &st) == 0) == (view != NULL));
+    must((prepare_validate(r, NULL, doc, &view, &st) == 0) == (view != NULL));
     return 0;
 }

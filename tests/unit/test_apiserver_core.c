@@ -130,11 +130,50 @@ static void objects(void **state)
         api_cleanup_mut_doc yyjson_mut_doc *copy = yyjson_doc_mut_copy(doc, NULL);
         assert_non_null(core_schema(r));
         schema_unknown(core_schema(r), yyjson_mut_doc_get_root(copy), &unknown);
-        (void)schema_validate(core_schema(r), r, "x", yyjson_mut_doc_get_root(copy), &st);
+        (void)schema_validate(core_schema(r), r, "x", yyjson_mut_doc_get_root(copy), NULL, &st);
         if (strcmp(unknown.data ? unknown.data : "", cases[i].unknown) != 0 ||
             strcmp(st.field, cases[i].field) != 0) {
             fail_msg("%s: '%s' '%s' %s", cases[i].json, unknown.data ? unknown.data : "", st.field,
                      st.message);
+        }
+    }
+}
+
+/* What was wrong before may stay; what becomes wrong may not. */
+static void changes_by_schema(void **state)
+{
+    static const struct {
+        const char *plural, *before, *after, *field;
+    } cases[] = {
+        {"pods", "{\"spec\":{\"hostPID\":\"yes\"}}", "{\"spec\":{\"hostPID\":\"yes\"}}", ""},
+        {"pods", "{\"spec\":{\"hostPID\":\"yes\"}}",
+         "{\"spec\":{\"hostPID\":\"yes\",\"nodeName\":\"a\"}}", ""},
+        {"pods", "{\"spec\":{\"hostPID\":\"yes\"}}", "{\"spec\":{\"hostPID\":\"no\"}}",
+         "spec.hostPID"},
+        {"pods", "{\"spec\":{\"hostPID\":\"yes\"}}",
+         "{\"spec\":{\"hostPID\":\"yes\",\"hostIPC\":\"yes\"}}", "spec.hostIPC"},
+        {"pods", "{\"spec\":{\"containers\":[{\"tty\":1},{}]}}",
+         "{\"spec\":{\"containers\":[{\"tty\":1},{\"name\":\"a\"}]}}", ""},
+        {"pods", "{\"spec\":{\"containers\":[{\"tty\":1}]}}",
+         "{\"spec\":{\"containers\":[{\"tty\":1},{\"tty\":1}]}}", "spec.containers[1].tty"},
+        {"pods", "{\"spec\":3}", "{\"spec\":{\"hostPID\":\"yes\"}}", "spec.hostPID"},
+        {"configmaps", "{\"data\":{\"a\":1}}", "{\"data\":{\"a\":1,\"b\":\"c\"}}", "data.a"},
+        {"configmaps", "{\"data\":{\"a\":1}}", "{\"data\":{\"a\":1},\"immutable\":true}", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct api_resource *r = api_resource_find("", "v1", cases[i].plural);
+        api_cleanup_doc yyjson_doc *before =
+            yyjson_read(cases[i].before, strlen(cases[i].before), 0);
+        api_cleanup_doc yyjson_doc *after = yyjson_read(cases[i].after, strlen(cases[i].after), 0);
+        api_cleanup_mut_doc yyjson_mut_doc *copy = yyjson_doc_mut_copy(after, NULL);
+        struct status st = {0};
+        int rc = schema_validate(core_schema(r), r, "x", yyjson_mut_doc_get_root(copy),
+                                 yyjson_doc_get_root(before), &st);
+
+        if (strcmp(st.field, cases[i].field) != 0 || (rc == 0) != !*cases[i].field) {
+            fail_msg("%s to %s: '%s'", cases[i].before, cases[i].after, st.field);
         }
     }
 }
@@ -162,9 +201,8 @@ static void patterns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables),
-        cmocka_unit_test(components),
-        cmocka_unit_test(objects),
+        cmocka_unit_test(tables),   cmocka_unit_test(components),
+        cmocka_unit_test(objects),  cmocka_unit_test(changes_by_schema),
         cmocka_unit_test(patterns),
     };
 

@@ -401,11 +401,12 @@ static int check_unique(const struct check *c, const yyjson_val *schema, yyjson_
 }
 
 static int validate(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
-                    const char *path, bool top);
+                    yyjson_mut_val *old, const char *path, bool top);
 
 static int check_array(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
-                       const char *path)
+                       yyjson_mut_val *old, const char *path)
 {
+    yyjson_mut_arr_iter before = yyjson_mut_arr_iter_with(old); /* ends at once where it is none */
     yyjson_mut_val *item;
     size_t i, max;
 
@@ -419,16 +420,26 @@ static int check_array(const struct check *c, const yyjson_val *schema, yyjson_m
     {
         char deeper[PATH_MAX_LEN];
 
+        yyjson_mut_val *was = yyjson_mut_arr_iter_next(&before);
+
         snprintf(deeper, sizeof(deeper), "%s[%zu]", path, i);
-        if (at(schema, "items") && validate(c, at(schema, "items"), item, deeper, false) < 0) {
+        if (at(schema, "items") && validate(c, at(schema, "items"), item, was, deeper, false) < 0) {
             return -1;
         }
     }
     return check_unique(c, schema, v, path);
 }
 
+/* The field as it was; not of a map, which may have any number. */
+static yyjson_mut_val *field_before(const yyjson_val *schema, yyjson_mut_val *old,
+                                    const char *field)
+{
+    return old && yyjson_obj_get(at(schema, "properties"), field) ? yyjson_mut_obj_get(old, field)
+                                                                  : NULL;
+}
+
 static int check_object(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
-                        const char *path, bool top)
+                        yyjson_mut_val *old, const char *path, bool top)
 {
     yyjson_val *name;
     yyjson_mut_val *key, *child;
@@ -455,7 +466,8 @@ static int check_object(const struct check *c, const yyjson_val *schema, yyjson_
         yyjson_val *below = schema_of(schema, field);
 
         snprintf(deeper, sizeof(deeper), "%s%s%s", path, *path ? "." : "", field);
-        if (below && !(top && is_envelope(field)) && validate(c, below, child, deeper, false) < 0) {
+        if (below && !(top && is_envelope(field)) &&
+            validate(c, below, child, field_before(schema, old, field), deeper, false) < 0) {
             return -1;
         }
     }
@@ -480,23 +492,39 @@ static int check_refused(const struct check *c, const yyjson_val *schema, const 
     return 0;
 }
 
+/* What was there before as it is now may stay, whatever the schema has become. */
 static int validate(const struct check *c, const yyjson_val *schema, yyjson_mut_val *v,
-                    const char *path, bool top)
+                    yyjson_mut_val *old, const char *path, bool top)
 {
-    if (check_refused(c, schema, path) < 0 || check_type(c, schema, v, path) < 0 || check_enum(c, schema, v, path) < 0 ||
-        check_number(c, schema, v, path) < 0 || check_string(c, schema, v, path) < 0) {
+    if (old && yyjson_mut_equals(old, v)) {
+        return 0;
+    }
+    if (check_refused(c, schema, path) < 0 || check_type(c, schema, v, path) < 0 ||
+        check_enum(c, schema, v, path) < 0 || check_number(c, schema, v, path) < 0 ||
+        check_string(c, schema, v, path) < 0) {
         return -1;
     }
     if (yyjson_mut_is_arr(v)) {
-        return check_array(c, schema, v, path);
+        return check_array(c, schema, v, old, path);
     }
-    return yyjson_mut_is_obj(v) ? check_object(c, schema, v, path, top) : 0;
+    return yyjson_mut_is_obj(v) ? check_object(c, schema, v, old, path, top) : 0;
 }
 
 int schema_validate(const yyjson_val *schema, const struct api_resource *r, const char *name,
-                    yyjson_mut_val *object, struct status *st)
+                    yyjson_mut_val *object, const yyjson_val *old, struct status *st)
 {
     const struct check c = {.resource = r, .name = name, .st = st};
 
-    return schema ? validate(&c, schema, object, "", true) : 0;
+    if (!schema || validate(&c, schema, object, NULL, "", true) == 0) {
+        return 0;
+    }
+    /* looked at only now: nearly every object is as its schema says */
+    yyjson_mut_doc *copy = old ? yyjson_mut_doc_new(NULL) : NULL;
+    if (!copy) {
+        return -1;
+    }
+    *st = (struct status){0};
+    int rc = validate(&c, schema, object, yyjson_val_mut_copy(copy, (yyjson_val *)old), "", true);
+    yyjson_mut_doc_free(copy);
+    return rc;
 }

@@ -15,6 +15,7 @@
 void schema_unknown(const yyjson_val *schema, yyjson_mut_val *object, struct ferry_buf *ret);
 /* Removes them, and nulls where none may be; adds defaults. metadata is not touched. */
 void schema_complete(const yyjson_val *schema, yyjson_mut_doc *doc);
-/* 422 naming the first field that is wrong. */
+/* 422 naming the first field that is wrong. `old`, or NULL: the object as it was; what it had is
+ * not wrong. */
 int schema_validate(const yyjson_val *schema, const struct api_resource *r, const char *name,
-                    yyjson_mut_val *object, struct status *st);
+                    yyjson_mut_val *object, const yyjson_val *old, struct status *st);

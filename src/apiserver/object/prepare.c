@@ -246,7 +246,7 @@ int prepare_create(struct route *route, yyjson_mut_doc *doc, const struct prepar
     }
     set_defaults(r, doc, root);
     schema_complete(crds_any_schema(r), doc);
-    return prepare_validate(r, doc, ret, st);
+    return prepare_validate(r, NULL, doc, ret, st);
 }
 
 /* ---- updates -----------------------------------------------------------------------------------
@@ -400,7 +400,7 @@ int prepare_update(const struct route *route, const yyjson_val *old_, yyjson_mut
     }
     schema_complete(crds_any_schema(r), doc);
     prepare_generation(old, doc);
-    return prepare_validate(r, doc, ret, st);
+    return prepare_validate(r, old, doc, ret, st);
 }
 
 /* ---- validation --------------------------------------------------------------------------------
@@ -425,8 +425,8 @@ static bool name_is_good(const struct api_resource *r, const char *name)
                                          : api_name_is_dns_subdomain(name);
 }
 
-int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_doc **ret,
-                     struct status *st)
+int prepare_validate(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                     yyjson_doc **ret, struct status *st)
 {
     api_cleanup_doc yyjson_doc *copy = yyjson_mut_doc_imut_copy(doc, NULL);
     api_cleanup_object struct api_object *o = NULL;
@@ -437,7 +437,7 @@ int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_d
     if (!copy) {
         return status_fail(st, 500, "out of memory");
     }
-    if (schema_validate(crds_any_schema(r), r, name, yyjson_mut_doc_get_root(doc), st) < 0) {
+    if (schema_validate(crds_any_schema(r), r, name, yyjson_mut_doc_get_root(doc), old, st) < 0) {
         return -1;
     }
     if (api_object_from_val(r->kind, yyjson_doc_get_root(copy), &o, &err) < 0) {

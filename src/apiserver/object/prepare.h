@@ -28,9 +28,10 @@ int prepare_update(const struct route *route, const yyjson_val *old, yyjson_mut_
 /* Counts the generation up when the spec is another one. */
 void prepare_generation(const yyjson_val *old, yyjson_mut_doc *doc);
 
-/* Names, labels, annotations, and the types of all fields that Ferry reads; a copy to look at. */
-int prepare_validate(const struct api_resource *r, yyjson_mut_doc *doc, yyjson_doc **ret,
-                     struct status *st);
+/* Names, labels, annotations, and the types of all fields that Ferry reads; a copy to look at.
+ * `old` is the object as it was, or NULL. */
+int prepare_validate(const struct api_resource *r, const yyjson_val *old, yyjson_mut_doc *doc,
+                     yyjson_doc **ret, struct status *st);
 
 /* Nothing holds the object back: it is being deleted, has no finalizers and no grace left. */
 bool prepare_is_gone(const struct api_resource *r, yyjson_mut_val *root);
