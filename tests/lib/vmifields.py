@@ -127,6 +127,11 @@ def machine(schemas, row, value=None):
         if "running" not in spec:
             spec.setdefault("runStrategy", "Halted")
         complete(spec.setdefault("template", {}).setdefault("spec", {}))
+        for what, kind in (("instancetype", "VirtualMachineInstancetype"), ("preference", "VirtualMachinePreference")):
+            if what in spec:
+                spec[what].setdefault("name", "x")
+                if spec[what].get("kind") == "x":
+                    spec[what]["kind"] = kind
     else:
         complete(spec)
     return {"apiVersion": "kubevirt.io/v1", "kind": row.of, "metadata": {"name": "one"}, "spec": spec}

@@ -505,12 +505,7 @@ static void matchers_checked(void **state)
          "PreferenceMatcher"},
         {"{'instancetype':{'name':'a','kind':'Pod'}}", NULL,
          "spec.instancetype.kind: got unexpected kind in InstancetypeMatcher: Pod"},
-        {"{'instancetype':{'inferFromVolume':'v'}}", NULL,
-         "spec.instancetype.inferFromVolume: Ferry does not read this from the labels of a volume; "
-         "give the name, and the kind unless it is the cluster's"},
-        {"{'instancetype':{'name':'a','inferFromVolumeFailurePolicy':'Ignore'}}", NULL,
-         "spec.instancetype.inferFromVolumeFailurePolicy: says something only together with "
-         "inferFromVolume, which Ferry does not have"},
+        {"{'instancetype':{'inferFromVolume':'v'}}", NULL, ""}, /* the table of fields has it */
         {"{'instancetype':{'name':'b','revisionName':'r'}}",
          "{'instancetype':{'name':'a','revisionName':'r'}}",
          "spec.instancetype.revisionName: the Matcher Name has been updated without updating the "

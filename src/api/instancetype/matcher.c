@@ -102,17 +102,9 @@ static int check_one(enum matcher_of of, const yyjson_val *given, struct ferry_e
 {
     const char *kind = api_json_str(given, "/kind");
 
-    if (!ferry_str_empty(api_json_str(given, "/inferFromVolume"))) {
-        return wrong(kinds[of].field, ".inferFromVolume", err,
-                     "Ferry does not read this from the labels of a volume; give the name, and the "
-                     "kind unless it is the cluster's");
-    }
-    if (yyjson_obj_get((yyjson_val *)given, "inferFromVolumeFailurePolicy")) {
-        return wrong(
-            kinds[of].field, ".inferFromVolumeFailurePolicy", err,
-            "says something only together with inferFromVolume, which Ferry does not have");
-    }
-    if (ferry_str_empty(api_json_str(given, "/name"))) {
+    /* What a volume says of its guest is refused by the table of fields. */
+    if (ferry_str_empty(api_json_str(given, "/name")) &&
+        ferry_str_empty(api_json_str(given, "/inferFromVolume"))) {
         ferry_cleanup_free char *why = ferry_asprintf(
             "Either Name or InferFromVolume should be provided within the %s", kinds[of].what);
 
