@@ -2,7 +2,6 @@
 
 #include <stddef.h>
 
-#include "api/spec/vmi_rules.h"
 #include "base/str.h"
 
 /* A machine with more is refused (vmi_rules.c). */
