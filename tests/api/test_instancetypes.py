@@ -81,7 +81,8 @@ class InstanceTypes(unittest.TestCase):
                             ({"cpu": {}, "memory": {"guest": "1Gi"}}, "spec.cpu.guest: Required value"),
                             ({"cpu": {"guest": 1}, "memory": {}}, "spec.memory.guest: Required value"),
                             ({"cpu": {"guest": 1}, "memory": {"guest": "lots"}}, "spec.memory.guest: Invalid value"),
-                            ({"cpu": {"guest": 1}, "memory": {"guest": "1Gi", "overcommitPercent": 101}}, "spec.memory.overcommitPercent: Invalid value"),
+                            ({"cpu": {"guest": 1}, "memory": {"guest": "1Gi", "overcommitPercent": 101}},
+                             "spec.memory.overcommitPercent: Invalid value"),
                             ({"cpu": {"guest": 1}, "memory": {"guest": "1Gi", "overcommitPercent": 1, "hugepages": {"pageSize": "2Mi"}}},
                              "should not be requested together")):
             self.refused("POST", TYPES, sized("VirtualMachineClusterInstancetype", "wrong", **spec), words)

@@ -57,7 +57,8 @@ REVISIONS = "/apis/apps/v1/namespaces/default/controllerrevisions"
 
 
 def put(p, path, kind, name, **spec):
-    status, answer = p.api.call("POST", path, {"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+    status, answer = p.api.call("POST", path, {"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": kind,
+                                               "metadata": {"name": name}, "spec": spec})
     assert status == 201, answer
 
 
@@ -67,15 +68,15 @@ def change(p, path, merge):
 
 
 def test_instance_type(bin_dir):
-    """706, 707, 708, 709, 712: a VM waits for the instance type that it names, says so, starts when it comes; keeps what it got; another one needs a restart."""
+    """706, 707, 708, 709, 712: a VM waits for the instance type that it names, keeps what it got, and needs a restart for another one"""
     types, preferences = SIZES + "/virtualmachineclusterinstancetypes", SIZES + "/namespaces/default/virtualmachinepreferences"
 
     def failure():
         return next((c for c in p.api.get(VMS, "web")["status"].get("conditions", []) if c["type"] == "Failure"), {})
     with Plane(bin_dir) as p:
-        create(p, "web", "Always", instancetype={"name": "small"}, preference={"name": "linux", "kind": "VirtualMachinePreference"}, template={
-            "spec": {"terminationGracePeriodSeconds": 0, "domain": {"devices": {"disks": [{"name": "d"}]}}, "volumes": [
-                {"name": "d", "emptyDisk": {"capacity": "1Mi"}}]}})
+        create(p, "web", "Always", instancetype={"name": "small"}, preference={"name": "linux", "kind": "VirtualMachinePreference"},
+               template={"spec": {"terminationGracePeriodSeconds": 0, "domain": {"devices": {"disks": [{"name": "d"}]}},
+                                  "volumes": [{"name": "d", "emptyDisk": {"capacity": "1Mi"}}]}})
         wait_for("the VM to say what it misses", lambda: failure().get("reason") == "FailedFindInstancetype")
         assert 'virtualmachineclusterinstancetypes.instancetype.kubevirt.io "small" not found' in failure()["message"], failure()
         put(p, types, "VirtualMachineClusterInstancetype", "small", cpu={"guest": 2}, memory={"guest": "64Mi"})

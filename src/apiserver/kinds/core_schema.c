@@ -186,10 +186,10 @@ static void put_name(struct ferry_buf *b, const char *type)
         }
     }
     ferry_buf_printf(b, "io.k8s.api.%s.v1.%s",
-                     ferry_streq(type, "StorageClass") ? "storage"
-                     : ferry_str_starts(type, "Lease") ? "coordination"
+                     ferry_streq(type, "StorageClass")         ? "storage"
+                     : ferry_str_starts(type, "Lease")         ? "coordination"
                      : ferry_streq(type, "ControllerRevision") ? "apps"
-                                                       : "core",
+                                                               : "core",
                      type);
 }
 
