@@ -8,7 +8,7 @@ import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import KUBEVIRT, MERGE_PATCH, ON_KUBERNETES, Lab, embedded_only  # noqa: E402
+from lab import KUBEVIRT, MERGE_PATCH, ON_KUBERNETES, Lab, embedded_only, wait_for  # noqa: E402
 
 SIZES = "/apis/instancetype.kubevirt.io/v1beta1"
 TYPES, PREFERENCES = SIZES + "/virtualmachineclusterinstancetypes", SIZES + "/virtualmachineclusterpreferences"
@@ -131,6 +131,14 @@ class InstanceTypes(unittest.TestCase):
         self.api.ok("POST", VMS, vm("r", {"cpu": {"model": "n"}}, instancetype={"name": "small"}), code=201)
         self.api.ok("DELETE", VMS + "/r")
         self.refused("PATCH", REVISIONS + "/older", {"data": {"spec": None}}, "data", "field is immutable", kind=MERGE_PATCH)
+
+    @embedded_only("who collects what is left there is kube-controller-manager")
+    def test_copies_go_with_their_vm(self):
+        uid = self.api.ok("POST", VMS, vm("owner", instancetype={"name": "small"}), code=201)["metadata"]["uid"]
+        self.api.ok("POST", REVISIONS, {"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 0, "data": {}, "metadata": {
+            "name": "copy", "ownerReferences": [{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "owner", "uid": uid}]}})
+        self.api.ok("DELETE", VMS + "/owner")
+        wait_for("the copy to go", lambda: self.api.call("GET", REVISIONS + "/copy")[0] == 404)
 
     def test_none_of_these(self):
         """Pools, replica sets, presets: kubectl is told what to do instead, and finds none."""
