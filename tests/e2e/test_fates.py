@@ -31,6 +31,11 @@ def start(site, name):
     return site.api.vmi(name)
 
 
+def listens(site, name):
+    """What is typed before the guest looks at its serial line is lost."""
+    wait_for(f"{name} to listen", lambda: "HB " in site.ferry("vm", "console", name, "--once", "--tail", "9999").stdout, PATIENCE)
+
+
 def events(site, name):
     return {e["reason"]: e for e in site.api.list("events") if e["involvedObject"].get("name") == name}
 
@@ -74,6 +79,7 @@ def crashes(site):
 
 def powers_off(site):
     start(site, "off")
+    listens(site, "off")
     site.ferry("vm", "console", "off", "--send", "poweroff\n")
     is_over(site, "off", "Succeeded", None)
     event(site, "off", "Stopped", "Normal", "shut itself down")
@@ -81,7 +87,7 @@ def powers_off(site):
 
 def resets(site):
     start(site, "reset")
-    wait_for("the guest to listen", lambda: "HB 5 " in site.ferry("vm", "console", "reset", "--once", "--tail", "4000").stdout, PATIENCE)
+    listens(site, "reset")
     site.ferry("vm", "console", "reset", "--send", "reset\n")
     event(site, "reset", "Reset", "Normal", "reset at")
     wait_for("the condition", lambda: (c := condition(site, "reset", "GuestReset")) and c["status"] == "True" and c["reason"] == "Reset",
@@ -117,8 +123,7 @@ def memory_group(uid):
 def runs_out_of_memory(site):
     """Somebody else in the guest's pod takes its memory; the kernel ends the largest."""
     start(site, "oom")
-    wait_for("the guest to use its memory", lambda: "HB 5 " in site.ferry("vm", "console", "oom", "--once", "--tail", "4000").stdout,
-             PATIENCE)
+    listens(site, "oom")
     group = memory_group(pod_uid(site, "oom"))
     if not group:
         print("skipped: this host has no control group for memory that can be written to", flush=True)
