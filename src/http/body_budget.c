@@ -57,17 +57,13 @@ void body_budget_free(struct body_budget *b)
     free(b);
 }
 
-bool body_budget_hold(struct body_budget *b, enum body_rank rank, size_t need, size_t *held)
+/* `*held` becomes `need` where `want` would fit. */
+static bool grow(struct body_budget *b, enum body_rank rank, size_t need, size_t want, size_t *held)
 {
     uint_fast64_t used = atomic_load_explicit(&b->used, memory_order_relaxed);
 
-    if (need <= *held) {
-        atomic_fetch_sub_explicit(&b->used, *held - need, memory_order_relaxed);
-        *held = need;
-        return true;
-    }
     do {
-        if (!body_budget_fits(b->total, used, need - *held, rank)) {
+        if (!body_budget_fits(b->total, used, want - *held, rank)) {
             return false;
         }
     } while (!atomic_compare_exchange_weak_explicit(&b->used, &used, used + need - *held,
@@ -76,9 +72,19 @@ bool body_budget_hold(struct body_budget *b, enum body_rank rank, size_t need, s
     return true;
 }
 
-bool body_budget_has(const struct body_budget *b, enum body_rank rank, size_t want)
+bool body_budget_hold(struct body_budget *b, enum body_rank rank, size_t need, size_t *held)
 {
-    return body_budget_fits(b->total, body_budget_used(b), want, rank);
+    if (need <= *held) {
+        atomic_fetch_sub_explicit(&b->used, *held - need, memory_order_relaxed);
+        *held = need;
+        return true;
+    }
+    return grow(b, rank, need, need, held);
+}
+
+bool body_budget_begin(struct body_budget *b, enum body_rank rank, size_t len, size_t *held)
+{
+    return grow(b, rank, body_budget_reading(len), body_budget_working(len), held);
 }
 
 uint64_t body_budget_used(const struct body_budget *b)

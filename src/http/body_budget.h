@@ -31,6 +31,7 @@ void body_budget_free(struct body_budget *b); /* takes NULL */
 /* Brings what a request holds from `*held` to `need`, which `*held` is then; false when there is no
  * room, and nothing changes. Less is always possible. */
 bool body_budget_hold(struct body_budget *b, enum body_rank rank, size_t need, size_t *held);
-/* Whether `want` bytes would fit now; nothing is held for them. */
-bool body_budget_has(const struct body_budget *b, enum body_rank rank, size_t want);
+/* Of a body of `len` bytes that is about to be read: holds what reading it takes, where there is
+ * room to work on it, too. So of those that are read together at least one can be worked on. */
+bool body_budget_begin(struct body_budget *b, enum body_rank rank, size_t len, size_t *held);
 uint64_t body_budget_used(const struct body_budget *b);

@@ -120,8 +120,7 @@ enum MHD_Result server_body_begin(struct http_exchange *x)
         return refused_early(x);
     }
     server_set_phase(x, DOORS_BODY);
-    /* Many that are read together could leave room for none of them to be worked on. */
-    if (!body_budget_has(s->budget, x->terms.rank, body_budget_working((size_t)announced(x)))) {
+    if (!body_budget_begin(s->budget, x->terms.rank, (size_t)announced(x), &x->budget_held)) {
         refuse_busy(x);
         return refused_early(x);
     }

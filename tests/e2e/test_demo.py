@@ -93,7 +93,7 @@ def test_readme(bin_dir):
         done = subprocess.run(["bash"], input=wrapper + readme(), env=env, text=True, timeout=3 * PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         subprocess.run([os.path.join(bin_dir, "ferry"), "down", "--root", root], stdout=subprocess.DEVNULL)
         assert done.returncode == 0, done.stdout
-        for words in ("at worst    pre-copy in ", "web moved from ", "sent per second", "HB ", "has moved",
+        for words in ("at worst    pre-copy in ", "web moved from ", "sent per second", "HB ", "went from node1 to node2",
                       "no virtual machine is on node2 any more", "Succeeded"):
             assert words in done.stdout, f"'{words}' is not in: {done.stdout}"
         assert leftovers(root) == [], leftovers(root)

@@ -180,7 +180,7 @@ def test_fates(bin_dir):
                          vm("full", "ws=4 disk=16", devices={"disks": [{"name": "data", "disk": {"bus": "virtio"}}]},
                             volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "small"}}])):
                 if made["metadata"]["name"] == "card":
-                    made["spec"]["template"]["spec"]["networks"] = [{"name": "default", "pod": {}}]
+                    made["spec"]["template"]["spec"]["networks"] = [{"name": "default", "multus": {"networkName": "none"}}]
                 site.api.create("virtualmachines", made)
             crashes(site)
             powers_off(site)

@@ -26,20 +26,24 @@ MAY = {"ferry-controller": {"see other processes"}}  # to know whether another c
 CALLS = "import ctypes, os, socket, time\nlibc = ctypes.CDLL(None, use_errno=True)\nlibc.syscall.restype = libc.mmap.restype = ctypes.c_long\n"
 LOOK = """
 ready, up = os.pipe()
+hold, end = os.pipe()
 other = os.fork()
 if other == 0:
-    libc.prctl(1, 9, 0, 0, 0)
+    os.close(end)
     os.setresuid(1879048192, 1879048192, 1879048192)
     os.write(up, b"x")
-    time.sleep(60)
+    os.read(hold, 1)
+    os._exit(0)
 os.close(up)
 os.read(ready, 1)
 try:
     os.stat(f"/proc/{other}/ns/net")
 finally:
-    os.kill(other, 9)
+    os.close(end)
 """
+SIGNAL = LOOK.replace('os.stat(f"/proc/{other}/ns/net")', "os.kill(other, 9)")
 ATTACKS = {
+    "signal another user's process": SIGNAL,
     "read a home": "open('/home/ferry-attack/secret').read()",
     "read what others keep in /tmp": "open('/tmp/ferry-attack/secret').read()",
     "write to /etc": "open('/etc/ferry-attack', 'w').close(); os.unlink('/etc/ferry-attack')",
@@ -132,7 +136,7 @@ def test_what_no_daemon_that_serves_others_can_do(bin_dir):
 
 
 # Somebody who is ferry-pods is root with mounts and namespaces: its unit refuses what no pod needs.
-REFUSED_TO_PODS = {"make a user namespace", "trace a process", "load a filter program into the kernel", "open a packet socket",
+REFUSED_TO_PODS = {"signal another user's process", "trace a process", "load a filter program into the kernel", "open a packet socket",
                    "open a raw socket", "read the kernel's log", "make a file setuid", "change the personality", "take real-time priority",
                    "set the clock", "look into another user's process", "make a device of the host's memory", "change the root"}
 

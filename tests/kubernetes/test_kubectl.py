@@ -312,8 +312,9 @@ def test_create_by_words(bin_dir):
 def test_discovery(bin_dir):
     e = start(bin_dir)
     out = e.kubectl("api-resources", "--api-group=kubevirt.io", "-o", "name").stdout.split()
-    assert sorted(out) == ["kubevirts.kubevirt.io", "virtualmachineinstancemigrations.kubevirt.io",
-                           "virtualmachineinstances.kubevirt.io", "virtualmachines.kubevirt.io"], out
+    assert sorted(out) == ["kubevirts.kubevirt.io", "virtualmachineinstancemigrations.kubevirt.io", "virtualmachineinstancepresets.kubevirt.io",
+                           "virtualmachineinstancereplicasets.kubevirt.io", "virtualmachineinstances.kubevirt.io",
+                           "virtualmachines.kubevirt.io"], out
     assert "migrations.kubevirt.io/v1alpha1" in e.kubectl("api-versions").stdout
     done = e.kubectl("get", "kubevirtual", code=1)
     assert "the server doesn't have a resource type" in done.stderr, done.stderr

@@ -155,14 +155,33 @@ static void what_is_held(void **state)
     assert_true(body_budget_hold(b, BODY_PERSON, 40 * MIB, &person));
     assert_false(body_budget_hold(b, BODY_PERSON, 40 * MIB + 1, &person));
     assert_int_equal(person, 40 * MIB);
-    assert_false(body_budget_has(b, BODY_PERSON, 1));
-    assert_true(body_budget_has(b, BODY_NODE, 20 * MIB));
-    assert_false(body_budget_has(b, BODY_NODE, 20 * MIB + 1));
     assert_true(body_budget_hold(b, BODY_OPERATOR, 40 * MIB, &admin));
     assert_true(body_budget_hold(b, BODY_PERSON, MIB, &person)); /* less always fits */
     assert_int_equal(body_budget_used(b), 41 * MIB);
     assert_true(body_budget_hold(b, BODY_PERSON, 0, &person));
     assert_true(body_budget_hold(b, BODY_OPERATOR, 0, &admin));
+    assert_int_equal(body_budget_used(b), 0);
+    body_budget_free(b);
+}
+
+/* However many come at once: one of them gets through, then the next. */
+static void who_begins_can_end(void **state)
+{
+    struct body_budget *b = body_budget_new(200 * MIB);
+    size_t held[32] = {0}, begun = 0, len = 3 * MIB;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(held); i++) {
+        if (body_budget_begin(b, BODY_PERSON, len, &held[i])) {
+            assert_int_equal(i, begun++);
+            assert_int_equal(held[i], body_budget_reading(len));
+        }
+    }
+    assert_in_range(begun, 2, COUNT_OF(held) - 1);
+    for (size_t i = 0; i < begun; i++) {
+        assert_true(body_budget_hold(b, BODY_PERSON, body_budget_working(len), &held[i]));
+        assert_true(body_budget_hold(b, BODY_PERSON, 0, &held[i]));
+    }
     assert_int_equal(body_budget_used(b), 0);
     body_budget_free(b);
 }
@@ -256,13 +275,10 @@ static void time_is_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_makes_room),
-        cmocka_unit_test(limits_have_defaults),
-        cmocka_unit_test(how_long),
-        cmocka_unit_test(which_address),
-        cmocka_unit_test(what_fits),
-        cmocka_unit_test(what_is_held),
-        cmocka_unit_test(the_oldest_goes_first),
+        cmocka_unit_test(who_makes_room),     cmocka_unit_test(limits_have_defaults),
+        cmocka_unit_test(how_long),           cmocka_unit_test(which_address),
+        cmocka_unit_test(what_fits),          cmocka_unit_test(what_is_held),
+        cmocka_unit_test(who_begins_can_end), cmocka_unit_test(the_oldest_goes_first),
         cmocka_unit_test(time_is_up),
     };
 

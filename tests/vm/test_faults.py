@@ -95,7 +95,8 @@ def test_orphans_of_libvirtd(bin_dir):
     with labs.lab(bin_dir) as lab:
         _, pod = labs.start(lab)
         probe = "/var/run/ferry-home/config/libvirt/qemu/lib/qmp-orphan"
-        inside = ["nsenter", "-t", str(pod.pid1), "-m", "-p", "-n", "-S", str(labs.VM_USER), "-G", str(labs.VM_USER)]
+        inside = ["nsenter", "-t", str(pod.pid1), "-U", "--preserve-credentials", "-m", "-p", "-n",
+                  "setpriv", "--reuid", str(labs.VM_USER), "--regid", str(labs.VM_USER), "--keep-groups"]
         subprocess.run(inside + ["mkdir", "-p", probe], check=True)
         subprocess.run(inside + ["qemu-system-x86_64", "-S", "-nodefaults", "-nographic", "-machine", "none", "-daemonize",
                                  "-qmp", f"unix:{probe}/qmp.monitor,server=on,wait=off"], check=True)

@@ -36,6 +36,7 @@ void why_render(const struct why_answer *a, struct ferry_buf *out)
     for (size_t i = 0; i < a->n; i++) {
         const struct why_link *l = &a->links[i];
         ferry_cleanup_free char *text = ferry_printable_dup(l->text);
+        ferry_cleanup_free char *remedy = ferry_printable_dup(l->remedy);
 
         if (l->text[0]) {
             ferry_buf_printf(out, "%-6s  %-15s  %s\n", words[l->state], l->name, text);
@@ -43,7 +44,7 @@ void why_render(const struct why_answer *a, struct ferry_buf *out)
             ferry_buf_printf(out, "%-6s  %s\n", words[l->state], l->name);
         }
         if (l->remedy[0]) {
-            ferry_buf_printf(out, "%-6s  %-15s  what to do: %s\n", "", "", l->remedy);
+            ferry_buf_printf(out, "%-6s  %-15s  what to do: %s\n", "", "", remedy);
         }
     }
 }
