@@ -35,7 +35,7 @@ if other == 0:
     os.read(hold, 1)
     os._exit(0)
 os.close(up)
-os.read(ready, 1)
+assert os.read(ready, 1)
 try:
     os.stat(f"/proc/{other}/ns/net")
 finally:
