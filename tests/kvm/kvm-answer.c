@@ -1,5 +1,5 @@
-/* kvm-answer [DEVICE]: whether hardware runs guests here, by the handler's probe, in one line: "yes: WHY" or "no: WHY". Exits 0 for
- * yes, 1 for no. */
+/* kvm-answer [DEVICE]: whether hardware runs guests here, by the handler's probe, in one line:
+ * "yes: WHY" or "no: WHY". Exits 0 for yes, 1 for no. */
 #include <stdio.h>
 
 #include "kvm/kvm_probe.h"
