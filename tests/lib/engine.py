@@ -384,6 +384,11 @@ class Kubernetes(Engine):
         wait_for("kube-apiserver to be ready", self.ready, 90)
         apply(admin, manifests())
         wait_for("the custom kinds to be served", lambda: self.established(admin), 90)
+        # The server reads admission policies when it comes to it; until then it lets in what they refuse.
+        urgent = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstanceMigration", "metadata": {"name": "probe"},
+                  "spec": {"vmiName": "none-such", "priority": "system-critical"}}
+        wait_for("the admission policies to be asked", lambda: admin.call(
+            "POST", "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations?dryRun=All", urgent)[0] == 422, 90)
         if self.scheduler:
             self.start_scheduler()
 
