@@ -128,7 +128,7 @@ bool json_doc_lists(const yyjson_val *list, const char *text)
     return false;
 }
 
-yyjson_mut_val *json_doc_named(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *name)
+static yyjson_mut_val *named(yyjson_mut_val *list, const char *name)
 {
     yyjson_mut_val *e;
     size_t i, max;
@@ -139,7 +139,21 @@ yyjson_mut_val *json_doc_named(yyjson_mut_doc *doc, yyjson_mut_val *list, const 
             return e;
         }
     }
-    e = yyjson_mut_arr_add_obj(doc, list);
-    yyjson_mut_obj_add_strcpy(doc, e, "name", name);
+    return NULL;
+}
+
+bool json_doc_has_named(const yyjson_mut_val *list, const char *name)
+{
+    return named((yyjson_mut_val *)list, name) != NULL;
+}
+
+yyjson_mut_val *json_doc_named(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *name)
+{
+    yyjson_mut_val *e = named(list, name);
+
+    if (!e) {
+        e = yyjson_mut_arr_add_obj(doc, list);
+        yyjson_mut_obj_add_strcpy(doc, e, "name", name);
+    }
     return e;
 }

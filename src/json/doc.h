@@ -17,6 +17,8 @@ yyjson_mut_val *json_doc_object(yyjson_mut_doc *doc);
 
 /* Is `text` one of the strings of the array? NULL is an empty one. */
 bool json_doc_lists(const yyjson_val *list, const char *text);
+/* Has an object of the array this `name`? */
+bool json_doc_has_named(const yyjson_mut_val *list, const char *name);
 /* The object of the array that has this `name`; added when there is none. */
 yyjson_mut_val *json_doc_named(yyjson_mut_doc *doc, yyjson_mut_val *list, const char *name);
 

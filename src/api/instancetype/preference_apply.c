@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/count.h"
+#include "json/doc.h"
 
 enum { PATH_SIZE = 160 };
 
@@ -89,20 +90,6 @@ static const yyjson_val *device_wish(const yyjson_val *preference, const char *n
 /* ---- disks -------------------------------------------------------------------------------------
  */
 
-static bool has_named(yyjson_mut_val *list, const char *name)
-{
-    yyjson_mut_val *v;
-    size_t i, max;
-
-    yyjson_mut_arr_foreach(list, i, max, v)
-    {
-        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(v, "name")), name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* A volume that nothing shows is a disk, which is to be what is preferred, too. */
 static void add_disks(const struct instancetype_edit *e)
 {
@@ -114,7 +101,7 @@ static void add_disks(const struct instancetype_edit *e)
         const char *name = yyjson_mut_get_str(yyjson_mut_obj_get(v, "name"));
         yyjson_mut_val *disks = instancetype_get(e, "domain/devices/disks");
 
-        if (!name || has_named(disks, name) || has_named(filesystems, name)) {
+        if (!name || json_doc_has_named(disks, name) || json_doc_has_named(filesystems, name)) {
             continue;
         }
         if (!yyjson_mut_is_arr(disks)) {
@@ -259,7 +246,7 @@ static void prefer_cpu_features(const struct instancetype_edit *e, const yyjson_
         yyjson_mut_val *list = instancetype_get(e, "domain/cpu/features");
         const char *name = api_json_str(f, "/name");
 
-        if (!name || has_named(list, name)) {
+        if (!name || json_doc_has_named(list, name)) {
             continue;
         }
         if (!yyjson_mut_is_arr(list)) {

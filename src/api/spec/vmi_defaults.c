@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "base/str.h"
+#include "json/doc.h"
 
 /* A machine with more is refused (vmi_rules.c). */
 enum { LIST_MAX = 256 };
@@ -16,20 +16,6 @@ static yyjson_mut_val *child(yyjson_mut_doc *doc, yyjson_mut_val *object, const 
         yyjson_mut_obj_add(object, yyjson_mut_str(doc, key), v);
     }
     return v;
-}
-
-static bool has(yyjson_mut_val *list, const char *name)
-{
-    yyjson_mut_val *v;
-    size_t i, max;
-
-    yyjson_mut_arr_foreach(list, i, max, v)
-    {
-        if (ferry_streq(yyjson_mut_get_str(yyjson_mut_obj_get(v, "name")), name)) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void add_disk(yyjson_mut_doc *doc, yyjson_mut_val *disks, const char *name)
@@ -62,8 +48,8 @@ bool vmi_defaults(yyjson_mut_doc *doc, yyjson_mut_val *object)
     {
         const char *name = yyjson_mut_get_str(yyjson_mut_obj_get(v, "name"));
 
-        if (!name || yyjson_mut_obj_get(v, "memoryDump") || has(disks, name) ||
-            has(filesystems, name)) {
+        if (!name || yyjson_mut_obj_get(v, "memoryDump") || json_doc_has_named(disks, name) ||
+            json_doc_has_named(filesystems, name)) {
             continue;
         }
         if (!disks) {
