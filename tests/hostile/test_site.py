@@ -38,6 +38,11 @@ def movable(site, name):
     return any(all(c.get(k) == v for k, v in MOVABLE.items()) for c in conditions)
 
 
+def ready(site, node):
+    answer = site.api.call("GET", f"/api/v1/nodes/{node}")[1]
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in answer.get("status", {}).get("conditions", []))
+
+
 def control_socket(m):
     """The source's end of channel 0, once its relay has made it."""
     directory = os.path.join(m.source.dir, "m")
@@ -49,6 +54,7 @@ class Attack:
     """A move whose control channel the attacker has instead of the source's libvirtd, which stands still."""
 
     def __init__(self, site):
+        self.site = site
         self.m = moves.Move(site, "web", f"taken-{uuid.uuid4().hex[:6]}")
         pid = self.m.source.process("libvirtd")
         self.m.ask()
@@ -64,6 +70,14 @@ class Attack:
         self.libvirtd.release()
         wait_for("the move to end", self.m.over, 120)
         return self.m.status()
+
+    def end_by_target(self):
+        """Which knows why. The source would say what it made of a broken connection, and has no say until then."""
+        handler = moves.Freeze(self.site.pid("node1-handler"))
+        try:
+            return self.end()
+        finally:
+            handler.release()
 
     def agreed(self):
         """The domain, and where its memory goes to, as the attacker knows them from moves before."""
@@ -91,6 +105,7 @@ class Guests:
     def __init__(self, site):
         self.site = site
         self.pods = {}
+        wait_for("both nodes to take guests", lambda: all(ready(site, n) for n in ("node1", "node2")), 60)
         for name, node in (("victim", "node2"), ("web", "node1")):
             before = set(site.pod_dirs(node))
             site.api.create("virtualmachineinstances", guest(name, node))
@@ -109,7 +124,7 @@ class Guests:
     def unharmed(self, attack):
         assert attack.m.source.watch.running() and not attack.m.target.watch.running()
         assert self.site.in_pod(self.pods["victim"], "libvirtd") == self.libvirtd
-        assert self.site.node_of("web") == "node1"
+        assert self.site.node_of("web") == "node1", self.site.api.vmi("web")
         self.alive()
         attack.m.close()
 
@@ -120,7 +135,7 @@ def refused(site, guests, ask, why):
     status, answer = a.client.call(*ask(a))
     said = wire.read_error(answer)
     assert status == 1 and said["str2"] == "ControlRefused", (status, said)
-    state = a.end()
+    state = a.end_by_target()
     assert state["phase"] == "Failed", state
     assert state["migrationState"]["failureReason"].startswith("ControlRefused"), state
     assert why in state["migrationState"]["failureReason"], (why, state)
